@@ -1,0 +1,210 @@
+"""Collective benchmarks: one row each, and the plan that follows from a row.
+
+What a rank sends and receives decides everything else: which operands the call has, which data
+should arrive, how much memory it takes, and what in-place means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Literal
+
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
+from omb_py.calls import IN_PLACE, Call, Form, Message, Operand
+
+
+class Side(Enum):
+    """What a rank sends or receives: no data, one block, or one block for each rank."""
+
+    NOTHING = "nothing"
+    ONE = "one block"
+    EACH = "one block for each rank"
+
+
+NOTHING, ONE, EACH = Side
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One row of the table.
+
+    ``rooted`` names the side that only the root has: ``send`` (scatter), ``recv`` (gather), or
+    ``both`` for the single buffer of a broadcast. ``adds`` says whose contributions a reduction
+    leaves on a rank: those of all ranks, of the ranks up to it, or of the ranks before it.
+    ``form`` is how MPI is told of one block for each rank. ``divided`` means that the message
+    size is the whole vector, of which each rank receives a part: parts of ``any`` length, or
+    ``equal`` ones.
+    """
+
+    name: str
+    title: str
+    send: Side
+    recv: Side
+    rooted: Literal["", "send", "recv", "both"] = ""
+    adds: Literal["", "all", "up to", "before"] = ""
+    form: Form = ""
+    divided: Literal["", "any", "equal"] = ""
+    native: bool = True
+
+    def memory(self, size: int, ranks: int) -> int:
+        """Bytes that one process needs, the root if it needs most, for a message size."""
+        blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
+        return size * (blocks[self.send] + blocks[self.recv])
+
+    def parts(self, elements: int, ranks: int) -> tuple[int, ...]:
+        """Elements of the block of each rank; none where no side has one for each."""
+        if self.divided:
+            part, rest = divmod(elements, ranks)
+            rest = rest if self.divided == "any" else 0
+            return tuple(part + (rank < rest) for rank in range(ranks))
+        return (elements,) * ranks if EACH in (self.send, self.recv) else ()
+
+    def sources(self, rank: int, ranks: int) -> range:
+        """The ranks whose contributions a reduction leaves on ``rank``."""
+        return range({"all": ranks, "up to": rank + 1, "before": rank}[self.adds])
+
+    def benchmark(self) -> Benchmark:
+        """The benchmark that this row describes."""
+        has_data = self.send is not NOTHING
+        options = {
+            "full": True,
+            "memory_limit": has_data,
+            "root": self.rooted in ("send", "recv"),
+            "in_place": has_data and self.rooted != "both",
+            "layout": has_data and not self.adds,
+        }
+        return Benchmark(
+            name=self.name,
+            title=f"{self.title} Latency",
+            family="collective",
+            summary=f"Time of one MPI_{self.name.capitalize()}, mean over the ranks.",
+            plan=partial(plan, self),
+            defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=1 << 20),
+            options=frozenset(name for name, applies in options.items() if applies),
+            paced=has_data,
+            sized=has_data,
+            reduces=bool(self.adds),
+            memory=self.memory if has_data else None,
+            smallest_elements=lambda ranks: ranks if self.divided == "equal" else 0,
+            native=self.native,
+        )
+
+
+def plan(row: Collective, case: Case) -> Plan:
+    """This rank's part: one exchange, or one for each rank as root when the root rotates."""
+    if row.send is NOTHING:
+        return Plan((Exchange((Call(row.name),)),), payload=0)
+    roots: range | list[int | None] = [None]
+    if row.rooted:
+        fixed = case.options.root
+        roots = range(case.ranks) if fixed is None else [fixed]
+    is_root = case.rank in roots
+    parts = row.parts(case.elements, case.ranks)
+    send = side(row, row.send, case, parts) if row.rooted != "send" or is_root else None
+    recv = None
+    if row.rooted != "both" and (row.rooted != "recv" or is_root):
+        recv = side(row, row.recv, case, parts)
+    exchanges = tuple(exchange(row, case, root, send, recv, parts) for root in roots)
+    payload = sum(parts) * case.datatype.itemsize if row.divided else case.payload
+    return Plan(exchanges, payload)
+
+
+def side(row: Collective, kind: Side, case: Case, parts: tuple[int, ...]) -> Message:
+    """The message of one side, in memory of its own."""
+    if kind is ONE:
+        return case.message((parts[case.rank],) if row.divided else None)
+    if row.divided == "any":
+        return case.message((sum(parts),))
+    return case.message(parts, row.form)
+
+
+def exchange(
+    row: Collective,
+    case: Case,
+    root: int | None,
+    send: Message | None,
+    recv: Message | None,
+    parts: tuple[int, ...],
+) -> Exchange:
+    """One iteration with ``root``: the call, what this rank puts in, what should come out."""
+    here = root is None or case.rank == root
+    source: Operand = send if row.rooted not in ("send", "both") or here else None
+    target: Operand = recv if row.rooted != "recv" or here else None
+    if row.rooted == "both":
+        target = send
+    elif case.options.in_place and here:
+        if row.rooted == "send":
+            target = IN_PLACE
+        else:
+            source, target = IN_PLACE, send if row.divided else recv
+    call = Call(
+        row.name,
+        operands=(target,) if row.rooted == "both" else (source, target),
+        root=root,
+        op="sum" if row.adds else None,
+        counts=parts if row.divided == "any" else None,
+    )
+    data = target if source is IN_PLACE else source
+    inputs = contributed(row, case, data) if isinstance(data, Message) else ()
+    outputs = received(row, case, root, target, parts) if isinstance(target, Message) else ()
+    return Exchange((call,), inputs, outputs)
+
+
+def contributed(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
+    """What this rank puts into ``data``, which in place is also where the result goes."""
+    me = range(case.rank, case.rank + 1)
+    if row.adds:
+        return (Content(data.memory, me, added=True),)
+    if row.send is EACH:
+        return tuple(Content(block, me, index) for index, block in enumerate(data.blocks()))
+    block = data.blocks()[case.rank] if len(data.counts) == case.ranks > 1 else data.memory
+    return (Content(block, me),)
+
+
+def received(
+    row: Collective, case: Case, root: int | None, target: Message, parts: tuple[int, ...]
+) -> tuple[Content, ...]:
+    """What should stand in ``target`` after the call."""
+    if row.adds:
+        sources = row.sources(case.rank, case.ranks)
+        if not sources:
+            return ()
+        if not row.divided:
+            return (Content(target.memory, sources, added=True),)
+        mine = target.memory.slice(0, parts[case.rank] * case.datatype.itemsize)
+        return (Content(mine, sources, start=sum(parts[: case.rank]), added=True),)
+    block = case.rank if row.send is EACH else 0
+    if row.recv is EACH:
+        return tuple(
+            Content(memory, range(rank, rank + 1), block)
+            for rank, memory in enumerate(target.blocks())
+        )
+    assert root is not None
+    return (Content(target.memory, range(root, root + 1), block),)
+
+
+TABLE = (
+    Collective("allgather", "Allgather", ONE, EACH),
+    Collective("allgatherv", "Allgatherv", ONE, EACH, form="v"),
+    Collective("allreduce", "Allreduce", ONE, ONE, adds="all"),
+    Collective("alltoall", "All-to-All Personalized Exchange", EACH, EACH),
+    Collective("alltoallv", "All-to-Allv Personalized Exchange", EACH, EACH, form="v"),
+    Collective("alltoallw", "All-to-Allw Personalized Exchange", EACH, EACH, form="w"),
+    Collective("barrier", "Barrier", NOTHING, NOTHING),
+    Collective("bcast", "Broadcast", ONE, NOTHING, rooted="both"),
+    Collective("exscan", "Exscan", ONE, ONE, adds="before", native=False),
+    Collective("gather", "Gather", ONE, EACH, rooted="recv"),
+    Collective("gatherv", "Gatherv", ONE, EACH, rooted="recv", form="v"),
+    Collective("reduce", "Reduce", ONE, ONE, rooted="recv", adds="all"),
+    Collective("reduce_scatter", "Reduce_scatter", EACH, ONE, adds="all", divided="any"),
+    Collective(
+        "reduce_scatter_block", "Reduce_scatter_block", EACH, ONE, adds="all", divided="equal"
+    ),
+    Collective("scan", "Scan", ONE, ONE, adds="up to", native=False),
+    Collective("scatter", "Scatter", EACH, ONE, rooted="send"),
+    Collective("scatterv", "Scatterv", EACH, ONE, rooted="send", form="v"),
+)
+
+BENCHMARKS = tuple(row.benchmark() for row in TABLE)

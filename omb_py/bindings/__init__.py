@@ -1,0 +1,84 @@
+"""HOW MPI is called: one module per way.
+
+A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
+point of group ``omb_py.bindings`` that names one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from omb_py.calls import Call, Step, Window
+from omb_py.errors import UnsupportedError
+from omb_py.registry import Registry
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+BoundCall: TypeAlias = Callable[[], Any]
+"""A call with everything looked up beforehand: run it, and the message moves."""
+
+
+class Binding(ABC):
+    """A way of calling MPI, on one communicator."""
+
+    name: str
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.comm = comm
+
+    def bind(self, step: Step) -> BoundCall:
+        """A bound call that does what ``step`` describes.
+
+        Raises `UnsupportedError` when this way of calling has no such function.
+        """
+        if isinstance(step, Call):
+            return self.bind_call(step)
+        groups = [[self.bind_call(call) for call in group] for group in step.groups]
+        return partial(_run_window, groups, self.wait_all)
+
+    @abstractmethod
+    def bind_call(self, call: Call) -> BoundCall:
+        """A bound call for one MPI function; a non-blocking one returns its request."""
+
+    @abstractmethod
+    def wait_all(self, requests: Sequence[Any]) -> Any:
+        """Complete requests, and return what arrived if the binding returns objects."""
+
+    def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
+        """Put what a bound call returned into the memory that ``step`` receives in.
+
+        A binding whose calls write there themselves has nothing to do.
+        """
+
+    def method(self, name: str) -> Any:
+        """The communicator's method ``name``; raises `UnsupportedError` when it has none."""
+        try:
+            return getattr(self.comm, name)
+        except AttributeError:
+            raise UnsupportedError(
+                f"binding {self.name} cannot do it: mpi4py has no {name}"
+            ) from None
+
+
+def _run_window(
+    groups: list[list[BoundCall]], wait_all: Callable[[Sequence[Any]], Any]
+) -> list[Any]:
+    posted = [[start() for start in starts] for starts in groups]
+    posted.reverse()
+    return [wait_all(requests) for requests in posted]
+
+
+def calls_of(step: Step) -> tuple[Call, ...]:
+    """The calls of a step, a window's in the order in which their results come."""
+    if isinstance(step, Window):
+        return tuple(call for group in reversed(step.groups) for call in group)
+    return (step,)
+
+
+BINDINGS = Registry(
+    kind="binding", package="omb_py.bindings", attribute="BINDING", group="omb_py.bindings"
+)

@@ -1,0 +1,100 @@
+"""mpi4py's lower-case methods, which pickle any Python object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from mpi4py import MPI
+
+from omb_py.bindings import Binding, BoundCall, calls_of
+from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
+from omb_py.errors import UnsupportedError
+
+PICKLE_OVERHEAD = 4096
+"""Bytes by which the pickle of an array may exceed its data."""
+
+RECEIVES = ("recv", "irecv")
+TAKES_LIST = ("scatter", "alltoall")
+RETURNS_LIST = ("gather", "allgather", "alltoall")
+
+
+class PickleBinding(Binding):
+    """``comm.send(array, peer, tag)``: objects go in, new objects come out."""
+
+    name = "pickle"
+
+    def bind_call(self, call: Call) -> BoundCall:
+        messages = self._check(call)
+        if call.function in RECEIVES:
+            buffer = None
+            if call.function == "irecv":
+                buffer = bytearray(messages[0].memory.nbytes + PICKLE_OVERHEAD)
+            return partial(self.method(call.function), buffer, call.peer, call.tag)
+        as_list = call.function in TAKES_LIST
+        arguments: list[Any] = [_payload(operand, as_list) for operand in call.operands[:1]]
+        if call.peer is not None:
+            arguments += [call.peer, call.tag]
+        if call.op is not None:
+            arguments.append(getattr(MPI, call.op.upper()))
+        if call.root is not None:
+            arguments.append(call.root)
+        return partial(self.method(call.function), *arguments)
+
+    def wait_all(self, requests: Sequence[MPI.Request]) -> list[Any]:
+        return MPI.Request.waitall(requests) or []
+
+    def deliver(self, step: Step, result: Any) -> None:
+        calls = calls_of(step)
+        results = [result]
+        if not isinstance(step, Call):
+            results = [item for group in result for item in group]
+        for call, value in zip(calls, results, strict=True):
+            message = call.operands[-1] if call.operands else None
+            if not isinstance(message, Message) or value is None or call.function.endswith("send"):
+                continue
+            arrived = value if call.function in RETURNS_LIST else [value]
+            for block, data in zip(message.blocks(), arrived, strict=True):
+                block.write(data)
+
+    def _check(self, call: Call) -> list[Message]:
+        """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""
+        messages = [operand for operand in call.operands if isinstance(operand, Message)]
+        if call.function.endswith(("v", "w")) and call.function not in RECEIVES:
+            plain = call.function[:-1]
+            raise UnsupportedError(
+                f"binding pickle has no {call.function}: mpi4py's {plain} takes objects of any "
+                f"size; measure {plain}, or use --binding buffer"
+            )
+        if call.function.startswith("reduce_scatter"):
+            raise UnsupportedError(
+                f"binding pickle has no {call.function}: mpi4py reduces objects only with "
+                "reduce, allreduce, scan and exscan; use --binding buffer"
+            )
+        if IN_PLACE in call.operands:
+            raise UnsupportedError("binding pickle has no in-place form: leave out -l")
+        if not all(message.layout.contiguous for message in messages):
+            raise UnsupportedError("binding pickle sends whole objects: leave out -D")
+        if call.op is not None and not MPI.Is_initialized():
+            raise UnsupportedError(
+                "binding pickle cannot reduce in a session, since mpi4py then needs MPI_COMM_SELF: "
+                "leave out -I"
+            )
+        if call.op is not None and not all(message.memory.adds for message in messages):
+            raise UnsupportedError(
+                "binding pickle cannot reduce these objects, since + joins instead of adding: "
+                "use --buffer numpy"
+            )
+        return messages
+
+
+def _payload(operand: Operand, as_list: bool) -> Any:
+    if not isinstance(operand, Message):
+        return None
+    if as_list:
+        return [block.payload() for block in operand.blocks()]
+    return operand.memory.payload()
+
+
+BINDING = PickleBinding

@@ -1,0 +1,75 @@
+"""NumPy arrays in host memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omb_py.buffers import PAGE, Buffer, Memory
+from omb_py.datatypes import Datatype
+from omb_py.errors import OutOfMemoryError
+
+
+class NumpyMemory(Memory):
+    """A one-dimensional array of the message's element type."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+        self.nbytes = array.nbytes
+        self._bytes = array.view(np.uint8)
+
+    def slice(self, start: int, nbytes: int) -> NumpyMemory:
+        return NumpyMemory(self._bytes[start : start + nbytes].view(self.array.dtype))
+
+    def fill(self, tile: bytes) -> None:
+        for part, pattern in self._tiled(tile):
+            part[...] = pattern
+
+    def first_difference(self, tile: bytes) -> int | None:
+        start = 0
+        for part, pattern in self._tiled(tile):
+            different = (part != pattern).ravel()
+            if different.any():
+                return start + int(different.argmax())
+            start += part.size
+        return None
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        return self._bytes[start : start + nbytes].tobytes()
+
+    def write(self, data: Any) -> None:
+        values = np.asarray(data)
+        if values.nbytes != self.nbytes:
+            raise ValueError(f"{values.nbytes} bytes arrived instead of {self.nbytes}")
+        self._bytes[...] = values.reshape(-1).view(np.uint8)
+
+    def _tiled(self, tile: bytes) -> list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
+        """Pairs of equal shape: the whole tiles as rows beside one tile, and what is left."""
+        pattern = np.frombuffer(tile, np.uint8)
+        whole = self.nbytes // len(tile) * len(tile)
+        return [
+            (self._bytes[:whole].reshape(-1, len(tile)), pattern),
+            (self._bytes[whole:], pattern[: self.nbytes - whole]),
+        ]
+
+
+class NumpyBuffer(Buffer):
+    """Page-aligned ``numpy.ndarray``."""
+
+    name = "numpy"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> NumpyMemory:
+        try:
+            raw = np.empty(nbytes + PAGE, np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(f"numpy cannot allocate {nbytes} bytes: lower -m") from error
+        start = -raw.__array_interface__["data"][0] % PAGE
+        return NumpyMemory(raw[start : start + nbytes].view(datatype.dtype))
+
+    def describe(self) -> dict[str, str]:
+        return {"numpy": np.__version__}
+
+
+BUFFER = NumpyBuffer()

@@ -1,0 +1,107 @@
+"""The ``omb-py`` command: a benchmark by its name, and commands about the suite itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+import omb_py
+from omb_py import launcher
+from omb_py.errors import OmbError, UsageError
+
+SECONDS_FOR_RANK_0_TO_SPEAK = 1.0
+"""How long other ranks wait before they leave: launchers end a job at the first one that does."""
+
+
+class Commands(click.Group):
+    """Commands that are made when they are asked for, so that none costs another's imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from omb_py.benchmarks import all_benchmarks
+
+        return [benchmark.name for benchmark in all_benchmarks()] + sorted(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        from omb_py.benchmarks import find_benchmark
+        from omb_py.cli.benchmark import benchmark_command
+
+        return benchmark_command(find_benchmark(cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from omb_py.benchmarks import all_benchmarks
+
+        families: dict[str, list[tuple[str, str]]] = {}
+        for benchmark in all_benchmarks():
+            families.setdefault(benchmark.family, []).append((benchmark.name, benchmark.summary))
+        for family, rows in families.items():
+            with formatter.section(f"{family} benchmarks".capitalize()):
+                formatter.write_dl(rows)
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(70)) for name, command in self.commands.items()]
+            )
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(omb_py.__version__, "-v", "--version", prog_name="omb-py")
+def command() -> None:
+    """What communication costs from Python: MPI benchmarks with native OMB's definitions.
+
+    Start a benchmark under a launcher: mpiexec -n 2 omb-py latency
+    """
+
+
+@command.command("list")
+def list_command() -> None:
+    """Benchmarks, buffers and bindings that are there."""
+    from omb_py.cli.inventory import print_list
+
+    print_list()
+
+
+@command.command("info")
+def info_command() -> None:
+    """Versions, the MPI library, and which buffers work here."""
+    from omb_py.cli.inventory import print_info
+
+    print_info()
+
+
+def main() -> NoReturn:
+    """Run the command line; every failure is one sentence from rank 0 and an exit code."""
+    if launcher.rank() != 0:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
+    try:
+        code = command.main(prog_name="omb-py", standalone_mode=False)
+    except click.ClickException as error:
+        where = (
+            error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
+        )
+        hint = f"; '{where} --help' shows the options" if where else ""
+        leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code)
+    except click.Abort:
+        leave("interrupted", 130)
+    except OmbError as error:
+        if "--debug" in sys.argv:
+            raise
+        leave(str(error), error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def leave(text: str, exit_code: int) -> NoReturn:
+    """Say ``text`` on rank 0 alone and end this process."""
+    if launcher.rank() == 0:
+        print(f"omb-py: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(SECONDS_FOR_RANK_0_TO_SPEAK)
+    sys.exit(exit_code)

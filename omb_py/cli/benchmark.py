@@ -1,0 +1,131 @@
+"""One click command per benchmark, made from what the benchmark says of itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from omb_py import launcher
+from omb_py.benchmarks import Benchmark
+from omb_py.bindings import BINDINGS
+from omb_py.buffers import BUFFERS, Buffer
+from omb_py.cli.options import detach_values, options_of
+from omb_py.datatypes import find_types
+from omb_py.errors import OmbError, UsageError
+from omb_py.job import Job
+from omb_py.options import Options
+from omb_py.results.output import check_output
+from omb_py.watchdog import Watchdog
+
+
+class BenchmarkCommand(click.Command):
+    """A command whose ``-c`` and ``-z`` take a value only when it is attached."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with_value = {
+            name[1]
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and not parameter.is_flag
+            for name in parameter.opts
+            if len(name) == 2
+        }
+        return super().parse_args(ctx, detach_values(args, with_value.__contains__))
+
+
+def benchmark_command(benchmark: Benchmark) -> click.Command:
+    """The command that measures ``benchmark``."""
+
+    def callback(**values: Any) -> None:
+        debug = values.pop("debug")
+        placement = values.pop("placement", ())
+        test_calls = values.pop("test_calls", None)
+        options = make_options(values)
+        if launcher.rank() == 0:
+            print_notes(placement, test_calls)
+        measure(benchmark, options, debug)
+
+    return BenchmarkCommand(
+        benchmark.name,
+        callback=callback,
+        params=options_of(benchmark),
+        short_help=benchmark.summary,
+        help=f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N omb-py "
+        f"{benchmark.name}",
+        context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    )
+
+
+def make_options(values: dict[str, Any]) -> Options:
+    """The options that click's values stand for.
+
+    Raises `UsageError` where two of them exclude each other.
+    """
+    values = dict(values)
+    smallest, largest = values.pop("message_size", None) or (None, None)
+    log = values.pop("validation", None)
+    values["buffer_per_message"] = values.pop("buffer_num", "single") == "multiple"
+    options = Options(
+        smallest=smallest,
+        largest=largest,
+        validate=log is not None,
+        validation_log=log or None,
+        **values,
+    )
+    if options.sizes is not None and (smallest, largest) != (None, None):
+        raise UsageError("--sizes and -m exclude each other: leave out one")
+    if options.validate and not options.layout.contiguous:
+        raise UsageError("-c and -D exclude each other, as in native OMB: leave out one")
+    if options.force and options.output is None:
+        raise UsageError("--force overwrites the file that --output names: name one")
+    check_output(options.output)
+    return options
+
+
+def print_notes(placement: tuple[str, ...], test_calls: int | None) -> None:
+    """Say what native OMB accepts and what has no effect here."""
+    if placement:
+        if len(placement) != 2:
+            raise UsageError("name both ends' memory, as in 'D D', or none")
+        print(
+            f"omb-py: note: {' '.join(placement)} has no effect on a host buffer",
+            file=sys.stderr,
+        )
+    if test_calls is not None:
+        print("omb-py: note: -t has no effect on bw, as in native OMB", file=sys.stderr)
+
+
+def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:
+    """Start MPI and measure; the device, if any, is chosen before MPI is started.
+
+    A GPU context that comes after MPI_Init costs Open MPI 5 its direct copies between GPUs.
+    """
+    default = "mpi_int" if benchmark.reduces else "mpi_char"
+    datatypes = find_types(options.types or (default,))
+    watchdog = None
+    if options.timeout is not None:
+        watchdog = Watchdog(options.timeout, launcher.rank())
+        watchdog.progress("starting MPI")
+    buffer, failure = prepare_buffer(options.buffer)
+    with Job(options.thread_level, options.session, debug) as job:
+        job.agree(failure)
+        from omb_py.measure.runner import Run
+
+        assert buffer is not None
+        binding = BINDINGS.load(options.binding)(job.comm)
+        Run(benchmark, options, datatypes, buffer, binding, job, watchdog).measure()
+        if watchdog is not None:
+            watchdog.progress("ending MPI")
+
+
+def prepare_buffer(name: str) -> tuple[Buffer | None, OmbError | None]:
+    """The buffer, its device chosen; or what is wrong with it on this rank."""
+    try:
+        buffer: Buffer = BUFFERS.load(name)
+        buffer.prepare(launcher.local_rank())
+    except UsageError:
+        raise
+    except OmbError as error:
+        return None, error
+    return buffer, None

@@ -1,0 +1,64 @@
+"""What ``omb-py list`` and ``omb-py info`` print."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+import omb_py
+from omb_py.benchmarks import all_benchmarks
+from omb_py.bindings import BINDINGS
+from omb_py.buffers import BUFFERS
+from omb_py.errors import OmbError
+from omb_py.registry import Registry
+
+
+def print_list() -> None:
+    """The members of the three axes."""
+    family = ""
+    for benchmark in all_benchmarks():
+        if benchmark.family != family:
+            family = benchmark.family
+            click.echo(f"{family} benchmarks:")
+        native = f"osu_{benchmark.name}" if benchmark.native else "-"
+        click.echo(f"  {benchmark.name:<22}{native:<26}{benchmark.summary}")
+    click.echo(f"buffers:  {', '.join(BUFFERS.names())}")
+    click.echo(f"bindings: {', '.join(BINDINGS.names())}")
+
+
+def print_info() -> None:
+    """Versions, the MPI library, and whether each buffer and binding can be loaded."""
+    click.echo(f"omb-py   {omb_py.__version__}")
+    click.echo(f"Python   {platform.python_version()} on {platform.platform()}")
+    click.echo(f"MPI      {mpi_library()}")
+    for registry in (BUFFERS, BINDINGS):
+        for name in registry.names():
+            click.echo(f"{registry.kind:<9}{name:<12}{state(registry, name)}")
+
+
+def mpi_library() -> str:
+    """mpi4py and the library it found, without starting MPI."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        return f"none that mpi4py {mpi4py.__version__} can load: {' '.join(str(error).split())}"
+    library = MPI.Get_library_version().strip().splitlines()[0].strip(" \0")
+    standard = ".".join(str(part) for part in MPI.Get_version())
+    return f"{library}; standard {standard}; mpi4py {mpi4py.__version__}"
+
+
+def state(registry: Registry, name: str) -> str:
+    """Whether a member works here, and with which versions, or why it does not."""
+    try:
+        member = registry.load(name)
+        if registry is BUFFERS:
+            member.prepare(0)
+            versions = ", ".join(" ".join(item) for item in member.describe().items())
+            return f"ready   {versions}".rstrip()
+    except OmbError as error:
+        return f"not here: {error}"
+    return "ready"

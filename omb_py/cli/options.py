@@ -1,0 +1,290 @@
+"""The options of benchmarks, one row each: native OMB's letters with long names, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.cli.parameters import (
+    Bytes,
+    LayoutType,
+    Percentiles,
+    Root,
+    SizeList,
+    SizeRange,
+    ValidationLog,
+)
+from omb_py.job import THREAD_LEVELS
+from omb_py.layout import CONTIGUOUS
+from omb_py.options import DEFAULT_PERCENTILES, MEBIBYTE
+
+ATTACHED = {"c": "--validation", "z": "--tail-lat"}
+"""Short options whose value, if any, is attached to them, as getopt does it for native OMB."""
+
+FORMATS = ("text", "csv", "json")
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """An option: the names click knows it by, what click needs beside, and who has it.
+
+    ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
+    belong to all benchmarks, or to all that move data where ``sized`` is set.
+    """
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+    feature: str | None = None
+    sized: bool = False
+
+    def applies(self, benchmark: Benchmark) -> bool:
+        """Whether ``benchmark`` has this option."""
+        if self.feature is not None:
+            return self.feature in benchmark.options
+        return benchmark.sized or not self.sized
+
+    def option(self) -> click.Option:
+        """The option as click wants it."""
+        return click.Option(self.names, **self.settings)
+
+
+def count(least: int) -> dict[str, Any]:
+    """Settings of an option that takes a whole number from ``least`` on."""
+    return {"type": click.IntRange(min=least), "metavar": "N"}
+
+
+FLAG: dict[str, Any] = {"is_flag": True}
+
+TABLE: tuple[OptionRow, ...] = (
+    OptionRow(
+        ("-m", "--message-size"),
+        {"type": SizeRange(), "help": "Message sizes in bytes: MIN, doubled up to MAX."},
+        sized=True,
+    ),
+    OptionRow(
+        ("--sizes",),
+        {"type": SizeList(), "help": "These message sizes, instead of doubled ones."},
+        sized=True,
+    ),
+    OptionRow(
+        ("-i", "--iterations"), count(1) | {"help": "Timed iterations for every message size."}
+    ),
+    OptionRow(
+        ("-x", "--warmup"), count(0) | {"help": "Iterations before the timed ones, not counted."}
+    ),
+    OptionRow(
+        ("-f", "--full"),
+        FLAG | {"help": "Also print the ranks' minimum and maximum, and the iterations."},
+        feature="full",
+    ),
+    OptionRow(
+        ("-z", "--tail-lat", "percentiles"),
+        {
+            "type": Percentiles(),
+            "metavar": "[P,P,…]",
+            "default": (),
+            "show_default": False,
+            "help": "Also print percentiles, attached to the letter: -z50,90,99.9. "
+            "Without a list: 50,90,99.",
+        },
+    ),
+    OptionRow(
+        ("-c", "--validation", "validation"),
+        {
+            "type": ValidationLog(),
+            "metavar": "[log[:DIR]]",
+            "help": "Check the data on every rank in every iteration; -clog:DIR logs all faults.",
+        },
+        sized=True,
+    ),
+    OptionRow(
+        ("-u", "--validation-warmup"),
+        count(0) | {"default": 5, "help": "Untimed calls before each one checked."},
+        sized=True,
+    ),
+    OptionRow(
+        ("-W", "--window-size", "window"),
+        count(1) | {"default": 64, "help": "Messages in flight before they are waited for."},
+        feature="window",
+    ),
+    OptionRow(
+        ("-V", "--vary-window"),
+        FLAG | {"help": "A table over window sizes from 1 to 128."},
+        feature="vary_window",
+    ),
+    OptionRow(
+        ("-R", "--print-rate"),
+        {
+            "type": click.BOOL,
+            "default": True,
+            "metavar": "0|1",
+            "help": "Print the message rate or not.",
+        },
+        feature="print_rate",
+    ),
+    OptionRow(
+        ("-p", "--num-pairs", "pairs"),
+        count(1) | {"help": "Pairs of ranks that exchange messages; all others stay idle."},
+        feature="pairs",
+    ),
+    OptionRow(
+        ("-b", "--buffer-num"),
+        {
+            "type": click.Choice(["single", "multiple"]),
+            "default": "single",
+            "help": "One memory for all messages of a window, or one for each.",
+        },
+        feature="buffer_num",
+    ),
+    OptionRow(
+        ("-t", "--num-test-calls", "test_calls"),
+        count(0) | {"help": "Accepted and without effect, as in native OMB's bw."},
+        feature="test_calls",
+    ),
+    OptionRow(
+        ("-T", "--type", "types"),
+        {
+            "multiple": True,
+            "metavar": "TYPE",
+            "help": "Element type: mpi_char, mpi_int, mpi_float, a NumPy name, or all. Repeatable.",
+        },
+        sized=True,
+    ),
+    OptionRow(
+        ("-D", "--ddt", "layout"),
+        {
+            "type": LayoutType(),
+            "default": CONTIGUOUS,
+            "show_default": False,
+            "metavar": "LAYOUT",
+            "help": "Layout of the elements: cont, vect:STRIDE:BLOCK or indx:FILE.",
+        },
+        feature="layout",
+    ),
+    OptionRow(
+        ("-l", "--in-place"),
+        FLAG | {"help": "Use MPI_IN_PLACE."},
+        feature="in_place",
+    ),
+    OptionRow(
+        ("-k", "--root-rank", "root"),
+        {
+            "type": Root(),
+            "default": 0,
+            "show_default": "fixed:0",
+            "metavar": "ROOT",
+            "help": "The root: fixed:RANK, or rotate for another in each iteration.",
+        },
+        feature="root",
+    ),
+    OptionRow(
+        ("-M", "--mem-limit", "memory_limit"),
+        {
+            "type": Bytes(),
+            "default": 512 * MEBIBYTE,
+            "show_default": "512M",
+            "metavar": "BYTES",
+            "help": "Memory that one process may take for messages.",
+        },
+        feature="memory_limit",
+    ),
+    OptionRow(("-I", "--session"), FLAG | {"help": "Start MPI by an MPI-4 session."}),
+    OptionRow(
+        ("--buffer",),
+        {"default": "numpy", "metavar": "NAME", "help": "Where the bytes live: see omb-py list."},
+    ),
+    OptionRow(
+        ("--binding",),
+        {"default": "buffer", "metavar": "NAME", "help": "How MPI is called: see omb-py list."},
+    ),
+    OptionRow(
+        ("-o", "--output"),
+        {
+            "metavar": "FILE",
+            "help": "Add rows to this .csv or .json file, each as soon as it is measured.",
+        },
+    ),
+    OptionRow(("--force",), FLAG | {"help": "Overwrite the output file instead of adding to it."}),
+    OptionRow(
+        ("--format",),
+        {
+            "type": click.Choice(FORMATS),
+            "default": "text",
+            "help": "What standard output looks like; text is native OMB's layout.",
+        },
+    ),
+    OptionRow(("-q", "--quiet"), FLAG | {"help": "Nothing on standard output."}),
+    OptionRow(
+        ("--thread-level",),
+        {
+            "type": click.Choice(THREAD_LEVELS),
+            "default": "single",
+            "help": "Thread support to ask MPI for; native OMB asks for single.",
+        },
+    ),
+    OptionRow(
+        ("--timeout",),
+        {
+            "type": click.FloatRange(min=0, min_open=True),
+            "metavar": "SECONDS",
+            "help": "End the job when a rank makes no progress for so long (start, one size).",
+        },
+    ),
+    OptionRow(("--debug",), FLAG | {"help": "Show tracebacks of errors."}),
+)
+
+
+def options_of(benchmark: Benchmark) -> list[click.Parameter]:
+    """The click parameters of one benchmark, buffer placement included where it has one."""
+    parameters: list[click.Parameter] = [row.option() for row in TABLE if row.applies(benchmark)]
+    if "placement" in benchmark.options:
+        places = click.Choice(["H", "D", "MH", "MD"])
+        parameters.append(
+            click.Argument(["placement"], type=places, nargs=-1, metavar="[SOURCE DESTINATION]")
+        )
+    return parameters
+
+
+def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> list[str]:
+    """Rewrite ``-c`` and ``-z``, whose value may only be attached, as long options with a value.
+
+    ``takes_value`` tells whether a letter is an option that consumes what follows it. Everything
+    else, and all after ``--``, stays as it is.
+    """
+    rewritten: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*rewritten, argument, *rest]
+        if argument in ATTACHED.values():
+            rewritten.append(f"{argument}={default_value(argument)}")
+            continue
+        if argument.startswith("--") or not argument.startswith("-") or argument == "-":
+            rewritten.append(argument)
+            continue
+        for position, letter in enumerate(argument[1:], start=1):
+            if letter in ATTACHED:
+                if position > 1:
+                    rewritten.append(argument[:position])
+                name = ATTACHED[letter]
+                rewritten.append(f"{name}={argument[position + 1 :] or default_value(name)}")
+                break
+            if takes_value(letter):
+                rewritten.append(argument)
+                if position == len(argument) - 1:
+                    rewritten += [value for value in [next(rest, None)] if value is not None]
+                break
+        else:
+            rewritten.append(argument)
+    return rewritten
+
+
+def default_value(name: str) -> str:
+    """What an option with an optional value means without one."""
+    if name == "--tail-lat":
+        return ",".join(f"{percent:g}" for percent in DEFAULT_PERCENTILES)
+    return ""

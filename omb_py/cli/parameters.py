@@ -1,0 +1,137 @@
+"""Values of options as native OMB writes them, and what they mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py.errors import UsageError
+from omb_py.layout import Layout, parse_layout
+
+if TYPE_CHECKING:
+    Parameter = click.ParamType[Any, Any]
+else:
+    Parameter = click.ParamType
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, with K, M or G for binary multiples.
+
+    Raises `ValueError` when it is no such number.
+    """
+    number = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = number[-1:] if number[-1:] in UNITS else ""
+    digits = number.removesuffix(unit) if unit else number
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(f"{text!r} is not a number of bytes, such as 0, 65536 or 64K")
+    return int(digits) * UNITS[unit]
+
+
+class Bytes(Parameter):
+    """One number of bytes."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            return value if isinstance(value, int) else parse_bytes(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class SizeRange(Parameter):
+    """``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, as a pair in which None is the default."""
+
+    name = "[min:]max"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int | None, int | None]:
+        if isinstance(value, tuple):
+            return value
+        smallest, colon, largest = value.rpartition(":")
+        try:
+            low = parse_bytes(smallest) if smallest else None
+            high = parse_bytes(largest) if largest or not colon else None
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if low is None and high is None:
+            self.fail("name the smallest message, the largest or both, as in 1:65536", param, ctx)
+        if low is not None and high is not None and low > high:
+            self.fail(
+                f"the smallest message ({low}) is larger than the largest ({high})", param, ctx
+            )
+        return low, high
+
+
+class SizeList(Parameter):
+    """Numbers of bytes separated by commas."""
+
+    name = "size,size,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(dict.fromkeys(parse_bytes(part) for part in value.split(",")))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Percentiles(Parameter):
+    """Percentages separated by commas, fractions allowed."""
+
+    name = "p,p,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            percents = tuple(dict.fromkeys(float(part) for part in value.split(",")))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of percentages, as in 50,90,99.9", param, ctx)
+        for percent in percents:
+            if not 0 <= percent <= 100:
+                self.fail(f"{percent:g} is not a percentage from 0 to 100", param, ctx)
+        return percents
+
+
+class Root(Parameter):
+    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
+
+    name = "fixed:rank|rotate"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | None:
+        if value is None or isinstance(value, int):
+            return value
+        kind, colon, rank = value.partition(":")
+        if kind == "rotate" and not colon:
+            return None
+        if kind == "fixed" and rank.isascii() and rank.isdigit():
+            return int(rank)
+        self.fail(f"{value!r} is neither fixed:RANK nor rotate", param, ctx)
+
+
+class LayoutType(Parameter):
+    """``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``."""
+
+    name = "layout"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Layout:
+        try:
+            return value if isinstance(value, Layout) else parse_layout(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+class ValidationLog(Parameter):
+    """``log`` or ``log:DIR``; empty for no log."""
+
+    name = "log[:dir]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        kind, _, directory = value.partition(":")
+        if value == "" or kind == "log":
+            return directory or ("validation_output" if kind else "")
+        self.fail(f"{value!r} is not log or log:DIRECTORY", param, ctx)

@@ -1,0 +1,44 @@
+"""What can go wrong, as one sentence a user can act on."""
+
+from __future__ import annotations
+
+
+class OmbError(Exception):
+    """A failure whose text is one clear sentence that names the fix.
+
+    ``exit_code`` is the process's exit code. ``shared`` is true when every rank of the job
+    raises the same error at the same point: rank 0 alone then reports it and all ranks leave
+    in order. Otherwise the rank that failed reports it and ends the job.
+    """
+
+    exit_code = 1
+    shared = False
+
+
+class UsageError(OmbError):
+    """The command line asks for something that does not exist or cannot be."""
+
+    exit_code = 2
+    shared = True
+
+
+class UnsupportedError(OmbError):
+    """This benchmark, buffer and binding do not go together; the text says why."""
+
+
+class OutOfMemoryError(OmbError):
+    """A buffer could not be allocated."""
+
+
+class SharedError(OmbError):
+    """A failure of any rank, made known to all of them (`Job.agree`)."""
+
+    shared = True
+
+    def __init__(self, text: str, exit_code: int = 1) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+class ValidationError(SharedError):
+    """Data that arrived is not the data that was sent."""

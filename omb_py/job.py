@@ -1,0 +1,199 @@
+"""The MPI job that this process is a rank of: its start, its agreement on failures, its end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from array import array
+from dataclasses import dataclass
+from math import fsum, inf
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from omb_py import launcher
+from omb_py.errors import OmbError, SharedError, UsageError
+from omb_py.watchdog import stagger
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+"""MPI's levels of thread support, in order."""
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Samples of all timed ranks: the mean over them of each iteration, in seconds.
+
+    ``lowest`` and ``highest`` are the least and the greatest of the ranks' own means.
+    """
+
+    samples: array[float]
+    lowest: float
+    highest: float
+
+
+class Job:
+    """All ranks of the run, as a context: whatever fails inside ends the whole job, in order."""
+
+    def __init__(self, thread_level: str, session: bool, debug: bool = False) -> None:
+        """Start MPI at ``thread_level``, by MPI_Init or by an MPI-4 session.
+
+        Raises `UsageError` when there is no MPI library or it cannot do so.
+        """
+        import mpi4py
+
+        mpi4py.rc.thread_level = thread_level
+        mpi4py.rc.initialize = not session
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            raise UsageError(
+                "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
+                f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
+            ) from error
+        self.MPI = MPI
+        self._debug = debug
+        self._session = _open_session(thread_level) if session else None
+        self.comm = self._world()
+        self.rank = self.comm.rank
+        self.ranks = self.comm.size
+        level = THREAD_LEVELS.index(thread_level) if session else MPI.Query_thread()
+        self.thread_level = THREAD_LEVELS[level]
+
+    def _world(self) -> MPI.Intracomm:
+        if self._session is None:
+            return self.MPI.COMM_WORLD
+        group = self._session.Create_group("mpi://WORLD")
+        comm = self.MPI.Intracomm.Create_from_group(group, "omb-py")
+        group.Free()
+        return comm
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave in order when every rank does; otherwise say why and abort the job."""
+        if error is None or isinstance(error, SystemExit):
+            self._close()
+        elif isinstance(error, OmbError) and error.shared:
+            self._close()
+            if self.rank != 0:
+                sys.exit(error.exit_code)
+        else:
+            stagger(self.rank)
+            if self._debug:
+                import traceback as tracebacks
+
+                tracebacks.print_exception(error)
+            print(f"omb-py: rank {self.rank}: {sentence(error)}", file=sys.stderr, flush=True)
+            code = getattr(error, "exit_code", 1)
+            self.comm.Abort(code)
+            os._exit(code)  # MPICH's abort returns before the launcher has ended the process
+
+    def _close(self) -> None:
+        if self._session is not None:
+            self.comm.Free()
+            self._session.Finalize()
+
+    def agree(self, error: OmbError | None) -> None:
+        """Raise the lowest failing rank's error, as a `SharedError`, on all ranks.
+
+        Collective; each rank passes its own error, or None.
+        """
+        first = int(self._over_ranks(self.ranks if error is None else self.rank, self.MPI.MIN))
+        if first == self.ranks:
+            return
+        told = None if error is None else (str(error), error.exit_code)
+        text, exit_code = self.comm.bcast(told, root=first)
+        raise SharedError(text, exit_code) from error
+
+    def total(self, value: int) -> int:
+        """The sum of ``value`` over all ranks, on all ranks."""
+        return int(self._over_ranks(value, self.MPI.SUM))
+
+    def _over_ranks(self, value: float, op: MPI.Op) -> float:
+        # Not comm.allreduce: for objects mpi4py needs MPI_COMM_SELF, which a session may lack.
+        result = array("d", [0])
+        self.comm.Allreduce(
+            [array("d", [value]), 1, self.MPI.DOUBLE], [result, 1, self.MPI.DOUBLE], op
+        )
+        return result[0]
+
+    def combine(self, seconds: array[float], timed: bool) -> Combined | None:
+        """The samples of all timed ranks together, on rank 0; collective.
+
+        Ranks are combined by MPI reductions, so that memory does not grow with their number.
+        """
+        count = len(seconds)
+        contribution = seconds if timed else array("d", bytes(8 * count))
+        summed = array("d", bytes(8 * count))
+        double = self.MPI.DOUBLE
+        self.comm.Reduce([contribution, count, double], [summed, count, double], self.MPI.SUM, 0)
+        timed_ranks = self.total(int(timed))
+        mean = fsum(seconds) / count
+        lowest = self._over_ranks(mean if timed else inf, self.MPI.MIN)
+        highest = self._over_ranks(mean if timed else -inf, self.MPI.MAX)
+        if self.rank != 0:
+            return None
+        return Combined(array("d", (value / timed_ranks for value in summed)), lowest, highest)
+
+    def nodes(self) -> list[tuple[str, int]]:
+        """Host name and number of ranks of each node, on rank 0; empty elsewhere; collective."""
+        node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
+        leads = node.rank == 0
+        leaders = self.comm.Split(0 if leads else self.MPI.UNDEFINED, self.rank)
+        found: list[tuple[str, int]] = []
+        if leads:
+            found = leaders.gather((socket.gethostname(), node.size)) or []
+            leaders.Free()
+        node.Free()
+        return found
+
+    def describe(self) -> dict[str, str]:
+        """The MPI library and the level at which it runs."""
+        import mpi4py
+
+        return {
+            "mpi4py": mpi4py.__version__,
+            "mpi_library": " ".join(self.MPI.Get_library_version().split()),
+            "mpi_standard": ".".join(str(part) for part in self.MPI.Get_version()),
+            "thread_level": self.thread_level,
+            "session": str(self._session is not None),
+        }
+
+    def check_launcher(self) -> None:
+        """Raise `UsageError` when the launcher started more ranks than MPI knows of."""
+        if self.ranks == 1 and launcher.ranks() > 1:
+            library = self.MPI.Get_library_version().strip().splitlines()[0]
+            raise UsageError(
+                f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
+                f"use the mpiexec that belongs to mpi4py's library ({library.strip()})"
+            )
+
+
+def sentence(error: BaseException) -> str:
+    """An unexpected error on one line."""
+    text = " ".join(str(error).split())
+    if isinstance(error, OmbError):
+        return text
+    return f"{type(error).__name__}: {text}; run with --debug for the traceback"
+
+
+def _open_session(thread_level: str) -> MPI.Session:
+    from mpi4py import MPI
+
+    info = MPI.Info.Create()
+    info.Set("thread_level", f"MPI_THREAD_{thread_level.upper()}")
+    try:
+        return MPI.Session.Init(info)
+    except (NotImplementedError, MPI.Exception) as error:
+        raise UsageError(f"this MPI library has no sessions ({error}): leave out -I") from error
+    finally:
+        info.Free()

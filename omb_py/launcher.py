@@ -1,0 +1,55 @@
+"""What the launcher says of this process in its environment, before MPI is started."""
+
+from __future__ import annotations
+
+import os
+
+RANK_VARIABLES = (
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "PALS_RANKID",
+    "MV2_COMM_WORLD_RANK",
+    "FLUX_TASK_RANK",
+    "SLURM_PROCID",
+)
+SIZE_VARIABLES = (
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "FLUX_JOB_SIZE",
+)
+LOCAL_RANK_VARIABLES = (
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MVP_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "FLUX_TASK_LOCAL_ID",
+    "SLURM_LOCALID",
+    "PMI_LOCAL_RANK",
+    "LOCAL_RANK",
+)
+
+
+def rank() -> int:
+    """This process's rank in the job, 0 when no known launcher started it."""
+    return _first(RANK_VARIABLES, 0)
+
+
+def ranks() -> int:
+    """How many ranks the launcher started, 1 when it does not say."""
+    return _first(SIZE_VARIABLES, 1)
+
+
+def local_rank() -> int:
+    """This process's rank among those of its node, 0 when no known launcher says."""
+    return _first(LOCAL_RANK_VARIABLES, 0)
+
+
+def _first(variables: tuple[str, ...], default: int) -> int:
+    for variable in variables:
+        value = os.environ.get(variable, "")
+        if value.isdigit():
+            return int(value)
+    return default

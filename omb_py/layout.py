@@ -1,0 +1,100 @@
+"""How the elements of a message lie in memory: native OMB's ``-D``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A derived datatype, before MPI knows of it; lengths and displacements in elements.
+
+    ``stride`` and ``length`` describe a vector, ``blocks`` an indexed type as pairs of
+    displacement and length; with neither, elements are contiguous. ``text`` is the option's
+    spelling.
+    """
+
+    text: str = "cont"
+    stride: int = 0
+    length: int = 0
+    blocks: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether every element is sent, so that MPI's own datatype serves."""
+        return not self.stride and not self.blocks
+
+    def pieces(self, elements: int) -> tuple[tuple[int, int], ...]:
+        """Displacement and length of each piece sent of a message of ``elements``.
+
+        A vector has as many blocks as whole strides fit. An indexed type has all its blocks,
+        or none when the message is too short to hold them.
+        """
+        if self.stride:
+            return tuple((i * self.stride, self.length) for i in range(elements // self.stride))
+        if self.blocks:
+            end = max(displacement + length for displacement, length in self.blocks)
+            return self.blocks if end <= elements else ()
+        return ((0, elements),)
+
+    def transmitted(self, elements: int) -> int:
+        """Elements that travel out of a message of ``elements``."""
+        if self.stride:
+            return elements // self.stride * self.length
+        return sum(length for _, length in self.pieces(elements))
+
+
+CONTIGUOUS = Layout()
+
+
+def parse_layout(text: str) -> Layout:
+    """The layout that ``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE`` names.
+
+    The file has a line ``DISPLACEMENT,LENGTH`` (in elements) per block; empty lines and what
+    follows ``#`` are skipped. Raises `UsageError` when the text or the file is not like that.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "cont" and not rest:
+        return CONTIGUOUS
+    if kind == "vect":
+        stride, length = _numbers(rest, ":", f"-D {text}", "vect:STRIDE:BLOCK")
+        if not 1 <= length <= stride:
+            raise UsageError(f"-D {text}: the block must have 1 to STRIDE ({stride}) elements")
+        return Layout(text, stride=stride, length=length)
+    if kind == "indx" and rest:
+        return Layout(text, blocks=_read_blocks(rest))
+    raise UsageError(f"-D {text}: use cont, vect:STRIDE:BLOCK or indx:FILE")
+
+
+def _read_blocks(path: str) -> tuple[tuple[int, int], ...]:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"-D indx: cannot read {path}: {error}") from error
+    blocks = []
+    for number, line in enumerate(lines, start=1):
+        if line:
+            where = f"-D indx: {path}, line {number}"
+            displacement, length = _numbers(line, ",", where, "DISPLACEMENT,LENGTH")
+            blocks.append((displacement, length))
+    if not any(length for _, length in blocks):
+        raise UsageError(f"-D indx: {path} has no line DISPLACEMENT,LENGTH")
+    end = 0
+    for displacement, length in sorted(block for block in blocks if block[1]):
+        if displacement < end:
+            raise UsageError(
+                f"-D indx: {path}: the block at element {displacement} overlaps another"
+            )
+        end = displacement + length
+    return tuple(blocks)
+
+
+def _numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
+    parts = [part.strip() for part in text.split(separator)]
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"{where}: expected {form}, two whole numbers")
+    return int(parts[0]), int(parts[1])

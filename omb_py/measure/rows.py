@@ -1,0 +1,94 @@
+"""From the samples of all ranks to a row: the formulas of `docs/definitions.md`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omb_py.benchmarks import Benchmark, Case, Metric, Ranks
+from omb_py.job import Combined
+from omb_py.measure.statistics import Summary, percentile, summarize
+from omb_py.options import Options
+from omb_py.results.row import Row
+
+MICROSECONDS = 1e6
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one message size: the samples of all ranks, and what they are samples of.
+
+    ``payload`` are the bytes of a message that really travel; ``passed`` tells whether the data
+    was right, and is None when it was not checked.
+    """
+
+    combined: Combined
+    payload: int
+    warmup: int
+    passed: bool | None
+
+
+def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
+    """The row of one message size, by native OMB's definitions."""
+    options = case.options
+    combined, payload = outcome.combined, outcome.payload
+    scale = MICROSECONDS / benchmark.round_trips
+    summary = summarize([seconds * scale for seconds in combined.samples])
+    latency = benchmark.metric is Metric.LATENCY
+    messages = benchmark.messages(options, case.ranks, case.window)
+    rate = messages / summary.mean * scale
+    sized = benchmark.sized
+    return Row(
+        run=run,
+        benchmark=benchmark.name,
+        bytes=case.size if sized else None,
+        ranks=case.ranks,
+        buffer=options.buffer,
+        binding=options.binding,
+        dtype=case.datatype.dtype if sized else None,
+        mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
+        latency_us=summary.mean if latency else None,
+        latency_min_us=combined.lowest * scale if latency else None,
+        latency_max_us=combined.highest * scale if latency else None,
+        bandwidth_MBps=None if latency else rate * payload / MEGABYTE,
+        messages_per_s=None if latency else rate,
+        sample_mean_us=summary.mean,
+        sample_stddev_us=summary.stddev,
+        sample_min_us=summary.percentile(0),
+        sample_p50_us=summary.percentile(50),
+        sample_p90_us=summary.percentile(90),
+        sample_p95_us=summary.percentile(95),
+        sample_p99_us=summary.percentile(99),
+        sample_p999_us=summary.percentile(99.9),
+        sample_max_us=summary.percentile(100),
+        percentiles=tuple(
+            (percent, _tail(summary, percent, None if latency else messages * payload))
+            for percent in options.percentiles
+        ),
+        iterations=len(combined.samples),
+        warmup=outcome.warmup,
+        validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
+        payload_bytes=payload if sized else None,
+        window=case.window if "window" in benchmark.options else None,
+        pairs=options.pairs_in(case.ranks) if benchmark.ranks is not Ranks.ANY else None,
+        root=_root(benchmark, options),
+        in_place=options.in_place if "in_place" in benchmark.options else None,
+        layout=options.layout.text if "layout" in benchmark.options else None,
+    )
+
+
+def _tail(summary: Summary, percent: float, moved: int | None) -> float:
+    """A percentile of the benchmark's own value: of latencies, or of bandwidths, as native OMB.
+
+    ``moved`` are the bytes of an iteration of a bandwidth; its 99th percentile is a fast one.
+    """
+    if moved is None:
+        return summary.percentile(percent)
+    bandwidths = [moved / sample for sample in reversed(summary.ordered)]
+    return percentile(bandwidths, percent)
+
+
+def _root(benchmark: Benchmark, options: Options) -> str | None:
+    if "root" not in benchmark.options:
+        return None
+    return "rotate" if options.root is None else str(options.root)

@@ -1,0 +1,88 @@
+"""Which message sizes a run measures, and why others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omb_py.benchmarks import Benchmark
+from omb_py.datatypes import Datatype
+from omb_py.errors import UsageError
+from omb_py.options import Options
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Message sizes in bytes, and a sentence for each thing that a user might miss in them."""
+
+    sizes: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
+def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int) -> Sizes:
+    """The sizes asked for that hold whole elements and fit the memory limit.
+
+    Sizes of less than one element (one for each rank where parts are equal) are left out, as in
+    native OMB; so are other sizes that are not whole elements, with a note. Over the memory
+    limit, sizes that were asked for are an error and default ones are left out with a note.
+
+    Raises `UsageError` when nothing is left to measure.
+    """
+    if not benchmark.sized:
+        return Sizes((0,))
+    asked = tuple(_asked(benchmark, options))
+    whole = [size for size in asked if size % datatype.itemsize == 0]
+    notes = []
+    ragged = [size for size in asked if size % datatype.itemsize and size > datatype.itemsize]
+    if ragged:
+        notes.append(f"left out {_list(ragged)} bytes: not whole elements of {datatype.name}")
+    usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
+    fitting = [size for size in usable if _fits(benchmark, options, ranks, size)]
+    if len(fitting) < len(usable):
+        too_large = (
+            f"{_list(usable[len(fitting) :])} bytes on {ranks} ranks need more than the memory "
+            f"limit of {options.memory_limit} bytes per process"
+        )
+        if options.largest is not None or options.sizes is not None or not fitting:
+            raise UsageError(f"{too_large}: raise -M or measure smaller messages")
+        notes.append(f"left out: {too_large} (-M)")
+    if not fitting:
+        raise UsageError(
+            f"no message size to measure: none of {_list(asked)} bytes holds whole elements of "
+            f"{datatype.name} for {ranks} ranks and this layout; choose others with -m or --sizes"
+        )
+    return Sizes(tuple(fitting), tuple(notes))
+
+
+def _asked(benchmark: Benchmark, options: Options) -> Iterator[int]:
+    if options.sizes is not None:
+        yield from options.sizes
+        return
+    defaults = benchmark.defaults
+    size = defaults.smallest if options.smallest is None else options.smallest
+    largest = defaults.largest if options.largest is None else options.largest
+    if size > largest:
+        raise UsageError(
+            f"-m: the smallest message ({size} bytes) is larger than the largest ({largest} bytes)"
+        )
+    while size <= largest:
+        yield size
+        size = size * 2 or 1
+
+
+def _moves_data(
+    benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int, size: int
+) -> bool:
+    elements = size // datatype.itemsize
+    if elements < benchmark.smallest_elements(ranks):
+        return False
+    return size == 0 or options.layout.transmitted(elements) > 0
+
+
+def _fits(benchmark: Benchmark, options: Options, ranks: int, size: int) -> bool:
+    return benchmark.memory is None or benchmark.memory(size, ranks) <= options.memory_limit
+
+
+def _list(sizes: list[int] | tuple[int, ...]) -> str:
+    shown = [str(size) for size in sizes[:3]]
+    return ", ".join(shown) + (f" … {sizes[-1]}" if len(sizes) > 3 else "")

@@ -1,0 +1,56 @@
+"""What the user asked for, as one immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omb_py.layout import CONTIGUOUS, Layout
+
+DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
+MEBIBYTE = 1 << 20
+
+VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Window sizes of ``-V``."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
+
+    Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
+    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates.
+    """
+
+    buffer: str = "numpy"
+    binding: str = "buffer"
+    smallest: int | None = None
+    largest: int | None = None
+    sizes: tuple[int, ...] | None = None
+    iterations: int | None = None
+    warmup: int | None = None
+    full: bool = False
+    percentiles: tuple[float, ...] = ()
+    validate: bool = False
+    validation_log: str | None = None
+    validation_warmup: int = 5
+    window: int = 64
+    vary_window: bool = False
+    print_rate: bool = True
+    pairs: int | None = None
+    buffer_per_message: bool = False
+    types: tuple[str, ...] = ()
+    layout: Layout = CONTIGUOUS
+    in_place: bool = False
+    root: int | None = 0
+    memory_limit: int = 512 * MEBIBYTE
+    session: bool = False
+    thread_level: str = "single"
+    output: str | None = None
+    force: bool = False
+    format: str = "text"
+    quiet: bool = False
+    timeout: float | None = None
+
+    def pairs_in(self, ranks: int) -> int:
+        """Pairs of ranks that exchange messages: all that there can be, unless ``-p`` says less."""
+        return ranks // 2 if self.pairs is None else self.pairs

@@ -1,0 +1,1 @@
+"""Rows, and the formats they are written in."""

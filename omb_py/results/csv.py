@@ -1,0 +1,64 @@
+"""CSV: one table for all runs, with each run's metadata as comment lines before its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from omb_py.errors import UsageError
+from omb_py.results.row import COLUMNS, Row
+from omb_py.results.sink import FileSink, Sink
+from omb_py.results.writer import Writer
+
+HEADER = ",".join(COLUMNS) + "\n"
+NUMBER = ".9g"
+
+
+class CsvWriter(Writer):
+    """Adds lines, each whole, to a table that has its header already or not."""
+
+    def __init__(self, sink: Sink, with_header: bool) -> None:
+        self._sink = sink
+        self._with_header = with_header
+
+    def start(self, metadata: dict[str, str]) -> None:
+        lines = [f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items()]
+        if self._with_header:
+            lines.append(HEADER)
+        self._sink.append("".join(lines).encode())
+
+    def row(self, row: Row) -> None:
+        text = io.StringIO()
+        cells = [cell(getattr(row, column)) for column in COLUMNS]
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._sink.append(text.getvalue().encode())
+
+
+def open_csv(path: Path, clear: bool) -> CsvWriter:
+    """A writer that adds to the table in ``path``, after its last whole line.
+
+    Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
+    """
+    sink = FileSink(path, clear)
+    content = sink.content()
+    lines = content.decode(errors="replace").splitlines(keepends=True)
+    header = next((line for line in lines if line.strip() and line[0] != "#"), None)
+    if header is not None and header != HEADER:
+        raise UsageError(
+            f"{path} is not a table of this version's columns: choose another name for --output, "
+            "or overwrite it with --force"
+        )
+    sink.cut(content.rfind(b"\n") + 1)
+    return CsvWriter(sink, with_header=header is None)
+
+
+def cell(value: object) -> str:
+    """A value as one field; ``#`` would start a comment for whoever reads the file."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return format(value, NUMBER)
+    if isinstance(value, tuple):
+        return " ".join(f"p{percent:g}={number:{NUMBER}}" for percent, number in value)
+    return str(value).replace("#", "%23")

@@ -1,0 +1,72 @@
+"""What is needed to believe and to repeat a run, as plain text by name."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import omb_py
+
+TELLING_PREFIXES = (
+    "OMPI_MCA_",
+    "PRTE_MCA_",
+    "PMIX_MCA_",
+    "MPICH_",
+    "MPIR_CVAR_",
+    "I_MPI_",
+    "MV2_",
+    "UCX_",
+    "FI_",
+    "OMP_",
+    "CUDA_VISIBLE_DEVICES",
+    "NCCL_",
+)
+"""Environment variables that change what MPI does, by how their names begin."""
+
+
+def new_run() -> str:
+    """A name for this run: its start in UTC and enough chance to tell it from any other."""
+    now = datetime.now(timezone.utc)
+    return f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
+
+
+def process_metadata(run: str) -> dict[str, str]:
+    """What this process knows without MPI: versions, machine, command and environment."""
+    return {
+        "run": run,
+        "omb_py": omb_py.__version__,
+        "command": shlex.join(["omb-py", *sys.argv[1:]]),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": processor(),
+        "environment": shlex.join(
+            f"{name}={value}"
+            for name, value in sorted(os.environ.items())
+            if name.startswith(TELLING_PREFIXES)
+        ),
+    }
+
+
+def processor() -> str:
+    """The processor's name and its number of logical cores."""
+    name = platform.processor() or platform.machine()
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+            names = [
+                line.partition(":")[2].strip() for line in file if line.startswith("model name")
+            ]
+        name = names[0] if names else name
+    except OSError:
+        pass
+    return f"{name}, {os.cpu_count()} logical cores"
+
+
+def describe_nodes(nodes: Iterable[tuple[str, int]]) -> str:
+    """Hosts with their numbers of ranks: ``node1:8 node2:8``."""
+    return " ".join(f"{host}:{ranks}" for host, ranks in nodes)

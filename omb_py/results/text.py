@@ -1,0 +1,141 @@
+"""Native OMB's text output, to the column, so that what reads it reads ours."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import omb_py
+from omb_py.benchmarks import Benchmark, Metric
+from omb_py.datatypes import Datatype
+from omb_py.options import VARIED_WINDOWS, Options
+from omb_py.results.row import Row
+from omb_py.results.writer import Writer
+
+NATIVE_VERSION = "7.4"
+"""The release of native OMB whose layout and definitions these are."""
+
+
+class TextWriter(Writer):
+    """One table for each element type."""
+
+    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
+        self._stream = stream
+        self._benchmark = benchmark
+        self._options = options
+
+    def start(self, metadata: dict[str, str]) -> None:
+        if self._benchmark.metric is not Metric.MESSAGE_RATE:
+            self._line("")
+        self._line(banner(self._benchmark, self._options))
+        if self._benchmark.metric is Metric.MESSAGE_RATE:
+            pairs = self._options.pairs_in(int(metadata["ranks"]))
+            self._line(f"# [ pairs: {pairs} ] [ window size: {self._window()} ]")
+
+    def section(self, datatype: Datatype | None) -> None:
+        if datatype is not None:
+            self._line(f"# Datatype: MPI_{datatype.mpi}.")
+        self._line(header(self._benchmark, self._options))
+
+    def row(self, row: Row) -> None:
+        self._line(line(row, self._benchmark, self._options))
+
+    def _window(self) -> str:
+        return str(self._options.window)
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class VariedWindowWriter(TextWriter):
+    """``-V``: a row per message size with a column per window; bandwidth, then message rate."""
+
+    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
+        super().__init__(stream, benchmark, options)
+        self._rates: dict[int, list[float]] = {}
+
+    def section(self, datatype: Datatype | None) -> None:
+        self._finish_section()
+        self._line("\n# Uni-directional Bandwidth (MB/sec)")
+        if datatype is not None:
+            self._line(f"# Datatype: MPI_{datatype.mpi}.")
+        self._windows()
+
+    def row(self, row: Row) -> None:
+        assert row.bytes is not None
+        assert row.messages_per_s is not None
+        first = row.bytes not in self._rates
+        rates = self._rates.setdefault(row.bytes, [])
+        rates.append(row.messages_per_s)
+        cell = f"  {row.bandwidth_MBps:10.2f}"
+        self._stream.write(f"{row.bytes:<7d}{cell}" if first else cell)
+        self._stream.write("\n" if len(rates) == len(VARIED_WINDOWS) else "")
+        self._stream.flush()
+
+    def finish(self) -> None:
+        self._finish_section()
+
+    def _finish_section(self) -> None:
+        if self._rates and self._options.print_rate:
+            self._line("\n# Message Rate Profile")
+            self._windows()
+            for size, rates in self._rates.items():
+                self._line(f"{size:<7d}" + "".join(f"  {rate:10.2f}" for rate in rates))
+        self._rates = {}
+
+    def _windows(self) -> None:
+        self._line("#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS))
+
+    def _window(self) -> str:
+        return "varied"
+
+
+def banner(benchmark: Benchmark, options: Options) -> str:
+    """The line that names the benchmark; a title that native OMB has not is not given its name."""
+    ours = f"omb-py {omb_py.__version__}: buffer {options.buffer}, binding {options.binding}"
+    if benchmark.native:
+        return f"# OSU MPI {benchmark.title} Test v{NATIVE_VERSION} ({ours})"
+    return f"# OMB-Py MPI {benchmark.title} Test v{omb_py.__version__} ({ours})"
+
+
+def header(benchmark: Benchmark, options: Options) -> str:
+    """The line that names the columns."""
+    bandwidth = benchmark.metric is not Metric.LATENCY
+    names = {
+        Metric.LATENCY: ["Avg Latency(us)"],
+        Metric.BANDWIDTH: ["Bandwidth (MB/s)"],
+        Metric.MESSAGE_RATE: ["MB/s", "Messages/s"] if options.print_rate else ["MB/s"],
+    }[benchmark.metric]
+    cells = [f"{name:>18}" for name in names]
+    if options.full:
+        cells += [f"{'Min Latency(us)':>18}", f"{'Max Latency(us)':>18}", f"{'Iterations':>12}"]
+    if options.validate:
+        cells.append(f"{'Validation':>18}")
+    unit = "BW(MB/s)" if bandwidth else "Lat(us)"
+    cells += [f" {f'P{percent:g} Tail {unit}':>17}" for percent in options.percentiles]
+    if not options.layout.contiguous:
+        cells.append(f"{'Transmit Size':>18}")
+    if benchmark.sized:
+        return "# Size    " + "".join(cells)
+    return "# " + "".join(cells).lstrip()
+
+
+def line(row: Row, benchmark: Benchmark, options: Options) -> str:
+    """The line of one message size."""
+    values = {
+        Metric.LATENCY: [row.latency_us],
+        Metric.BANDWIDTH: [row.bandwidth_MBps],
+        Metric.MESSAGE_RATE: [row.bandwidth_MBps, row.messages_per_s][: 1 + options.print_rate],
+    }[benchmark.metric]
+    cells = [f"{value:18.2f}" for value in values]
+    if options.full:
+        cells += [f"{row.latency_min_us:18.2f}", f"{row.latency_max_us:18.2f}"]
+        cells.append(f"{row.iterations:12d}")
+    if options.validate:
+        cells.append(f"{row.validation:>18}")
+    cells += [f"{value:18.2f}" for _, value in row.percentiles]
+    if not options.layout.contiguous:
+        cells.append(f"{row.payload_bytes:18d}")
+    if benchmark.sized:
+        return f"{row.bytes:<10d}" + "".join(cells)
+    return "".join(cells)[1:]
