@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from array import array
 from dataclasses import dataclass
 from math import fsum, inf
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 """MPI's levels of thread support, in order."""
+
+
+LONGEST_TEXT = 4096
+LONGEST_NAME = 256
+"""Bytes set aside for a message of failure and for a host's name and size."""
+
+
+SECONDS_TO_BE_HEARD = 0.3
+"""How long the launcher gets to pass on what a rank printed before the rank aborts the job."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,7 @@ class Job:
 
                 tracebacks.print_exception(error)
             print(f"omb-py: rank {self.rank}: {sentence(error)}", file=sys.stderr, flush=True)
+            time.sleep(SECONDS_TO_BE_HEARD)
             code = getattr(error, "exit_code", 1)
             self.comm.Abort(code)
             os._exit(code)  # MPICH's abort returns before the launcher has ended the process
@@ -110,16 +121,24 @@ class Job:
         first = int(self._over_ranks(self.ranks if error is None else self.rank, self.MPI.MIN))
         if first == self.ranks:
             return
-        told = None if error is None else (str(error), error.exit_code)
-        text, exit_code = self.comm.bcast(told, root=first)
-        raise SharedError(text, exit_code) from error
+        told = "" if error is None else f"{error.exit_code} {error}"
+        exit_code, _, text = self._text_of(told, first).partition(" ")
+        raise SharedError(text, int(exit_code)) from error
 
     def total(self, value: int) -> int:
         """The sum of ``value`` over all ranks, on all ranks."""
         return int(self._over_ranks(value, self.MPI.SUM))
 
+    # No comm.allreduce or comm.bcast here: collectives of objects need MPI_COMM_SELF, which a
+    # session may lack.
+
+    def _text_of(self, text: str, root: int) -> str:
+        """The text of rank ``root``, on all ranks."""
+        data = bytearray(text.encode()[:LONGEST_TEXT].ljust(LONGEST_TEXT, b"\0"))
+        self.comm.Bcast([data, LONGEST_TEXT, self.MPI.BYTE], root)
+        return data.rstrip(b"\0").decode(errors="replace")
+
     def _over_ranks(self, value: float, op: MPI.Op) -> float:
-        # Not comm.allreduce: for objects mpi4py needs MPI_COMM_SELF, which a session may lack.
         result = array("d", [0])
         self.comm.Allreduce(
             [array("d", [value]), 1, self.MPI.DOUBLE], [result, 1, self.MPI.DOUBLE], op
@@ -151,7 +170,14 @@ class Job:
         leaders = self.comm.Split(0 if leads else self.MPI.UNDEFINED, self.rank)
         found: list[tuple[str, int]] = []
         if leads:
-            found = leaders.gather((socket.gethostname(), node.size)) or []
+            mine = f"{node.size} {socket.gethostname()}".encode()[:LONGEST_NAME]
+            names = bytearray(LONGEST_NAME * leaders.size)
+            byte = self.MPI.BYTE
+            sent = mine.ljust(LONGEST_NAME)
+            leaders.Gather([sent, LONGEST_NAME, byte], [names, LONGEST_NAME, byte])
+            for start in range(0, len(names) if leaders.rank == 0 else 0, LONGEST_NAME):
+                size, host = names[start : start + LONGEST_NAME].decode(errors="replace").split()
+                found.append((host, int(size)))
             leaders.Free()
         node.Free()
         return found

@@ -134,8 +134,8 @@ class Benchmark:
     ``title`` is its name in native OMB's banner. ``round_trips`` divides an iteration's time
     into the latency reported; ``messages`` tells how many messages one iteration moves over the
     whole job, given the options, the ranks and the window. ``paced`` puts a barrier between
-    iterations. ``memory`` gives the bytes that one process needs for a message size and a number
-    of ranks, for families with a memory limit. ``native`` is false for what native OMB lacks.
+    iterations. ``memory`` gives the bytes that one process needs, given the options, a message
+    size and the number of ranks. ``native`` is false for what native OMB lacks.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Benchmark:
     sized: bool = True
     reduces: bool = False
     messages: Callable[[Options, int, int], int] = lambda options, ranks, window: 1
-    memory: Callable[[int, int], int] | None = None
+    memory: Callable[[Options, int, int], int] = lambda options, size, ranks: 0
     smallest_elements: Callable[[int], int] = lambda ranks: 0
     native: bool = True
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
 from omb_py.calls import IN_PLACE, Call, Form, Message, Operand
+from omb_py.options import Options
 
 
 class Side(Enum):
@@ -48,7 +49,7 @@ class Collective:
     divided: Literal["", "any", "equal"] = ""
     native: bool = True
 
-    def memory(self, size: int, ranks: int) -> int:
+    def memory(self, options: Options, size: int, ranks: int) -> int:
         """Bytes that one process needs, the root if it needs most, for a message size."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         return size * (blocks[self.send] + blocks[self.recv])
@@ -70,7 +71,6 @@ class Collective:
         has_data = self.send is not NOTHING
         options = {
             "full": True,
-            "memory_limit": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,
@@ -86,7 +86,7 @@ class Collective:
             paced=has_data,
             sized=has_data,
             reduces=bool(self.adds),
-            memory=self.memory if has_data else None,
+            memory=self.memory,
             smallest_elements=lambda ranks: ranks if self.divided == "equal" else 0,
             native=self.native,
         )

@@ -14,6 +14,7 @@ from omb_py.benchmarks import (
 )
 from omb_py.calls import Call, Message, Window
 from omb_py.layout import CONTIGUOUS
+from omb_py.options import VARIED_WINDOWS, Options
 
 DATA_TAG = 100
 ACKNOWLEDGE_TAG = 101
@@ -104,6 +105,13 @@ def plan_of(
     return Plan((exchange,), case.payload, timed=case.rank < peer)
 
 
+def window_memory(options: Options, size: int, directions: int) -> int:
+    """Bytes that one process needs for the windows that it sends, receives, or both."""
+    longest = max(VARIED_WINDOWS) if options.vary_window else options.window
+    each = options.buffer_per_message or options.validate
+    return directions * size * (longest if each else 1)
+
+
 def idle(case: Case) -> Plan:
     """The plan of a rank without a partner: it only takes part in the barriers."""
     return Plan((Exchange(),), case.payload, timed=False)
@@ -124,6 +132,7 @@ BENCHMARKS = (
         plan=ping_pong,
         ranks=Ranks.TWO,
         round_trips=2,
+        memory=lambda options, size, ranks: 2 * size,
         paced=False,
         defaults=LATENCY,
         options=COMMON | {"buffer_num"},
@@ -137,6 +146,7 @@ BENCHMARKS = (
         ranks=Ranks.TWO,
         metric=Metric.BANDWIDTH,
         messages=lambda options, ranks, window: window,
+        memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         paced=False,
         defaults=BANDWIDTH,
         options=WINDOWED | {"test_calls"},
@@ -150,6 +160,7 @@ BENCHMARKS = (
         ranks=Ranks.TWO,
         metric=Metric.BANDWIDTH,
         messages=lambda options, ranks, window: 2 * window,
+        memory=lambda options, size, ranks: window_memory(options, size, directions=2),
         paced=False,
         defaults=BANDWIDTH,
         options=WINDOWED,
@@ -162,6 +173,7 @@ BENCHMARKS = (
         plan=ping_pong,
         ranks=Ranks.EVEN,
         round_trips=2,
+        memory=lambda options, size, ranks: 2 * size,
         defaults=LATENCY,
         options=COMMON,
     ),
@@ -174,6 +186,7 @@ BENCHMARKS = (
         ranks=Ranks.EVEN,
         metric=Metric.MESSAGE_RATE,
         messages=lambda options, ranks, window: window * options.pairs_in(ranks),
+        memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         defaults=MESSAGE_RATE,
         options=WINDOWED | {"vary_window", "print_rate", "pairs"},
     ),

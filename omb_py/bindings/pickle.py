@@ -76,10 +76,10 @@ class PickleBinding(Binding):
             raise UnsupportedError("binding pickle has no in-place form: leave out -l")
         if not all(message.layout.contiguous for message in messages):
             raise UnsupportedError("binding pickle sends whole objects: leave out -D")
-        if call.op is not None and not MPI.Is_initialized():
+        if call.peer is None and not MPI.Is_initialized():
             raise UnsupportedError(
-                "binding pickle cannot reduce in a session, since mpi4py then needs MPI_COMM_SELF: "
-                "leave out -I"
+                "binding pickle has no collectives in a session, where mpi4py lacks the "
+                "MPI_COMM_SELF that they need: leave out -I"
             )
         if call.op is not None and not all(message.memory.adds for message in messages):
             raise UnsupportedError(

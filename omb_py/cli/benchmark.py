@@ -42,8 +42,12 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         placement = values.pop("placement", ())
         test_calls = values.pop("test_calls", None)
         options = make_options(values)
-        if launcher.rank() == 0:
-            print_notes(placement, test_calls)
+        if len(placement) not in (0, 2):
+            raise UsageError("name both ends' memory, as in 'D D', or neither's")
+        if placement:
+            note(f"{' '.join(placement)} has no effect on a buffer in host memory")
+        if test_calls is not None:
+            note(f"-t has no effect on {benchmark.name}, as in native OMB")
         measure(benchmark, options, debug)
 
     return BenchmarkCommand(
@@ -83,17 +87,10 @@ def make_options(values: dict[str, Any]) -> Options:
     return options
 
 
-def print_notes(placement: tuple[str, ...], test_calls: int | None) -> None:
-    """Say what native OMB accepts and what has no effect here."""
-    if placement:
-        if len(placement) != 2:
-            raise UsageError("name both ends' memory, as in 'D D', or none")
-        print(
-            f"omb-py: note: {' '.join(placement)} has no effect on a host buffer",
-            file=sys.stderr,
-        )
-    if test_calls is not None:
-        print("omb-py: note: -t has no effect on bw, as in native OMB", file=sys.stderr)
+def note(text: str) -> None:
+    """Tell the user something, from one rank, that is no reason to stop."""
+    if launcher.rank() == 0:
+        print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
 
 
 def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:

@@ -190,7 +190,7 @@ TABLE: tuple[OptionRow, ...] = (
             "metavar": "BYTES",
             "help": "Memory that one process may take for messages.",
         },
-        feature="memory_limit",
+        sized=True,
     ),
     OptionRow(("-I", "--session"), FLAG | {"help": "Start MPI by an MPI-4 session."}),
     OptionRow(

@@ -80,7 +80,7 @@ def _moves_data(
 
 
 def _fits(benchmark: Benchmark, options: Options, ranks: int, size: int) -> bool:
-    return benchmark.memory is None or benchmark.memory(size, ranks) <= options.memory_limit
+    return benchmark.memory(options, size, ranks) <= options.memory_limit
 
 
 def _list(sizes: list[int] | tuple[int, ...]) -> str:

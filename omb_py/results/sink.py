@@ -56,12 +56,13 @@ class FileSink(Sink):
             raise self._failure(error) from error
 
     def content(self) -> bytes:
-        """All that the file holds."""
-        return self._path.read_bytes()
+        """All that the file holds; nothing where it is a device or a pipe."""
+        return self._path.read_bytes() if self._path.is_file() else b""
 
     def cut(self, length: int) -> None:
         """Shorten the file to ``length`` bytes."""
-        os.ftruncate(self._descriptor, length)
+        if self._path.is_file():
+            os.ftruncate(self._descriptor, length)
 
     def append(self, record: bytes, replace: int = 0) -> None:
         start = os.lseek(self._descriptor, 0, os.SEEK_END) - replace

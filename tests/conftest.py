@@ -1,0 +1,86 @@
+"""Starts real jobs: `mpiexec` is a fixture that runs the suite on real ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+PLUGIN = Path(__file__).parent / "plugin"
+ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self,sm",
+    "OMPI_MCA_osc": "^ucx",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "PYTHONPATH": str(PLUGIN),
+}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A job that has ended: its exit code, what it printed, and the seconds that it took."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def sentences(self) -> list[str]:
+        """What our ranks said on stderr, without the launcher's words."""
+        return [line for line in self.err.splitlines() if line.startswith("omb-py: ")]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The lines of native OMB's table, split into cells."""
+        lines = [line for line in self.out.splitlines() if line and not line.startswith("#")]
+        return [line.split() for line in lines]
+
+
+def run(command: list[str], environment: dict[str, str], cwd: Path, timeout: float) -> Finished:
+    """Run a command to its end; it fails the test when it takes longer than ``timeout``."""
+    start = time.monotonic()
+    done = subprocess.run(
+        command,
+        env=os.environ | ENVIRONMENT | environment,
+        cwd=cwd,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return Finished(
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+        time.monotonic() - start,
+    )
+
+
+@pytest.fixture
+def omb_py(tmp_path: Path) -> Callable[..., Finished]:
+    """``omb_py(*arguments)`` runs the command by itself, in an empty folder."""
+
+    def start(*arguments: str, timeout: float = 60, **environment: str) -> Finished:
+        return run([str(BIN / "omb-py"), *arguments], environment, tmp_path, timeout)
+
+    return start
+
+
+@pytest.fixture
+def mpiexec(tmp_path: Path) -> Callable[..., Finished]:
+    """``mpiexec(ranks, *arguments)`` runs the command on real ranks, in an empty folder."""
+
+    def start(ranks: int, *arguments: str, timeout: float = 120, **environment: str) -> Finished:
+        command = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py"), *arguments]
+        return run(command, environment, tmp_path, timeout)
+
+    return start

@@ -1,0 +1,170 @@
+"""Whatever goes wrong: one sentence from one rank, a non-zero exit code, nothing left behind."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, Finished, run
+
+QUICK = ("-i", "2", "-x", "1", "--sizes", "8")
+
+
+def assert_failed_well(job: Finished, *words: str) -> None:
+    assert job.code != 0
+    assert len(job.sentences) == 1, job.err
+    for word in words:
+        assert word in job.sentences[0]
+    assert "Traceback" not in job.err
+    assert job.seconds < 10
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "words"),
+    [
+        (2, ("alreduce",), ("unknown benchmark 'alreduce'", "did you mean allreduce")),
+        (2, ("latency", "--buffer", "numpi"), ("unknown buffer 'numpi'", "bytearray, numpy")),
+        (2, ("latency", "--binding", "nativ"), ("unknown binding 'nativ'", "buffer, pickle")),
+        (2, ("latency", "-T", "mpi_string"), ("unknown type 'mpi_string'", "mpi_char")),
+        (1, ("latency",), ("exactly 2 ranks", "this job has 1")),
+        (3, ("latency",), ("exactly 2 ranks", "this job has 3")),
+        (3, ("bw",), ("exactly 2 ranks",)),
+        (3, ("multi_lat",), ("an even number of ranks", "this job has 3")),
+        (3, ("mbw_mr",), ("an even number of ranks",)),
+        (2, ("mbw_mr", "-p", "2"), ("at most 1 pairs",)),
+        (2, ("latency", "-m", "64:8"), ("64", "larger than the largest", "8")),
+        (2, ("latency", "-m", "8388608:"), ("larger than the largest",)),
+        (2, ("latency", "-m", "-5"), ("not a number of bytes",)),
+        (2, ("latency", "-m", "lots"), ("'lots' is not a number of bytes",)),
+        (2, ("latency", "--sizes", "1,-2"), ("'-2' is not a number of bytes",)),
+        (2, ("latency", "--sizes", "1", "-T", "float64"), ("no message size to measure",)),
+        (2, ("bw", "-W", "0"), ("--window-size", "0 is not in the range x>=1")),
+        (2, ("bw", "-i", "0"), ("--iterations",)),
+        (2, ("bw", "-z101"), ("101 is not a percentage",)),
+        (2, ("latency", "-c", "-D", "vect:8:4"), ("exclude each other",)),
+        (2, ("gather", "-k", "fixed:2"), ("there is no rank 2",)),
+        (2, ("gather", "-k", "moving"), ("neither fixed:RANK nor rotate",)),
+        (2, ("alltoall", "-m", "1048576", "-M", "1M"), ("memory limit", "raise -M")),
+        (2, ("latency", "--output", "results.txt"), (".csv or .json",)),
+        (2, ("latency", "--output", "/proc/none/results.csv"), ("cannot write", "--output")),
+        (2, ("latency", "--no-such-option"), ("--no-such-option",)),
+        (2, ("latency", "D"), ("both ends",)),
+        (2, ("latency", "-m", str(1 << 60)), ("memory limit", "raise -M")),
+        (2, ("latency", "--sizes", str(1 << 60), "-M", "9999999999G"), ("cannot allocate",)),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    mpiexec: Callable[..., Finished], ranks: int, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    job = mpiexec(ranks, *arguments)
+    assert_failed_well(job, *words)
+    assert job.rows == []
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def left_behind(text: str) -> list[str]:
+    """Command lines with ``text`` that are still running when the launcher has been gone 3 s."""
+    deadline = time.monotonic() + 3
+    while running_with(text) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return running_with(text)
+
+
+def running_with(text: str) -> list[str]:
+    """Command lines of processes that have ``text`` in theirs."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = process.read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if text in line:
+            found.append(line)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("binding", "words"),
+    [("raising", ("rank 1", "RuntimeError: the network is on fire")), ("killed", ())],
+)
+def test_a_rank_that_fails_ends_the_job_and_leaves_the_rows(
+    mpiexec: Callable[..., Finished], tmp_path: Path, binding: str, words: tuple[str, ...]
+) -> None:
+    output = tmp_path / "rows.csv"
+    job = mpiexec(
+        *(2, "latency", "--sizes", "1,2,8,16", "-i", "10", "--binding", binding),
+        *("--output", str(output)),
+        OMB_TEST_RANK="1",
+    )
+    assert job.code != 0
+    assert job.seconds < 10
+    assert "Traceback" not in job.err
+    if words:
+        assert_failed_well(job, *words)
+    assert [row["bytes"] for row in rows_of(output)] == ["1", "2"]
+    assert left_behind(str(output)) == []
+
+
+def test_debug_shows_the_traceback(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "latency", *QUICK, "--binding", "raising", "--debug", OMB_TEST_RANK="1")
+    assert "Traceback" in job.err
+    assert job.code != 0
+
+
+def test_a_rank_that_hangs_is_ended_by_the_timeout(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    output = tmp_path / "rows.csv"
+    job = mpiexec(
+        *(2, "latency", "--sizes", "1,8", "-i", "10", "--binding", "hanging", "--timeout", "2"),
+        *("--output", str(output)),
+        OMB_TEST_RANK="1",
+    )
+    assert_failed_well(job, "no progress for 2 s", "measuring latency", "8 bytes", "--timeout")
+    assert [row["bytes"] for row in rows_of(output)] == ["1"]
+    assert left_behind(str(output)) == []
+
+
+def test_a_rank_that_never_arrives_is_ended_by_the_timeout(tmp_path: Path) -> None:
+    here = [str(BIN / "omb-py"), "latency", "--timeout", "2"]
+    job = run(
+        [str(BIN / "mpiexec"), "-n", "1", *here, ":", "-n", "1", "sleep", "31.4159"],
+        {},
+        tmp_path,
+        timeout=30,
+    )
+    assert_failed_well(job, "no progress for 2 s", "starting MPI")
+    assert left_behind("31.4159") == []
+
+
+def test_a_timeout_that_is_not_reached_changes_nothing(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "latency", *QUICK, "--timeout", "60")
+    assert job.code == 0
+    assert job.sentences == []
+    assert len(job.rows) == 1
+
+
+def test_launcher_of_another_mpi_is_named(omb_py: Callable[..., Finished]) -> None:
+    job = omb_py("latency", MV2_COMM_WORLD_SIZE="2")
+    assert_failed_well(job, "the launcher started 2 processes", "mpiexec")
+
+
+def test_a_full_disk_is_said(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").symlink_to("/dev/full")
+    job = mpiexec(2, "latency", *QUICK, "--output", "rows.csv")
+    assert_failed_well(job, "cannot write rows.csv", "No space left")
+
+
+def test_stdout_can_be_closed_early(tmp_path: Path) -> None:
+    command = f"{BIN / 'omb-py'} list | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,0 +1,132 @@
+"""Files of results, from real ranks: whole at any time, added to, readable by anybody."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omb_py.results.row import COLUMNS
+from tests.conftest import BIN, ENVIRONMENT, Finished
+
+QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
+
+
+def test_pandas_reads_the_table(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    for arguments in (("latency",), ("bw",), ("mbw_mr", "-V"), ("bcast", "-z25,99.9", "-c")):
+        assert mpiexec(2, *arguments, *QUICK, "-q", "--output", "deep/er/rows.csv").code == 0
+    assert mpiexec(2, "barrier", "-i", "5", "--output", "deep/er/rows.csv").code == 0
+    table = pd.read_csv(tmp_path / "deep" / "er" / "rows.csv", comment="#")
+    assert tuple(table.columns) == COLUMNS
+    assert table.groupby("benchmark").size().to_dict() == {
+        "latency": 2,
+        "bw": 2,
+        "mbw_mr": 16,
+        "bcast": 2,
+        "barrier": 1,
+    }
+    bandwidths = table[table.benchmark == "bw"]
+    assert (bandwidths.bandwidth_MBps > 0).all()
+    assert bandwidths.latency_us.isna().all()
+    assert set(table[table.benchmark == "bcast"].validation) == {"Pass"}
+    assert table.run.nunique() == 5
+
+
+def test_metadata_tells_how_to_repeat_the_run(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    mpiexec(2, "latency", *QUICK, "--thread-level", "multiple", "--output", "rows.csv")
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    metadata = dict(line[2:].split(": ", 1) for line in lines if line.startswith("#"))
+    assert metadata["command"].startswith("omb-py latency -i 5 -x 1 --sizes 1,8")
+    assert metadata["thread_level"] == "multiple"
+    assert metadata["ranks"] == "2"
+    assert metadata["hosts"].endswith(":2")
+    assert metadata["mpi_library"]
+    assert "OMPI_MCA_btl=self,sm" in metadata["environment"]
+
+
+def test_json_is_a_document_and_is_added_to(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    for _ in range(2):
+        assert mpiexec(2, "latency", *QUICK, "-q", "-z", "--output", "rows.json").code == 0
+    items = json.loads((tmp_path / "rows.json").read_text())
+    assert ["metadata" in item for item in items] == [True, False, False] * 2
+    assert list(items[1]) == list(COLUMNS)
+    assert set(items[1]["percentiles"]) == {"p50", "p90", "p99"}
+
+
+def test_force_starts_anew(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    for _ in range(2):
+        mpiexec(2, "latency", *QUICK, "--output", "rows.csv", "--force")
+    assert len(pd.read_csv(tmp_path / "rows.csv", comment="#")) == 2
+
+
+def test_a_file_of_something_else_is_left_alone(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    for name, content in (("a.csv", "x,y\n1,2"), ("b.json", '{"x": 1}')):
+        (tmp_path / name).write_text(content)
+        job = mpiexec(2, "latency", *QUICK, "--output", name)
+        assert job.code != 0
+        assert "--force" in job.sentences[0]
+        assert (tmp_path / name).read_text() == content
+
+
+@pytest.mark.parametrize("layout", ["csv", "json"])
+def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layout: str) -> None:
+    out = mpiexec(2, "allreduce", *QUICK, "--format", layout).out
+    if layout == "csv":
+        assert out.splitlines()[-1].count(",") == len(COLUMNS) - 1
+    else:
+        assert json.loads(out)[-1]["bytes"] == 8
+
+
+def processes_with(text: str) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("seconds", [0.6, 1.0, 1.7])
+def test_killing_everything_leaves_whole_rows(tmp_path: Path, suffix: str, seconds: float) -> None:
+    output = tmp_path / f"rows.{suffix}"
+    sizes = ",".join(str(size) for size in range(1, 3000))
+    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0"]
+    job = subprocess.Popen(
+        [*command, "--sizes", sizes, "-q", "--output", str(output)],
+        env=os.environ | ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    while not output.exists() or output.stat().st_size == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(seconds)
+    for process in processes_with(str(output)):
+        os.kill(process, signal.SIGKILL)
+    job.wait(timeout=10)
+    if suffix == "csv":
+        assert output.read_bytes().endswith(b"\n")
+        table = pd.read_csv(output, comment="#")
+        assert table.layout.notna().all()
+        sizes_read = list(table.bytes)
+    else:
+        sizes_read = [item["bytes"] for item in json.loads(output.read_text())[1:]]
+    assert len(sizes_read) > 0
+    assert sizes_read == list(range(1, len(sizes_read) + 1))

@@ -1,0 +1,199 @@
+"""Options as native OMB writes them, and what becomes of them; no MPI is started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli.benchmark import BenchmarkCommand, benchmark_command, make_options
+from omb_py.cli.options import detach_values
+from omb_py.cli.parameters import parse_bytes
+from omb_py.errors import UsageError
+from omb_py.options import Options
+from tests.conftest import Finished
+
+
+def parsed(name: str, *arguments: str) -> Options:
+    """The options that a command line stands for."""
+    command = benchmark_command(find_benchmark(name))
+    assert isinstance(command, BenchmarkCommand)
+    values = command.make_context(name, list(arguments)).params
+    for key in ("debug", "placement", "test_calls"):
+        values.pop(key, None)
+    return make_options(values)
+
+
+def test_without_options_everything_is_native_ombs() -> None:
+    assert parsed("allreduce") == Options()
+    benchmark = find_benchmark("latency")
+    assert benchmark.counts(Options(), 8192) == (10_000, 100)
+    assert benchmark.counts(Options(), 8193) == (1_000, 10)
+    assert find_benchmark("bw").counts(Options(), 1 << 20) == (20, 2)
+    assert find_benchmark("mbw_mr").counts(Options(), 1 << 20) == (100, 10)
+    assert find_benchmark("allreduce").counts(Options(), 1 << 20) == (100, 10)
+
+
+def test_native_letters_and_long_names() -> None:
+    short = parsed("mbw_mr", *"-m 2:8 -i 5 -x 0 -W 16 -V -R 0 -p 1 -b multiple -T mpi_int".split())
+    long = parsed(
+        "mbw_mr",
+        *"--message-size 2:8 --iterations 5 --warmup 0 --window-size 16 --vary-window".split(),
+        *"--print-rate 0 --num-pairs 1 --buffer-num multiple --type mpi_int".split(),
+    )
+    assert short == long
+    assert short == Options(
+        smallest=2,
+        largest=8,
+        iterations=5,
+        warmup=0,
+        window=16,
+        vary_window=True,
+        print_rate=False,
+        pairs=1,
+        buffer_per_message=True,
+        types=("mpi_int",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "smallest", "largest"),
+    [("8", None, 8), ("2:", 2, None), (":8", None, 8), ("2:8", 2, 8), ("1K:1M", 1024, 1 << 20)],
+)
+def test_message_sizes(text: str, smallest: int | None, largest: int | None) -> None:
+    options = parsed("latency", "-m", text)
+    assert (options.smallest, options.largest) == (smallest, largest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "percentiles", "validate", "log"),
+    [
+        (["-z"], (50.0, 90.0, 99.0), False, None),
+        (["-z25,99.9"], (25.0, 99.9), False, None),
+        (["--tail-lat"], (50.0, 90.0, 99.0), False, None),
+        (["--tail-lat=1"], (1.0,), False, None),
+        (["-c"], (), True, None),
+        (["-clog"], (), True, "validation_output"),
+        (["-clog:faults"], (), True, "faults"),
+        (["-fc", "-z5"], (5.0,), True, None),
+        (["-fcz"], (), True, "z"),
+        (["-i", "5", "-c"], (), True, None),
+        (["-i5", "-z"], (50.0, 90.0, 99.0), False, None),
+    ],
+)
+def test_values_of_c_and_z_are_attached(
+    arguments: list[str], percentiles: tuple[float, ...], validate: bool, log: str | None
+) -> None:
+    if arguments == ["-fcz"]:
+        with pytest.raises(click.BadParameter, match="'z' is not log"):
+            parsed("allreduce", *arguments)
+        return
+    options = parsed("allreduce", *arguments)
+    assert (options.percentiles, options.validate, options.validation_log) == (
+        percentiles,
+        validate,
+        log,
+    )
+
+
+def test_placement_may_follow_c_and_z() -> None:
+    assert parsed("latency", "-c", "D", "H").validate
+    assert parsed("latency", "-z", "H", "H").percentiles == (50.0, 90.0, 99.0)
+
+
+def test_a_value_that_looks_like_an_option_stays_one() -> None:
+    arguments = ["--output", "x.csv", "-o", "-c", "-i", "3", "--", "-c"]
+    assert detach_values(arguments, "oi".__contains__) == arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("latency", "-f"), ("allreduce", "-W"), ("bcast", "-k"), ("barrier", "-m"), ("bw", "-p")],
+)
+def test_an_option_that_a_family_lacks_is_refused(name: str, option: str) -> None:
+    with pytest.raises(click.UsageError, match="No such option"):
+        parsed(name, option, "1")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--sizes", "1", "-m", "8"],
+        ["-c", "-D", "vect:8:4"],
+        ["--force"],
+        ["--output", "rows.xls"],
+    ],
+)
+def test_options_that_exclude_each_other(arguments: list[str]) -> None:
+    with pytest.raises(UsageError):
+        parsed("bcast", *arguments)
+
+
+@given(st.integers(0, 1 << 40), st.sampled_from([("", 1), ("K", 1 << 10), ("MiB", 1 << 20)]))
+def test_numbers_of_bytes(number: int, unit: tuple[str, int]) -> None:
+    assert parse_bytes(f"{number}{unit[0]}") == number * unit[1]
+
+
+@given(st.text())
+def test_anything_else_is_not_a_number_of_bytes(text: str) -> None:
+    try:
+        assert parse_bytes(text) >= 0
+    except ValueError as error:
+        assert "is not a number of bytes" in str(error)
+
+
+def test_every_benchmark_has_help() -> None:
+    for benchmark in all_benchmarks():
+        command = benchmark_command(benchmark)
+        text = command.get_help(click.Context(command, info_name=benchmark.name))
+        assert benchmark.summary in text.replace("\n", " ").replace("  ", " ")
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Modules that a command line imports, by name."""
+    code = (
+        "import sys\nfrom omb_py.cli import main\n"
+        f"sys.argv = ['omb-py', *{list(arguments)}]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('LOADED', *sys.modules)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    return set(out.rpartition("LOADED")[2].split())
+
+
+def test_help_and_list_load_neither_mpi_nor_numpy() -> None:
+    for arguments in (["--help"], ["latency", "--help"], ["list"], ["--version"]):
+        assert not {"mpi4py", "numpy"} & loaded_by(*arguments)
+
+
+def test_a_benchmark_loads_nothing_heavy() -> None:
+    loaded = loaded_by("allreduce", "-m", "8", "-i", "2", "--buffer", "bytearray")
+    assert "mpi4py.MPI" in loaded
+    assert not {"numpy", "pandas", "matplotlib", "statistics", "email"} & loaded
+    loaded = loaded_by("allreduce", "-m", "8", "-i", "2")
+    assert "numpy" in loaded
+    assert not {"pandas", "matplotlib", "hypothesis"} & loaded
+
+
+def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
+    listed = omb_py("list")
+    assert listed.code == 0
+    for benchmark in all_benchmarks():
+        assert f"  {benchmark.name} " in listed.out
+    assert "mapped" in listed.out
+    info = omb_py("info")
+    assert info.code == 0
+    assert "MPI " in info.out
+    assert "numpy       ready" in info.out
+    module = subprocess.run(
+        [sys.executable, "-m", "omb_py", "--version"], capture_output=True, text=True, check=True
+    )
+    assert "omb-py" in module.stdout

@@ -1,0 +1,90 @@
+"""Which message sizes are measured."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import Benchmark, find_benchmark
+from omb_py.datatypes import find_types
+from omb_py.errors import UsageError
+from omb_py.layout import parse_layout
+from omb_py.measure.sizes import Sizes, message_sizes
+from omb_py.options import Options
+
+
+def sizes_of(name: str, ranks: int = 2, datatype: str = "int8", **options: object) -> Sizes:
+    benchmark: Benchmark = find_benchmark(name)
+    return message_sizes(benchmark, Options(**options), find_types([datatype])[0], ranks)  # type: ignore[arg-type]
+
+
+def test_defaults_are_native_ombs() -> None:
+    assert sizes_of("bw").sizes == tuple(2**power for power in range(23))
+    assert sizes_of("allreduce").sizes == tuple(2**power for power in range(21))
+
+
+def test_latency_begins_with_the_empty_message_that_native_omb_leaves_out() -> None:
+    assert sizes_of("latency").sizes == (0, *(2**power for power in range(23)))
+
+
+def test_sizes_double_from_the_smallest() -> None:
+    assert sizes_of("bw", smallest=3, largest=100).sizes == (3, 6, 12, 24, 48, 96)
+    assert sizes_of("bw", smallest=0, largest=4).sizes == (0, 1, 2, 4)
+
+
+def test_any_list_is_measured_as_it_is() -> None:
+    assert sizes_of("bw", sizes=(1000, 0, 7)).sizes == (1000, 0, 7)
+
+
+def test_less_than_an_element_is_left_out_quietly_and_broken_elements_with_a_note() -> None:
+    found = sizes_of("bw", datatype="int32", smallest=1, largest=16)
+    assert found == Sizes((4, 8, 16))
+    found = sizes_of("bw", datatype="int32", sizes=(4, 6, 10))
+    assert found.sizes == (4,)
+    assert found.notes == ("left out 6, 10 bytes: not whole elements of int32",)
+
+
+def test_equal_parts_need_an_element_for_each_rank() -> None:
+    assert sizes_of("reduce_scatter_block", ranks=3, largest=8).sizes == (4, 8)
+    assert sizes_of("reduce_scatter", ranks=3, largest=8).sizes == (1, 2, 4, 8)
+
+
+def test_a_layout_that_sends_nothing_is_left_out() -> None:
+    layout = parse_layout("vect:8:4")
+    assert sizes_of("bcast", layout=layout, largest=32).sizes == (8, 16, 32)
+
+
+def test_the_memory_limit_cuts_default_sizes_with_a_note() -> None:
+    found = sizes_of("alltoall", ranks=1024)
+    assert found.sizes[-1] == 1 << 18
+    assert "memory limit of 536870912 bytes" in found.notes[0]
+
+
+@pytest.mark.parametrize("asked", [{"largest": 1 << 20}, {"sizes": (1 << 20,)}])
+def test_the_memory_limit_refuses_sizes_that_were_asked_for(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="1048576 bytes on 1024 ranks need more than the memory"):
+        sizes_of("alltoall", ranks=1024, **asked)
+
+
+def test_memory_of_a_window_counts_where_each_message_has_its_own() -> None:
+    assert sizes_of("bibw", buffer_per_message=True).sizes[-1] == 4 << 20
+    with pytest.raises(UsageError):
+        sizes_of("bibw", buffer_per_message=True, largest=8 << 20)
+
+
+def test_nothing_to_measure_is_an_error() -> None:
+    with pytest.raises(UsageError, match="no message size to measure"):
+        sizes_of("bw", datatype="float64", sizes=(1, 2))
+
+
+@given(st.integers(0, 1000), st.integers(0, 1 << 22))
+def test_sizes_stay_within_their_bounds(smallest: int, largest: int) -> None:
+    if smallest > largest:
+        with pytest.raises(UsageError):
+            sizes_of("latency", smallest=smallest, largest=largest)
+    else:
+        found = sizes_of("latency", smallest=smallest, largest=largest).sizes
+        assert found[0] == smallest
+        assert found[-1] <= largest
+        assert list(found) == sorted(set(found))

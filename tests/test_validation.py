@@ -1,0 +1,143 @@
+"""The data that messages carry, and the check that finds any byte of it changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import Content, Exchange
+from omb_py.buffers import BUFFERS, PAGE, Buffer
+from omb_py.datatypes import TYPES, Datatype
+from omb_py.measure.pattern import tile, weight
+from omb_py.measure.validation import DataCheck
+
+DATATYPES = st.sampled_from(TYPES)
+BUFFER_NAMES = ("bytearray", "numpy")
+
+
+def contents(datatype: Datatype, content: Content, ranks: int, iteration: int) -> np.ndarray:
+    return np.frombuffer(tile(content, datatype, ranks, 64, iteration), datatype.dtype)
+
+
+def content_of(buffer: Buffer, datatype: Datatype, elements: int, sources: range) -> Content:
+    memory = buffer.allocate(elements * datatype.itemsize, datatype)
+    return Content(memory, sources, added=len(sources) > 1)
+
+
+@pytest.mark.parametrize("name", BUFFER_NAMES)
+@given(datatype=DATATYPES, elements=st.integers(1, 3000), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_changed_byte_is_found(
+    name: str, datatype: Datatype, elements: int, data: st.DataObject
+) -> None:
+    content = content_of(BUFFERS.load(name), datatype, elements, range(3, 4))
+    memory = content.memory
+    check = DataCheck(rank=1, ranks=4, size=memory.nbytes, datatype=datatype)
+    exchange = Exchange((), inputs=(content,), outputs=(content,))
+    check.fill(exchange, iteration=5)
+    assert check.faults(exchange, iteration=5) == []
+    offset = data.draw(st.integers(0, memory.nbytes - 1))
+    whole = bytearray(memory.read(0, memory.nbytes))
+    whole[offset] ^= data.draw(st.integers(1, 255))
+    memory.write(whole if name == "bytearray" else memoryview(whole))
+    faults = check.faults(exchange, iteration=5)
+    if datatype.without_padding(bytes(whole)) == datatype.without_padding(
+        memory_before(check, content)
+    ):
+        assert faults == []
+    else:
+        assert f"rank 1, offset {offset} of {memory.nbytes} bytes of block 0 of rank 3" in faults[0]
+
+
+def memory_before(check: DataCheck, content: Content) -> bytes:
+    pattern = tile(content, check.datatype, check.ranks, check.size, 5)
+    return (pattern * (content.memory.nbytes // len(pattern) + 1))[: content.memory.nbytes]
+
+
+@pytest.mark.parametrize("name", BUFFER_NAMES)
+@pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)
+def test_memory_that_nothing_was_written_to_is_found(name: str, datatype: Datatype) -> None:
+    content = content_of(BUFFERS.load(name), datatype, 3, range(1))
+    check = DataCheck(0, 1, content.memory.nbytes, datatype)
+    exchange = Exchange((), outputs=(content,))
+    check.fill(exchange, 0)
+    assert len(check.faults(exchange, 0)) == 1
+
+
+@given(DATATYPES, st.integers(1, 600), st.integers(0, 100))
+@settings(deadline=None)
+def test_sums_are_exact_and_fit(datatype: Datatype, ranks: int, iteration: int) -> None:
+    memory = BUFFERS.load("bytearray").allocate(0, datatype)
+    each = [
+        contents(datatype, Content(memory, range(rank, rank + 1), added=True), ranks, iteration)
+        for rank in range(ranks)
+    ]
+    wide = np.sum([np.asarray(values, np.complex128) for values in each], axis=0)
+    assert abs(wide.real).max() <= datatype.largest
+    everyone = Content(memory, range(ranks), added=True)
+    assert (contents(datatype, everyone, ranks, iteration) == wide).all()
+    before = Content(memory, range(ranks // 2), added=True)
+    if ranks > 1:
+        partial = np.sum([np.asarray(v, np.complex128) for v in each[: ranks // 2]], axis=0)
+        assert (contents(datatype, before, ranks, iteration) == partial).all()
+
+
+@given(st.integers(1, 2000), DATATYPES)
+def test_every_rank_contributes_in_some_iteration(ranks: int, datatype: Datatype) -> None:
+    for rank in {0, ranks // 2, ranks - 1}:
+        assert any(weight(rank, ranks, datatype, iteration) for iteration in range(ranks))
+    assert any(weight(rank, ranks, datatype, 0) for rank in range(ranks))
+
+
+@given(DATATYPES, st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+def test_data_differs_by_rank_block_and_iteration(
+    datatype: Datatype, rank: int, block: int, iteration: int
+) -> None:
+    memory = BUFFERS.load("bytearray").allocate(0, datatype)
+
+    def data(source: int, index: int, step: int) -> bytes:
+        return tile(Content(memory, range(source, source + 1), index), datatype, 64, 8, step)
+
+    base = data(rank, block, iteration)
+    assert base != data(rank + 1, block, iteration)
+    assert base != data(rank, block + 1, iteration)
+    assert base != data(rank, block, iteration + 1)
+
+
+def test_a_part_of_a_sum_starts_where_the_part_does() -> None:
+    (datatype,) = [datatype for datatype in TYPES if datatype.name == "int32"]
+    memory = BUFFERS.load("bytearray").allocate(0, datatype)
+    whole = contents(datatype, Content(memory, range(3), added=True), 3, 1)
+    part = contents(datatype, Content(memory, range(3), start=7, added=True), 3, 1)
+    assert (part[:100] == whole[7:107]).all()
+
+
+@pytest.mark.parametrize("name", BUFFER_NAMES)
+@given(nbytes=st.integers(0, 10_000), length=st.integers(1, 600), seed=st.integers(0, 1000))
+@settings(deadline=None)
+def test_memory_tiles_compares_and_slices(name: str, nbytes: int, length: int, seed: int) -> None:
+    (datatype,) = [datatype for datatype in TYPES if datatype.name == "uint8"]
+    memory = BUFFERS.load(name).allocate(nbytes, datatype)
+    assert memory.nbytes == nbytes
+    pattern = np.random.default_rng(seed).integers(0, 256, length, np.uint8).tobytes()
+    memory.fill(pattern)
+    tiled = (pattern * (nbytes // length + 1))[:nbytes]
+    assert memory.read(0, nbytes) == tiled
+    assert memory.first_difference(pattern) is None
+    half = memory.slice(nbytes // 2, nbytes - nbytes // 2)
+    assert half.read(0, half.nbytes) == tiled[nbytes // 2 :]
+    half.fill(b"\0")
+    assert memory.read(0, nbytes) == tiled[: nbytes // 2] + bytes(half.nbytes)
+    different = [i for i in range(nbytes) if memory.read(i, 1) != tiled[i : i + 1]]
+    assert memory.first_difference(pattern) == (different[0] if different else None)
+
+
+@pytest.mark.parametrize("name", BUFFER_NAMES)
+@pytest.mark.parametrize("nbytes", [1, 100, 4096, 1 << 20])
+def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
+    (datatype,) = [datatype for datatype in TYPES if datatype.name == "int8"]
+    memory = BUFFERS.load(name).allocate(nbytes, datatype)
+    address = np.frombuffer(memory.array, np.uint8).__array_interface__["data"][0]
+    assert address % PAGE == 0
