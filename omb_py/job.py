@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from array import array
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from omb_py import launcher
 from omb_py.errors import OmbError, SharedError, UsageError
-from omb_py.watchdog import stagger
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -97,7 +95,7 @@ class Job:
             if self.rank != 0:
                 sys.exit(error.exit_code)
         else:
-            stagger(self.rank)
+            launcher.stagger(self.rank)
             if self._debug:
                 import traceback as tracebacks
 
@@ -170,7 +168,7 @@ class Job:
         leaders = self.comm.Split(0 if leads else self.MPI.UNDEFINED, self.rank)
         found: list[tuple[str, int]] = []
         if leads:
-            mine = f"{node.size} {socket.gethostname()}".encode()[:LONGEST_NAME]
+            mine = f"{node.size} {os.uname().nodename}".encode()[:LONGEST_NAME]
             names = bytearray(LONGEST_NAME * leaders.size)
             byte = self.MPI.BYTE
             sent = mine.ljust(LONGEST_NAME)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
+
+STAGGER_SECONDS = 0.2
+LAUNCHER_SECONDS = 1.0
+"""Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
+the launcher has ended the others by then: one speaks for all."""
 
 RANK_VARIABLES = (
     "OMPI_COMM_WORLD_RANK",
@@ -45,6 +51,12 @@ def ranks() -> int:
 def local_rank() -> int:
     """This process's rank among those of its node, 0 when no known launcher says."""
     return _first(LOCAL_RANK_VARIABLES, 0)
+
+
+def stagger(rank: int) -> None:
+    """Let lower ranks report the same failure, and end the job, first."""
+    if rank > 0:
+        time.sleep(LAUNCHER_SECONDS + min(STAGGER_SECONDS * rank, 2.0))
 
 
 def _first(variables: tuple[str, ...], default: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from omb_py.errors import UsageError
 
@@ -70,6 +69,8 @@ def parse_layout(text: str) -> Layout:
 
 
 def _read_blocks(path: str) -> tuple[tuple[int, int], ...]:
+    from pathlib import Path
+
     try:
         with Path(path).open(encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from omb_py.errors import UsageError
+from omb_py.errors import UnsupportedError, UsageError
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,19 @@ class Registry:
     def load(self, name: str) -> Any:
         """The member called ``name``; hyphens and underscores are one.
 
-        Raises `UsageError` when there is none, naming those that exist.
+        Raises `UsageError` when there is none, naming those that exist, and `UnsupportedError`
+        when it needs a package that is not installed.
         """
         name = name.replace("-", "_")
+        try:
+            return self._load(name)
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(
+                f"{self.kind} {name} needs the Python package {error.name}, which is not "
+                "installed: install it with pip"
+            ) from error
+
+    def _load(self, name: str) -> Any:
         module = f"{self.package}.{name}"
         if name.isidentifier() and not name.startswith("_"):
             try:

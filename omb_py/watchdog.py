@@ -9,15 +9,8 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 
-STAGGER_SECONDS = 0.2
-"""Each rank waits this much longer than the one before it, so that one rank speaks for all."""
-
-
-def stagger(rank: int) -> None:
-    """Let lower ranks report the same failure, and end the job, first."""
-    time.sleep(min(STAGGER_SECONDS * rank, 2.0))
+from omb_py.launcher import stagger
 
 
 class Watchdog:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -13,9 +12,6 @@ import click
 import omb_py
 from omb_py import launcher
 from omb_py.errors import OmbError, UsageError
-
-SECONDS_FOR_RANK_0_TO_SPEAK = 1.0
-"""How long other ranks wait before they leave: launchers end a job at the first one that does."""
 
 
 class Commands(click.Group):
@@ -77,7 +73,7 @@ def info_command() -> None:
 def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
     if launcher.rank() != 0:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     try:
         code = command.main(prog_name="omb-py", standalone_mode=False)
     except click.ClickException as error:
@@ -103,5 +99,5 @@ def leave(text: str, exit_code: int) -> NoReturn:
     if launcher.rank() == 0:
         print(f"omb-py: {' '.join(text.split())}", file=sys.stderr, flush=True)
     else:
-        time.sleep(SECONDS_FOR_RANK_0_TO_SPEAK)
+        time.sleep(launcher.LAUNCHER_SECONDS)  # the first rank to leave ends the job
     sys.exit(exit_code)

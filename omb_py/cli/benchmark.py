@@ -17,7 +17,6 @@ from omb_py.errors import OmbError, UsageError
 from omb_py.job import Job
 from omb_py.options import Options
 from omb_py.results.output import check_output
-from omb_py.watchdog import Watchdog
 
 
 class BenchmarkCommand(click.Command):
@@ -102,6 +101,8 @@ def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:
     datatypes = find_types(options.types or (default,))
     watchdog = None
     if options.timeout is not None:
+        from omb_py.watchdog import Watchdog
+
         watchdog = Watchdog(options.timeout, launcher.rank())
         watchdog.progress("starting MPI")
     buffer, failure = prepare_buffer(options.buffer)

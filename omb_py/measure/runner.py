@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
 from omb_py.bindings import Binding
@@ -19,10 +20,12 @@ from omb_py.measure.rows import Outcome, make_row
 from omb_py.measure.sizes import message_sizes
 from omb_py.measure.validation import DataCheck, write_log
 from omb_py.options import VARIED_WINDOWS, Options
-from omb_py.results.metadata import describe_nodes, new_run, process_metadata
 from omb_py.results.output import open_writers
+from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
-from omb_py.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from omb_py.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,10 @@ class Run:
     def _start_writers(self, run: str) -> list[Writer]:
         """Open the outputs on rank 0 and write what stands before the rows."""
         writers: list[Writer] = []
-        metadata = {"ranks": str(self.job.ranks)}
+        ranks = {"ranks": str(self.job.ranks)}
+        metadata = ranks
         if self.options.output is not None or self.options.format != "text":
-            metadata |= self._metadata(run)
+            metadata = self._metadata(run) | ranks
         with self._agreement():
             if self.job.rank == 0:
                 writers = open_writers(self.benchmark, self.options)
@@ -81,6 +85,8 @@ class Run:
         return writers
 
     def _metadata(self, run: str) -> dict[str, str]:
+        from omb_py.results.metadata import describe_nodes, process_metadata
+
         job = self.job
         hosts = describe_nodes(job.nodes())
         return process_metadata(run) | self.buffer.describe() | job.describe() | {"hosts": hosts}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from omb_py.benchmarks import Content, Exchange
 from omb_py.datatypes import Datatype
@@ -73,6 +72,8 @@ def write_log(directory: str, rank: int, where: str, faults: list[str]) -> None:
 
     Raises `OmbError` when the file cannot be written.
     """
+    from pathlib import Path
+
     path = Path(directory) / f"rank-{rank}.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,7 @@ import os
 import platform
 import shlex
 import sys
-import uuid
 from collections.abc import Iterable
-from datetime import datetime, timezone
 from pathlib import Path
 
 import omb_py
@@ -28,12 +26,6 @@ TELLING_PREFIXES = (
     "NCCL_",
 )
 """Environment variables that change what MPI does, by how their names begin."""
-
-
-def new_run() -> str:
-    """A name for this run: its start in UTC and enough chance to tell it from any other."""
-    now = datetime.now(timezone.utc)
-    return f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
 
 
 def process_metadata(run: str) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import dataclass, fields
 
 
@@ -50,3 +52,8 @@ class Row:
 
 COLUMNS = tuple(column.name for column in fields(Row))
 """Names of the columns, in the order in which every format writes them."""
+
+
+def new_run() -> str:
+    """A name for a run: its start in UTC and enough chance to tell it from any other."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"

