@@ -67,8 +67,7 @@ class Job:
         self.comm = self._world()
         self.rank = self.comm.rank
         self.ranks = self.comm.size
-        level = THREAD_LEVELS.index(thread_level) if session else MPI.Query_thread()
-        self.thread_level = THREAD_LEVELS[level]
+        self.thread_level = thread_level if session else _granted_level()
 
     def _world(self) -> MPI.Intracomm:
         if self._session is None:
@@ -90,21 +89,26 @@ class Job:
         """Leave in order when every rank does; otherwise say why and abort the job."""
         if error is None or isinstance(error, SystemExit):
             self._close()
-        elif isinstance(error, OmbError) and error.shared:
+            return
+        code = getattr(error, "exit_code", 1)
+        if isinstance(error, OmbError) and error.shared:
+            if self.rank == 0:
+                self._say(sentence(error), error)
+            self.comm.Barrier()  # the launcher ends the job when the first rank leaves
             self._close()
-            if self.rank != 0:
-                sys.exit(error.exit_code)
-        else:
-            launcher.stagger(self.rank)
-            if self._debug:
-                import traceback as tracebacks
+            sys.exit(code)
+        launcher.stagger(self.rank)
+        self._say(f"rank {self.rank}: {sentence(error)}", error)
+        time.sleep(SECONDS_TO_BE_HEARD)
+        self.comm.Abort(code)
+        os._exit(code)  # MPICH's abort returns before the launcher has ended the process
 
-                tracebacks.print_exception(error)
-            print(f"omb-py: rank {self.rank}: {sentence(error)}", file=sys.stderr, flush=True)
-            time.sleep(SECONDS_TO_BE_HEARD)
-            code = getattr(error, "exit_code", 1)
-            self.comm.Abort(code)
-            os._exit(code)  # MPICH's abort returns before the launcher has ended the process
+    def _say(self, text: str, error: BaseException) -> None:
+        if self._debug:
+            from traceback import print_exception
+
+            print_exception(error)
+        print(f"omb-py: {text}", file=sys.stderr, flush=True)
 
     def _close(self) -> None:
         if self._session is not None:
@@ -208,6 +212,15 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OmbError):
         return text
     return f"{type(error).__name__}: {text}; run with --debug for the traceback"
+
+
+def _granted_level() -> str:
+    from mpi4py import MPI
+
+    granted = MPI.Query_thread()
+    return next(
+        level for level in THREAD_LEVELS if getattr(MPI, f"THREAD_{level.upper()}") == granted
+    )
 
 
 def _open_session(thread_level: str) -> MPI.Session:

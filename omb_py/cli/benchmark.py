@@ -14,7 +14,7 @@ from omb_py.buffers import BUFFERS, Buffer
 from omb_py.cli.options import detach_values, options_of
 from omb_py.datatypes import find_types
 from omb_py.errors import OmbError, UsageError
-from omb_py.job import Job
+from omb_py.job import THREAD_LEVELS, Job
 from omb_py.options import Options
 from omb_py.results.output import check_output
 
@@ -108,6 +108,8 @@ def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:
     buffer, failure = prepare_buffer(options.buffer)
     with Job(options.thread_level, options.session, debug) as job:
         job.agree(failure)
+        if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
+            note(f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}")
         from omb_py.measure.runner import Run
 
         assert buffer is not None
