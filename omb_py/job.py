@@ -21,6 +21,9 @@ THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 """MPI's levels of thread support, in order."""
 
 
+THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
+"""MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
+
 LONGEST_TEXT = 4096
 LONGEST_NAME = 256
 """Bytes set aside for a message of failure and for a host's name and size."""
@@ -183,6 +186,18 @@ class Job:
             leaders.Free()
         node.Free()
         return found
+
+    def crowding(self, nodes: list[tuple[str, int]]) -> str | None:
+        """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any."""
+        cores = os.cpu_count() or 1
+        crowded = [(host, ranks) for host, ranks in nodes if ranks > cores]
+        if not crowded:
+            return None
+        host, ranks = crowded[0]
+        text = f"{ranks} ranks share {cores} cores of {host}: times include waiting for a core"
+        if self.MPI.get_vendor()[0] == "MPICH" and THROTTLE[0] not in os.environ:
+            text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
+        return text
 
     def describe(self) -> dict[str, str]:
         """The MPI library and the level at which it runs."""

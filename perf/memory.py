@@ -17,6 +17,8 @@ ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_btl": "self,sm",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
 }
 REPORT = """
 import atexit, sys

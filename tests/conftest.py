@@ -19,6 +19,8 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_btl": "self,sm",
     "OMPI_MCA_osc": "^ucx",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PYTHONPATH": str(PLUGIN),
 }
@@ -35,8 +37,9 @@ class Finished:
 
     @property
     def sentences(self) -> list[str]:
-        """What our ranks said on stderr, without the launcher's words."""
-        return [line for line in self.err.splitlines() if line.startswith("omb-py: ")]
+        """What our ranks said on stderr, without the launcher's words and that cores are few."""
+        ours = [line for line in self.err.splitlines() if line.startswith("omb-py: ")]
+        return [line for line in ours if "ranks share" not in line]
 
     @property
     def rows(self) -> list[list[str]]:

@@ -51,11 +51,14 @@ class Run:
             datatype: message_sizes(self.benchmark, self.options, datatype, self.job.ranks)
             for datatype in self.datatypes
         }
+        nodes = self.job.nodes()
+        notes = [note for found in sizes.values() for note in found.notes]
+        notes += [note for note in [self.job.crowding(nodes)] if note is not None]
         if self.job.rank == 0:
-            for note in dict.fromkeys(note for found in sizes.values() for note in found.notes):
+            for note in dict.fromkeys(notes):
                 print(f"omb-py: note: {note}", file=sys.stderr, flush=True)
         run = new_run()
-        writers = self._start_writers(run)
+        writers = self._start_writers(run, nodes)
         windows = VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
         for datatype, found in sizes.items():
             for writer in writers:
@@ -70,13 +73,12 @@ class Run:
         job = self.job
         return Case(job.rank, job.ranks, size, datatype, window, self.buffer, self.options)
 
-    def _start_writers(self, run: str) -> list[Writer]:
+    def _start_writers(self, run: str, nodes: list[tuple[str, int]]) -> list[Writer]:
         """Open the outputs on rank 0 and write what stands before the rows."""
         writers: list[Writer] = []
-        ranks = {"ranks": str(self.job.ranks)}
-        metadata = ranks
+        metadata = {"ranks": str(self.job.ranks)}
         if self.options.output is not None or self.options.format != "text":
-            metadata = self._metadata(run) | ranks
+            metadata = self._metadata(run, nodes) | metadata
         with self._agreement():
             if self.job.rank == 0:
                 writers = open_writers(self.benchmark, self.options)
@@ -84,12 +86,11 @@ class Run:
                     writer.start(metadata)
         return writers
 
-    def _metadata(self, run: str) -> dict[str, str]:
+    def _metadata(self, run: str, nodes: list[tuple[str, int]]) -> dict[str, str]:
         from omb_py.results.metadata import describe_nodes, process_metadata
 
-        job = self.job
-        hosts = describe_nodes(job.nodes())
-        return process_metadata(run) | self.buffer.describe() | job.describe() | {"hosts": hosts}
+        hosts = {"hosts": describe_nodes(nodes)}
+        return process_metadata(run) | self.buffer.describe() | self.job.describe() | hosts
 
     def _measure_size(self, run: str, writers: list[Writer], case: Case) -> None:
         job, benchmark = self.job, self.benchmark
