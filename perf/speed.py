@@ -37,6 +37,11 @@ def omb_py() -> tuple[float, float]:
     return float(row["latency_us"]), float(row["sample_p50_us"])
 
 
+def numbers(text: str) -> tuple[float, float]:
+    mean, middle = text.split()
+    return float(mean), float(middle)
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     with tempfile.TemporaryDirectory() as folder:
@@ -44,27 +49,35 @@ def main() -> None:
         subprocess.run(
             [BIN / "mpicc", "-O2", "-o", program, HERE / "ping_pong.c"], env=ENVIRONMENT, check=True
         )
-        c_times: list[tuple[float, float]] = []
-        python_times: list[tuple[float, float]] = []
+        contenders = {
+            "C": lambda: numbers(run(program, SIZE, ITERATIONS)),
+            "omb-py, binding buffer": omb_py,
+            "plain mpi4py, multiple": lambda: numbers(
+                run(sys.executable, str(HERE / "plain.py"), SIZE, ITERATIONS)
+            ),
+        }
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
         for _ in range(rounds):
-            mean, middle = run(program, SIZE, ITERATIONS).split()
-            c_times.append((float(mean), float(middle)))
-            python_times.append(omb_py())
-    print(f"8-byte latency, {rounds} interleaved runs each, median over runs, us")
-    print(f"{'':<28}{'mean':>8}{'median':>8}")
-    for name, times in (("C", c_times), ("omb-py, binding buffer", python_times)):
-        print(f"{name:<28}{median(t[0] for t in times):8.3f}{median(t[1] for t in times):8.3f}")
-    ratios = [median(p[k] / c[k] for p, c in zip(python_times, c_times)) for k in (0, 1)]  # noqa: B905
-    print(f"{'ratio (median of pairs)':<28}{ratios[0]:8.3f}{ratios[1]:8.3f}\n")
+            for name, contender in contenders.items():
+                times[name].append(contender())
+    print(f"{SIZE}-byte latency, {rounds} interleaved runs each: median over the runs of")
+    print(f"{'':<26}{'mean us':>9}{'median us':>11}{'ratio to C':>12}{'of medians':>12}")
+    for name, values in times.items():
+        middles = [median(value[k] for value in values) for k in (0, 1)]
+        ratios = [
+            median(value[k] / c[k] for value, c in zip(values, times["C"], strict=True))
+            for k in (0, 1)
+        ]
+        print(f"{name:<26}{middles[0]:9.3f}{middles[1]:11.3f}{ratios[0]:12.3f}{ratios[1]:12.3f}")
 
-    print(f"time per MPI call in one job, {rounds} interleaved rounds, median, us")
+    print(f"\ntime per MPI call in one job, {rounds} interleaved rounds, median, us")
     loops = {}
     for line in run(sys.executable, str(HERE / "loops.py"), str(rounds)).splitlines():
         name, *values = line.split()
         loops[name] = [float(value) for value in values]
     for name, values in loops.items():
         base = loops[name.rpartition(".")[0] + ".hand"]
-        added = median(value - other for value, other in zip(values, base))  # noqa: B905
+        added = median(value - other for value, other in zip(values, base, strict=True))
         print(f"{name:<28}{median(values):8.3f}{added:+8.3f} over hand")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from omb_py import launcher
-from omb_py.benchmarks import Benchmark
+from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.cli.options import detach_values, options_of
@@ -54,9 +54,24 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         callback=callback,
         params=options_of(benchmark),
         short_help=benchmark.summary,
-        help=f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N omb-py "
-        f"{benchmark.name}",
+        help=describe(benchmark),
         context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    )
+
+
+def describe(benchmark: Benchmark) -> str:
+    """What the help of a benchmark says before the options."""
+    defaults = benchmark.defaults
+    text = (
+        f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N omb-py "
+        f"{benchmark.name}\n\nBy default {defaults.iterations} iterations after "
+        f"{defaults.warmup} for warm-up"
+    )
+    if not benchmark.sized:
+        return f"{text}."
+    return (
+        f"{text}, above {LARGE_MESSAGE_BYTES} bytes {defaults.large_iterations} after "
+        f"{defaults.large_warmup}; messages of {defaults.smallest} to {defaults.largest} bytes."
     )
 
 
