@@ -75,7 +75,8 @@ def main() -> NoReturn:
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     try:
-        code = command.main(prog_name="omb-py", standalone_mode=False)
+        arguments = sys.argv[1:] or ["--help"]
+        code = command.main(arguments, prog_name="omb-py", standalone_mode=False)
     except click.ClickException as error:
         where = (
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
