@@ -205,7 +205,7 @@ class Job:
 
         return {
             "mpi4py": mpi4py.__version__,
-            "mpi_library": " ".join(self.MPI.Get_library_version().split()),
+            "mpi_library": library_version(),
             "mpi_standard": ".".join(str(part) for part in self.MPI.Get_version()),
             "thread_level": self.thread_level,
             "session": str(self._session is not None),
@@ -214,11 +214,25 @@ class Job:
     def check_launcher(self) -> None:
         """Raise `UsageError` when the launcher started more ranks than MPI knows of."""
         if self.ranks == 1 and launcher.ranks() > 1:
-            library = self.MPI.Get_library_version().strip().splitlines()[0]
             raise UsageError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
-                f"use the mpiexec that belongs to mpi4py's library ({library.strip()})"
+                f"use the mpiexec that belongs to mpi4py's library, {library_name()}"
             )
+
+
+def library_name() -> str:
+    """The MPI library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
+    from mpi4py import MPI
+
+    name, version = MPI.get_vendor()
+    return f"{name} {'.'.join(str(part) for part in version)}"
+
+
+def library_version() -> str:
+    """What the MPI library says of itself, on one line; MPI need not be started."""
+    from mpi4py import MPI
+
+    return " ".join(MPI.Get_library_version().replace("\0", " ").split())
 
 
 def sentence(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.errors import OmbError
+from omb_py.job import library_name
 from omb_py.registry import Registry
 
 
@@ -46,9 +47,8 @@ def mpi_library() -> str:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         return f"none that mpi4py {mpi4py.__version__} can load: {' '.join(str(error).split())}"
-    library = MPI.Get_library_version().strip().splitlines()[0].strip(" \0")
     standard = ".".join(str(part) for part in MPI.Get_version())
-    return f"{library}; standard {standard}; mpi4py {mpi4py.__version__}"
+    return f"{library_name()}; standard {standard}; mpi4py {mpi4py.__version__}"
 
 
 def state(registry: Registry, name: str) -> str:
