@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
 class OmbError(Exception):
     """A failure whose text is one clear sentence that names the fix.
 

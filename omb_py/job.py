@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from omb_py import launcher
-from omb_py.errors import OmbError, SharedError, UsageError
+from omb_py.errors import INTERRUPTED, OmbError, SharedError, UsageError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -93,7 +93,8 @@ class Job:
         if error is None or isinstance(error, SystemExit):
             self._close()
             return
-        code = getattr(error, "exit_code", 1)
+        code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        code = getattr(error, "exit_code", code)
         if isinstance(error, OmbError) and error.shared:
             if self.rank == 0:
                 self._say(sentence(error), error)

@@ -10,7 +10,7 @@ from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.datatypes import find_types
 from omb_py.errors import UsageError
 from omb_py.layout import parse_layout
-from omb_py.measure.sizes import Sizes, message_sizes
+from omb_py.measure.sizes import Sizes, message_sizes, sizes_by_type
 from omb_py.options import Options
 
 
@@ -73,9 +73,12 @@ def test_memory_of_a_window_counts_where_each_message_has_its_own() -> None:
         sizes_of("bibw", buffer_per_message=True, largest=8 << 20)
 
 
-def test_nothing_to_measure_is_an_error() -> None:
+def test_a_type_without_a_size_is_left_out_and_an_error_when_it_is_the_only_one() -> None:
+    benchmark, options = find_benchmark("bw"), Options(sizes=(1, 2))
+    found = sizes_by_type(benchmark, options, find_types(["int16", "float64"]), ranks=2)
+    assert [sizes.sizes for sizes in found.values()] == [(2,), ()]
     with pytest.raises(UsageError, match="no message size to measure"):
-        sizes_of("bw", datatype="float64", sizes=(1, 2))
+        sizes_by_type(benchmark, options, find_types(["float64"]), ranks=2)
 
 
 @given(st.integers(0, 1000), st.integers(0, 1 << 22))

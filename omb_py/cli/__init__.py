@@ -11,7 +11,7 @@ import click
 
 import omb_py
 from omb_py import launcher
-from omb_py.errors import OmbError, UsageError
+from omb_py.errors import INTERRUPTED, OmbError, UsageError
 
 
 class Commands(click.Group):
@@ -84,7 +84,7 @@ def main() -> NoReturn:
         hint = f"; '{where} --help' shows the options" if where else ""
         leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code)
     except click.Abort:
-        leave("interrupted", 130)
+        leave("interrupted", INTERRUPTED)
     except OmbError as error:
         if "--debug" in sys.argv:
             raise

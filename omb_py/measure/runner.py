@@ -17,7 +17,7 @@ from omb_py.errors import OmbError, UsageError, ValidationError
 from omb_py.job import Job
 from omb_py.measure.loop import Calls, time_iterations, time_once
 from omb_py.measure.rows import Outcome, make_row
-from omb_py.measure.sizes import message_sizes
+from omb_py.measure.sizes import sizes_by_type
 from omb_py.measure.validation import DataCheck, write_log
 from omb_py.options import VARIED_WINDOWS, Options
 from omb_py.results.output import open_writers
@@ -47,10 +47,7 @@ class Run:
         before stay.
         """
         check_ranks(self.benchmark, self.options, self.job)
-        sizes = {
-            datatype: message_sizes(self.benchmark, self.options, datatype, self.job.ranks)
-            for datatype in self.datatypes
-        }
+        sizes = sizes_by_type(self.benchmark, self.options, self.datatypes, self.job.ranks)
         nodes = self.job.nodes()
         notes = [note for found in sizes.values() for note in found.notes]
         notes += [note for note in [self.job.crowding(nodes)] if note is not None]
@@ -61,7 +58,7 @@ class Run:
         writers = self._start_writers(run, nodes)
         windows = VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
         for datatype, found in sizes.items():
-            for writer in writers:
+            for writer in writers if found.sizes else ():
                 writer.section(datatype if self.benchmark.sized else None)
             for size in found.sizes:
                 for window in windows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark
@@ -24,9 +24,8 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
 
     Sizes of less than one element (one for each rank where parts are equal) are left out, as in
     native OMB; so are other sizes that are not whole elements, with a note. Over the memory
-    limit, sizes that were asked for are an error and default ones are left out with a note.
-
-    Raises `UsageError` when nothing is left to measure.
+    limit, sizes that were asked for are an error (`UsageError`) and default ones are left out
+    with a note. Where nothing is left, a note says so.
     """
     if not benchmark.sized:
         return Sizes((0,))
@@ -47,11 +46,24 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
             raise UsageError(f"{too_large}: raise -M or measure smaller messages")
         notes.append(f"left out: {too_large} (-M)")
     if not fitting:
-        raise UsageError(
+        notes = [
             f"no message size to measure: none of {_list(asked)} bytes holds whole elements of "
             f"{datatype.name} for {ranks} ranks and this layout; choose others with -m or --sizes"
-        )
+        ]
     return Sizes(tuple(fitting), tuple(notes))
+
+
+def sizes_by_type(
+    benchmark: Benchmark, options: Options, datatypes: Iterable[Datatype], ranks: int
+) -> dict[Datatype, Sizes]:
+    """The message sizes of each element type; a type without any keeps the note that says so.
+
+    Raises `UsageError` when no type has a size to measure.
+    """
+    found = {datatype: message_sizes(benchmark, options, datatype, ranks) for datatype in datatypes}
+    if not any(sizes.sizes for sizes in found.values()):
+        raise UsageError(next(iter(found.values())).notes[-1])
+    return found
 
 
 def _asked(benchmark: Benchmark, options: Options) -> Iterator[int]:
