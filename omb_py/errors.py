@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
