@@ -45,3 +45,13 @@ class SharedError(OmbError):
 
 class ValidationError(SharedError):
     """Data that arrived is not the data that was sent."""
+
+
+def sentence(error: BaseException) -> str:
+    """Any error on one line; one that is not ours with its type and how to see more."""
+    text = " ".join(str(error).split())
+    if isinstance(error, OmbError):
+        return text
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return f"{type(error).__name__}: {text}; run with --debug for the traceback"

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from omb_py import launcher
-from omb_py.errors import INTERRUPTED, OmbError, SharedError, UsageError
+from omb_py.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -234,16 +234,6 @@ def library_version() -> str:
     from mpi4py import MPI
 
     return " ".join(MPI.Get_library_version().replace("\0", " ").split())
-
-
-def sentence(error: BaseException) -> str:
-    """An unexpected error on one line."""
-    text = " ".join(str(error).split())
-    if isinstance(error, OmbError):
-        return text
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
-    return f"{type(error).__name__}: {text}; run with --debug for the traceback"
 
 
 def _granted_level() -> str:

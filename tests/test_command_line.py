@@ -183,6 +183,18 @@ def test_a_benchmark_loads_nothing_heavy() -> None:
     assert not {"pandas", "matplotlib", "hypothesis"} & loaded
 
 
+def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished]) -> None:
+    missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
+    job = omb_py("barrier", **missing)
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "cannot load an MPI library: install one with 'pip install omb-py[mpich]'" in sentence
+    info = omb_py("info", **missing)
+    assert info.code == 0
+    assert "MPI      none that mpi4py" in info.out
+    assert "buffer      not here: cannot load MPI library" in info.out
+
+
 def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
     listed = omb_py("list")
     assert listed.code == 0

@@ -11,7 +11,7 @@ import click
 
 import omb_py
 from omb_py import launcher
-from omb_py.errors import INTERRUPTED, OmbError, UsageError
+from omb_py.errors import INTERRUPTED, UsageError, sentence
 
 
 class Commands(click.Group):
@@ -85,13 +85,13 @@ def main() -> NoReturn:
         leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code)
     except click.Abort:
         leave("interrupted", INTERRUPTED)
-    except OmbError as error:
-        if "--debug" in sys.argv:
-            raise
-        leave(str(error), error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        leave(sentence(error), getattr(error, "exit_code", 1))
     sys.exit(code if isinstance(code, int) else 0)
 
 

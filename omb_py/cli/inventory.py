@@ -59,6 +59,6 @@ def state(registry: Registry, name: str) -> str:
             member.prepare(0)
             versions = ", ".join(" ".join(item) for item in member.describe().items())
             return f"ready   {versions}".rstrip()
-    except OmbError as error:
-        return f"not here: {error}"
+    except (OmbError, ImportError, RuntimeError) as error:
+        return f"not here: {' '.join(str(error).split())}"
     return "ready"
