@@ -27,6 +27,9 @@ TELLING_PREFIXES = (
 )
 """Environment variables that change what MPI does, by how their names begin."""
 
+SET_BY_LAUNCHER = ("PREFIXES", "initial_wdir", "num_procs", "cpu_type")
+"""Ends of variables that Open MPI's launcher sets by itself: no choice of anybody's."""
+
 
 def process_metadata(run: str) -> dict[str, str]:
     """What this process knows without MPI: versions, machine, command and environment."""
@@ -40,7 +43,7 @@ def process_metadata(run: str) -> dict[str, str]:
         "environment": shlex.join(
             f"{name}={value}"
             for name, value in sorted(os.environ.items())
-            if name.startswith(TELLING_PREFIXES)
+            if name.startswith(TELLING_PREFIXES) and not name.endswith(SET_BY_LAUNCHER)
         ),
     }
 

@@ -51,6 +51,7 @@ def test_metadata_tells_how_to_repeat_the_run(
     assert metadata["hosts"].endswith(":2")
     assert metadata["mpi_library"]
     assert "OMPI_MCA_btl=self,sm" in metadata["environment"]
+    assert str(tmp_path) not in metadata["environment"]
 
 
 def test_json_is_a_document_and_is_added_to(
