@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 """MPI's levels of thread support, in order."""
 
-
 THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
 
 LONGEST_TEXT = 4096
 LONGEST_NAME = 256
 """Bytes set aside for a message of failure and for a host's name and size."""
-
 
 SECONDS_TO_BE_HEARD = 0.3
 """How long the launcher gets to pass on what a rank printed before the rank aborts the job."""

@@ -91,9 +91,9 @@ class Run:
 
     def _measure_size(self, run: str, writers: list[Writer], case: Case) -> None:
         job, benchmark = self.job, self.benchmark
-        doing = f"measuring {benchmark.name} with messages of {case.size} bytes"
+        where = f"{benchmark.name} with messages of {case.size} bytes"
         if self.watchdog is not None:
-            self.watchdog.progress(doing)
+            self.watchdog.progress(f"measuring {where}")
         iterations, warmup = benchmark.counts(self.options, case.size)
         check = DataCheck(job.rank, job.ranks, case.size, case.datatype)
         with self._agreement():
@@ -118,7 +118,7 @@ class Run:
                 for writer in writers:
                     writer.row(row)
         if passed is False:
-            self._report(faults, f"{benchmark.name} with messages of {case.size} bytes")
+            self._report(faults, where)
 
     def _time_and_check(
         self, plan: Plan, check: DataCheck, iterations: int
