@@ -35,12 +35,14 @@ SECONDS_TO_BE_HEARD = 0.3
 class Combined:
     """Samples of all timed ranks: the mean over them of each iteration, in seconds.
 
-    ``lowest`` and ``highest`` are the least and the greatest of the ranks' own means.
+    ``slowest`` has the slowest of them in each iteration, where there are several. ``lowest`` and
+    ``highest`` are the least and the greatest of the ranks' own means.
     """
 
     samples: array[float]
     lowest: float
     highest: float
+    slowest: array[float] | None = None
 
 
 class Job:
@@ -156,16 +158,33 @@ class Job:
         """
         count = len(seconds)
         contribution = seconds if timed else array("d", bytes(8 * count))
-        summed = array("d", bytes(8 * count))
-        double = self.MPI.DOUBLE
-        self.comm.Reduce([contribution, count, double], [summed, count, double], self.MPI.SUM, 0)
         timed_ranks = self.total(int(timed))
+        summed = self._at_root(contribution, self.MPI.SUM)
+        slowest = self._at_root(contribution, self.MPI.MAX) if timed_ranks > 1 else None
         mean = fsum(seconds) / count
         lowest = self._over_ranks(mean if timed else inf, self.MPI.MIN)
         highest = self._over_ranks(mean if timed else -inf, self.MPI.MAX)
         if self.rank != 0:
             return None
-        return Combined(array("d", (value / timed_ranks for value in summed)), lowest, highest)
+        samples = array("d", (value / timed_ranks for value in summed))
+        return Combined(samples, lowest, highest, slowest)
+
+    def latest(self, lateness: array[float]) -> array[float]:
+        """The greatest value of any rank, element by element, on rank 0; collective."""
+        return self._at_root(lateness, self.MPI.MAX)
+
+    def told(self, value: float) -> float:
+        """Rank 0's ``value``, on all ranks; collective."""
+        cell = array("d", [value])
+        self.comm.Bcast([cell, 1, self.MPI.DOUBLE], 0)
+        return cell[0]
+
+    def _at_root(self, values: array[float], op: MPI.Op) -> array[float]:
+        count = len(values)
+        result = array("d", bytes(8 * count))
+        double = self.MPI.DOUBLE
+        self.comm.Reduce([values, count, double], [result, count, double], op, 0)
+        return result
 
     def nodes(self) -> list[tuple[str, int]]:
         """Host name and number of ranks of each node, on rank 0; empty elsewhere; collective."""

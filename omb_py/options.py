@@ -18,16 +18,25 @@ class Options:
     """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
 
     Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
-    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates.
+    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision``
+    is the half-width of the median's interval at which to stop, as a fraction of the median;
+    ``max_time`` limits the seconds that one message size is timed.
     """
 
     buffer: str = "numpy"
     binding: str = "buffer"
+    pickle_protocol: int | None = None
     smallest: int | None = None
     largest: int | None = None
     sizes: tuple[int, ...] | None = None
     iterations: int | None = None
     warmup: int | None = None
+    auto_warmup: bool = False
+    precision: float | None = None
+    max_time: float | None = None
+    max_iterations: int | None = None
+    sync: str = "barrier"
+    statistics: bool = False
     full: bool = False
     percentiles: tuple[float, ...] = ()
     validate: bool = False

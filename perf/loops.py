@@ -8,6 +8,7 @@ loop over its bound calls.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Callable
 from time import perf_counter
 
@@ -21,7 +22,7 @@ from omb_py.benchmarks import Case, find_benchmark  # noqa: E402
 from omb_py.bindings.buffer import BufferBinding  # noqa: E402
 from omb_py.buffers.numpy import BUFFER  # noqa: E402
 from omb_py.datatypes import find_types  # noqa: E402
-from omb_py.measure.loop import no_garbage_collection, time_iterations  # noqa: E402
+from omb_py.loop import PythonLoop, no_garbage_collection  # noqa: E402
 from omb_py.options import Options  # noqa: E402
 
 ROUNDS, ITERATIONS, SIZE = int(sys.argv[1]), 10_000, 8
@@ -86,14 +87,18 @@ def suite(name: str, on: MPI.Intracomm, calls: int) -> Callable[[], float]:
     benchmark = find_benchmark(name)
     datatype = integer if benchmark.reduces else char
     case = Case(on.rank, on.size, SIZE, datatype, 64, BUFFER, Options())
-    binding = BufferBinding(on)
+    binding = BufferBinding(on, Options())
     exchanges = [
         tuple(binding.bind(step) for step in exchange.steps)
         for exchange in benchmark.plan(case).exchanges
     ]
 
+    loop = PythonLoop(exchanges)
+    seconds = array("d", bytes(8 * ITERATIONS))
+
     def run() -> float:
-        return sum(time_iterations(exchanges, ITERATIONS, 0, None)) / ITERATIONS / calls
+        loop.run(0, seconds)
+        return sum(seconds) / ITERATIONS / calls
 
     return run
 

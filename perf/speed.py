@@ -1,6 +1,6 @@
 """What the suite adds to mpi4py, and what both add to C; interleaved, medians and ratios.
 
-Usage: python perf/speed.py [ROUNDS]   (compiles perf/ping_pong.c with the MPI's own mpicc)
+Usage: python perf/speed.py [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc)
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def numbers(text: str) -> tuple[float, float]:
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     with tempfile.TemporaryDirectory() as folder:
-        program = str(Path(folder) / "ping_pong")
+        program = str(Path(folder) / "reference")
         subprocess.run(
-            [BIN / "mpicc", "-O2", "-o", program, HERE / "ping_pong.c"], env=ENVIRONMENT, check=True
+            [BIN / "mpicc", "-O2", "-o", program, HERE / "reference.c"], env=ENVIRONMENT, check=True
         )
         contenders = {
-            "C": lambda: numbers(run(program, SIZE, ITERATIONS)),
+            "C": lambda: numbers(run(program, "latency", SIZE, ITERATIONS)),
             "omb-py, binding buffer": omb_py,
             "plain mpi4py, multiple": lambda: numbers(
                 run(sys.executable, str(HERE / "plain.py"), SIZE, ITERATIONS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from array import array
 from functools import partial
 from itertools import cycle, islice
 
@@ -11,12 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure.loop import no_garbage_collection, time_iterations, time_once
+from omb_py.loop import PythonLoop, no_garbage_collection, time_once
 
 
-@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 5), st.integers(1, 7), st.booleans())
+def run(loop: PythonLoop, iterations: int, first: int = 0) -> list[float]:
+    seconds = array("d", bytes(8 * iterations))
+    loop.run(first, seconds)
+    return list(seconds)
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(0, 9),
+    st.integers(0, 7),
+    st.booleans(),
+    st.booleans(),
+)
 def test_calls_are_made_in_order(
-    exchanges: int, steps: int, warmup: int, iterations: int, paced: bool
+    exchanges: int, steps: int, first: int, iterations: int, paced: bool, started: bool
 ) -> None:
     made: list[object] = []
     calls = [
@@ -24,10 +38,12 @@ def test_calls_are_made_in_order(
         for exchange in range(exchanges)
     ]
     barrier = partial(made.append, "barrier") if paced else None
-    seconds = time_iterations(calls, iterations, warmup, barrier)
+    start = partial(made.append, "start") if started else None
+    seconds = run(PythonLoop(calls, barrier, start), iterations, first)
     assert len(seconds) == iterations
     wanted: list[object] = []
-    for exchange in islice(cycle(range(exchanges)), warmup + iterations):
+    for exchange in islice(cycle(range(exchanges)), first, first + iterations):
+        wanted += ["start"] if started else []
         wanted += [(exchange, step) for step in range(steps)]
         wanted += ["barrier"] if paced else []
     assert made == wanted
@@ -35,14 +51,14 @@ def test_calls_are_made_in_order(
 
 def test_a_rank_without_calls_takes_part_in_the_barriers() -> None:
     made: list[str] = []
-    time_iterations([()], 3, 1, partial(made.append, "barrier"))
+    run(PythonLoop([()], partial(made.append, "barrier")), 4)
     assert len(made) == 4
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_the_calls_are_timed_and_the_barrier_is_not(steps: int) -> None:
     calls = tuple(partial(time.sleep, 0.002) for _ in range(steps))
-    seconds = time_iterations([calls], 3, 1, partial(time.sleep, 0.05))
+    seconds = run(PythonLoop([calls], partial(time.sleep, 0.05), partial(time.sleep, 0.05)), 3)
     assert all(0.002 * steps <= value for value in seconds)
     assert min(seconds) < 0.05
 
@@ -55,7 +71,7 @@ def test_one_iteration_keeps_what_its_calls_return() -> None:
 
 def test_the_collector_is_off_inside_and_as_before_outside() -> None:
     seen: list[bool] = []
-    time_iterations([(lambda: seen.append(gc.isenabled()),)], 2, 0, None)
+    run(PythonLoop([(lambda: seen.append(gc.isenabled()),)]), 2)
     assert seen == [False, False]
     assert gc.isenabled()
     gc.disable()

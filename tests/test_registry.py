@@ -16,7 +16,7 @@ from tests.conftest import Finished
 
 def test_modules_are_members() -> None:
     assert BUFFERS.builtin() == ["bytearray", "numpy"]
-    assert BINDINGS.builtin() == ["buffer", "pickle"]
+    assert set(BINDINGS.builtin()) == set("array buffer native persistent pickle pkl5".split())
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -38,7 +38,7 @@ def test_benchmarks_have_names_of_their_own() -> None:
         assert find_benchmark(f"osu_{name}").name == name
 
 
-@pytest.mark.parametrize("binding", ["buffer", "pickle"])
+@pytest.mark.parametrize("binding", ["buffer", "pickle", "native"])
 def test_a_buffer_from_outside_the_package(
     mpiexec: Callable[..., Finished], tmp_path: Path, binding: str
 ) -> None:

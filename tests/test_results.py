@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.results.csv import HEADER, cell, open_csv
-from omb_py.results.json import open_json
-from omb_py.results.row import COLUMNS, Row, new_run
+from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
+from omb_py.results.json import JsonWriter, open_json
+from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
 from omb_py.results.sink import FileSink
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
@@ -29,17 +29,28 @@ def some_row(**values: object) -> Row:
     return Row(**(base | values))  # type: ignore[arg-type]
 
 
+def open_file(path: Path, clear: bool = False) -> CsvWriter | JsonWriter:
+    return open_csv(path, Row, clear) if path.suffix == ".csv" else open_json(path, clear)
+
+
+def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
+    writer = open_file(tmp_path / "rows.csv")
+    writer.start(METADATA)
+    writer.row(some_row())
+    with pytest.raises(UsageError, match="--force"):
+        open_csv(tmp_path / "rows.csv", OverheadRow, clear=False)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_a_torn_last_row_is_replaced(tmp_path: Path, suffix: str, cut: int) -> None:
     path = tmp_path / f"rows.{suffix}"
-    open_file = open_csv if suffix == "csv" else open_json
-    writer = open_file(path, clear=False)
+    writer = open_file(path)
     writer.start(METADATA)
     writer.row(some_row(bytes=1))
     writer.row(some_row(bytes=2))
     path.write_bytes(path.read_bytes()[:-cut])
-    writer = open_file(path, clear=False)
+    writer = open_file(path)
     writer.start(METADATA)
     writer.row(some_row(bytes=3))
     if suffix == "csv":
@@ -51,7 +62,7 @@ def test_a_torn_last_row_is_replaced(tmp_path: Path, suffix: str, cut: int) -> N
 
 
 def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:
-    writer = open_csv(tmp_path / "rows.csv", clear=False)
+    writer = open_file(tmp_path / "rows.csv")
     writer.start(METADATA)
     writer.row(some_row(layout='indx:a#b,"c"', percentiles=((50.0, 1.5), (99.9, 2.5))))
     table = pd.read_csv(tmp_path / "rows.csv", comment="#")
@@ -62,11 +73,11 @@ def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:
 
 def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text(HEADER.replace("latency_us", "latency_ms"))
+    path.write_text(header_of(COLUMNS).replace("latency_us", "latency_ms"))
     with pytest.raises(UsageError, match="not a table of this version's columns"):
-        open_csv(path, clear=False)
-    open_csv(path, clear=True).start(METADATA)
-    assert HEADER in path.read_text()
+        open_file(path)
+    open_file(path, clear=True).start(METADATA)
+    assert header_of(COLUMNS) in path.read_text()
 
 
 @pytest.mark.parametrize("content", ["{}", "no json", "[1,\n2", "\n]\n"])
@@ -74,7 +85,7 @@ def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.json"
     path.write_text(content)
     with pytest.raises(UsageError, match="not a file of results"):
-        open_json(path, clear=False)
+        open_file(path)
     assert path.read_text() == content
 
 
@@ -119,7 +130,9 @@ def test_numbers_keep_nine_digits(value: float) -> None:
 def test_columns_carry_units() -> None:
     measured = [name for name in COLUMNS if name.startswith(("latency", "sample", "bandwidth"))]
     assert all(name.endswith(("_us", "_MBps")) for name in measured)
-    assert next(csv.reader([HEADER])) == list(COLUMNS)
+    assert next(csv.reader([header_of(COLUMNS)])) == list(COLUMNS)
+    overhead = columns(OverheadRow)
+    assert all("_us" in name or "_" not in name for name in overhead if "added" in name)
 
 
 def test_runs_have_names_of_their_own() -> None:

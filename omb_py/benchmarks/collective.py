@@ -71,6 +71,7 @@ class Collective:
         has_data = self.send is not NOTHING
         options = {
             "full": True,
+            "sync": True,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,

@@ -175,7 +175,7 @@ BENCHMARKS = (
         round_trips=2,
         memory=lambda options, size, ranks: 2 * size,
         defaults=LATENCY,
-        options=COMMON,
+        options=COMMON | {"sync"},
     ),
     Benchmark(
         name="mbw_mr",
@@ -188,6 +188,6 @@ BENCHMARKS = (
         messages=lambda options, ranks, window: window * options.pairs_in(ranks),
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         defaults=MESSAGE_RATE,
-        options=WINDOWED | {"vary_window", "print_rate", "pairs"},
+        options=WINDOWED | {"vary_window", "print_rate", "pairs", "sync"},
     ),
 )

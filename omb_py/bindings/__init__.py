@@ -1,7 +1,8 @@
 """HOW MPI is called: one module per way.
 
 A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
-point of group ``omb_py.bindings`` that names one.
+point of group ``omb_py.bindings`` that names one. Modules whose names begin with an underscore
+serve the others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.calls import Call, Step, Window
 from omb_py.errors import UnsupportedError
+from omb_py.loop import Loop, Pace, PythonLoop
+from omb_py.options import Options
 from omb_py.registry import Registry
 
 if TYPE_CHECKING:
@@ -27,14 +30,47 @@ class Binding(ABC):
 
     name: str
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        """Made on all ranks together, so that it may communicate."""
         self.comm = comm
+        self.options = options
 
+    @abstractmethod
     def bind(self, step: Step) -> BoundCall:
         """A bound call that does what ``step`` describes.
 
         Raises `UnsupportedError` when this way of calling has no such function.
         """
+
+    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
+        """The loop that runs these steps, one sequence of them for each kind of iteration.
+
+        Raises `UnsupportedError` as `bind` does.
+        """
+        return PythonLoop(
+            [tuple(self.bind(step) for step in steps) for steps in exchanges],
+            self.comm.Barrier if pace.barrier else None,
+            pace.start.wait if pace.start else None,
+        )
+
+    def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
+        """Put what a bound call returned into the memory that ``step`` receives in.
+
+        A binding whose calls write there themselves has nothing to do.
+        """
+
+    def release(self) -> None:  # noqa: B027 - most hold nothing
+        """Give back what bound calls hold; none of them is run again."""
+
+    def describe(self) -> dict[str, str]:
+        """What a reader of the results needs to know of this way of calling."""
+        return {}
+
+
+class MethodBinding(Binding):
+    """Calls methods of mpi4py's communicator, one after the other."""
+
+    def bind(self, step: Step) -> BoundCall:
         if isinstance(step, Call):
             return self.bind_call(step)
         groups = [[self.bind_call(call) for call in group] for group in step.groups]
@@ -47,12 +83,6 @@ class Binding(ABC):
     @abstractmethod
     def wait_all(self, requests: Sequence[Any]) -> Any:
         """Complete requests, and return what arrived if the binding returns objects."""
-
-    def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
-        """Put what a bound call returned into the memory that ``step`` receives in.
-
-        A binding whose calls write there themselves has nothing to do.
-        """
 
     def method(self, name: str) -> Any:
         """The communicator's method ``name``; raises `UnsupportedError` when it has none."""

@@ -8,23 +8,33 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings import Binding, BoundCall
+from omb_py.bindings import BoundCall, MethodBinding
+from omb_py.bindings._datatypes import Datatypes
 from omb_py.calls import IN_PLACE, Call, Message, Operand
-from omb_py.datatypes import Datatype
-from omb_py.layout import Layout
+from omb_py.options import Options
 
 
-class BufferBinding(Binding):
+class BufferBinding(MethodBinding):
     """``comm.Send([array, count, MPI.BYTE], peer, tag)``, the specification made once."""
 
     name = "buffer"
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
-        super().__init__(comm)
-        self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        super().__init__(comm, options)
+        self._datatypes = Datatypes()
 
     def bind_call(self, call: Call) -> BoundCall:
-        arguments: list[Any] = [self._specification(operand) for operand in call.operands]
+        return partial(self.method(call.function.capitalize()), *self.arguments(call))
+
+    def wait_all(self, requests: Sequence[MPI.Request]) -> None:
+        MPI.Request.Waitall(requests)
+
+    def release(self) -> None:
+        self._datatypes.free()
+
+    def arguments(self, call: Call) -> list[Any]:
+        """What the communicator's method for ``call`` is to be given."""
+        arguments: list[Any] = [self.specification(operand) for operand in call.operands]
         if call.peer is not None:
             arguments += [call.peer, call.tag]
         if call.counts is not None:
@@ -33,18 +43,15 @@ class BufferBinding(Binding):
             arguments.append(getattr(MPI, call.op.upper()))
         if call.root is not None:
             arguments.append(call.root)
-        return partial(self.method(call.function.capitalize()), *arguments)
+        return arguments
 
-    def wait_all(self, requests: Sequence[MPI.Request]) -> None:
-        MPI.Request.Waitall(requests)
-
-    def _specification(self, operand: Operand) -> Any:
+    def specification(self, operand: Operand) -> Any:
         """mpi4py's buffer specification: what a user would write, by the message's form."""
         if operand is IN_PLACE:
             return MPI.IN_PLACE
         if not isinstance(operand, Message):
             return None
-        datatype, unit = self._datatype(operand)
+        datatype, unit = self._datatypes.of(operand)
         counts = [count // unit for count in operand.counts]
         displacements = [start // unit for start in operand.displacements]
         if operand.form == "w":
@@ -54,29 +61,6 @@ class BufferBinding(Binding):
         if operand.form == "v":
             return [operand.memory.array, (counts, displacements), datatype]
         return [operand.memory.array, counts[0], datatype]
-
-    def _datatype(self, message: Message) -> tuple[MPI.Datatype, int]:
-        """MPI's datatype for a message, and how many elements one of it covers."""
-        basic: MPI.Datatype = getattr(MPI, message.datatype.mpi)
-        elements = message.counts[0]
-        if message.layout.contiguous or not elements:
-            return basic, 1
-        key = (message.datatype, message.layout, elements)
-        if key not in self._derived:
-            self._derived[key] = _derive(basic, message.layout, elements, message.datatype.itemsize)
-        return self._derived[key], elements
-
-
-def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -> MPI.Datatype:
-    """A committed datatype for one block, as long as the block so that blocks can follow."""
-    pieces = layout.pieces(elements)
-    if layout.stride:
-        shaped = basic.Create_vector(len(pieces), layout.length, layout.stride)
-    else:
-        shaped = basic.Create_indexed([p[1] for p in pieces], [p[0] for p in pieces])
-    resized = shaped.Create_resized(0, elements * itemsize)
-    shaped.Free()
-    return resized.Commit()
 
 
 BINDING = BufferBinding

@@ -8,9 +8,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings import Binding, BoundCall, calls_of
+from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
 from omb_py.errors import UnsupportedError
+from omb_py.options import Options
 
 PICKLE_OVERHEAD = 4096
 """Bytes by which the pickle of an array may exceed its data."""
@@ -20,10 +21,19 @@ TAKES_LIST = ("scatter", "alltoall")
 RETURNS_LIST = ("gather", "allgather", "alltoall")
 
 
-class PickleBinding(Binding):
+class PickleBinding(MethodBinding):
     """``comm.send(array, peer, tag)``: objects go in, new objects come out."""
 
     name = "pickle"
+
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        super().__init__(comm, options)
+        self.serializer = MPI.pickle
+        if options.pickle_protocol is not None:
+            self.serializer.PROTOCOL = options.pickle_protocol
+
+    def describe(self) -> dict[str, str]:
+        return {"pickle_protocol": str(self.serializer.PROTOCOL)}
 
     def bind_call(self, call: Call) -> BoundCall:
         messages = self._check(call)
@@ -64,27 +74,27 @@ class PickleBinding(Binding):
         if call.function.endswith(("v", "w")) and call.function not in RECEIVES:
             plain = call.function[:-1]
             raise UnsupportedError(
-                f"binding pickle has no {call.function}: mpi4py's {plain} takes objects of any "
-                f"size; measure {plain}, or use --binding buffer"
+                f"binding {self.name} has no {call.function}: mpi4py's {plain} takes objects "
+                f"of any size; measure {plain}, or use --binding buffer"
             )
         if call.function.startswith("reduce_scatter"):
             raise UnsupportedError(
-                f"binding pickle has no {call.function}: mpi4py reduces objects only with "
+                f"binding {self.name} has no {call.function}: mpi4py reduces objects only with "
                 "reduce, allreduce, scan and exscan; use --binding buffer"
             )
         if IN_PLACE in call.operands:
-            raise UnsupportedError("binding pickle has no in-place form: leave out -l")
+            raise UnsupportedError(f"binding {self.name} has no in-place form: leave out -l")
         if not all(message.layout.contiguous for message in messages):
-            raise UnsupportedError("binding pickle sends whole objects: leave out -D")
+            raise UnsupportedError(f"binding {self.name} sends whole objects: leave out -D")
         if call.peer is None and not MPI.Is_initialized():
             raise UnsupportedError(
-                "binding pickle has no collectives in a session, where mpi4py lacks the "
+                f"binding {self.name} has no collectives in a session, where mpi4py lacks the "
                 "MPI_COMM_SELF that they need: leave out -I"
             )
         if call.op is not None and not all(message.memory.adds for message in messages):
             raise UnsupportedError(
-                "binding pickle cannot reduce these objects, since + joins instead of adding: "
-                "use --buffer numpy"
+                f"binding {self.name} cannot reduce these objects, since + joins instead of "
+                "adding: use --buffer numpy"
             )
         return messages
 

@@ -70,6 +70,29 @@ def info_command() -> None:
     print_info()
 
 
+class OverheadCommands(click.Group):
+    """One command for each benchmark, made when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from omb_py.benchmarks import all_benchmarks
+
+        return [benchmark.name for benchmark in all_benchmarks()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        from omb_py.benchmarks import find_benchmark
+        from omb_py.cli.overhead import overhead_command
+
+        return overhead_command(find_benchmark(cmd_name))
+
+
+@command.group("overhead", cls=OverheadCommands)
+def overhead_group() -> None:
+    """What Python adds: bindings compared by turns in one job.
+
+    mpiexec -n 2 omb-py overhead latency -m 1:4194304
+    """
+
+
 def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
     if launcher.rank() != 0:

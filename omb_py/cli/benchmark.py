@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,11 @@ from omb_py.errors import OmbError, UsageError
 from omb_py.job import THREAD_LEVELS, Job
 from omb_py.options import Options
 from omb_py.results.output import check_output
+
+if TYPE_CHECKING:
+    from omb_py.measure.walk import Setting
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class BenchmarkCommand(click.Command):
@@ -37,17 +43,15 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
     """The command that measures ``benchmark``."""
 
     def callback(**values: Any) -> None:
-        debug = values.pop("debug")
-        placement = values.pop("placement", ())
-        test_calls = values.pop("test_calls", None)
-        options = make_options(values)
-        if len(placement) not in (0, 2):
-            raise UsageError("name both ends' memory, as in 'D D', or neither's")
-        if placement:
-            note(f"{' '.join(placement)} has no effect on a buffer in host memory")
-        if test_calls is not None:
-            note(f"-t has no effect on {benchmark.name}, as in native OMB")
-        measure(benchmark, options, debug)
+        options, debug = read_values(benchmark, values)
+
+        def measure(setting: Setting) -> None:
+            from omb_py.measure.runner import Run
+
+            binding = BINDINGS.load(options.binding)(setting.job.comm, options)
+            Run(setting, binding).measure()
+
+        in_job(benchmark, options, debug, measure)
 
     return BenchmarkCommand(
         benchmark.name,
@@ -55,8 +59,26 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         params=options_of(benchmark),
         short_help=benchmark.summary,
         help=describe(benchmark),
-        context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+        context_settings=CONTEXT,
     )
+
+
+def read_values(benchmark: Benchmark, values: dict[str, Any]) -> tuple[Options, bool]:
+    """The options that click's values stand for, and whether to show tracebacks.
+
+    Raises `UsageError` where two of them exclude each other; what has no effect gets a note.
+    """
+    debug = values.pop("debug")
+    placement = values.pop("placement", ())
+    test_calls = values.pop("test_calls", None)
+    options = make_options(values)
+    if len(placement) not in (0, 2):
+        raise UsageError("name both ends' memory, as in 'D D', or neither's")
+    if placement:
+        note(f"{' '.join(placement)} has no effect on a buffer in host memory")
+    if test_calls is not None:
+        note(f"-t has no effect on {benchmark.name}, as in native OMB")
+    return options, debug
 
 
 def describe(benchmark: Benchmark) -> str:
@@ -83,18 +105,26 @@ def make_options(values: dict[str, Any]) -> Options:
     values = dict(values)
     smallest, largest = values.pop("message_size", None) or (None, None)
     log = values.pop("validation", None)
+    automatic = values["warmup"] == "auto"
     values["buffer_per_message"] = values.pop("buffer_num", "single") == "multiple"
     options = Options(
         smallest=smallest,
         largest=largest,
         validate=log is not None,
         validation_log=log or None,
-        **values,
+        auto_warmup=automatic,
+        **values | {"warmup": None if automatic else values["warmup"]},
     )
     if options.sizes is not None and (smallest, largest) != (None, None):
         raise UsageError("--sizes and -m exclude each other: leave out one")
     if options.validate and not options.layout.contiguous:
         raise UsageError("-c and -D exclude each other, as in native OMB: leave out one")
+    if options.precision is not None and options.iterations is not None:
+        raise UsageError("--precision and -i exclude each other: limit it by --max-iterations")
+    if options.max_iterations is not None and options.precision is None:
+        raise UsageError("--max-iterations limits --precision: name one, or use -i")
+    if options.validate and (options.precision, options.max_time) != (None, None):
+        raise UsageError("-c and --precision or --max-time exclude each other: leave out one")
     if options.force and options.output is None:
         raise UsageError("--force overwrites the file that --output names: name one")
     check_output(options.output)
@@ -107,8 +137,10 @@ def note(text: str) -> None:
         print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
 
 
-def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:
-    """Start MPI and measure; the device, if any, is chosen before MPI is started.
+def in_job(
+    benchmark: Benchmark, options: Options, debug: bool, action: Callable[[Setting], None]
+) -> None:
+    """Start MPI and do ``action``; the device, if any, is chosen before MPI is started.
 
     A GPU context that comes after MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
@@ -125,11 +157,10 @@ def measure(benchmark: Benchmark, options: Options, debug: bool) -> None:
         job.agree(failure)
         if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
             note(f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}")
-        from omb_py.measure.runner import Run
+        from omb_py.measure.walk import Setting
 
         assert buffer is not None
-        binding = BINDINGS.load(options.binding)(job.comm)
-        Run(benchmark, options, datatypes, buffer, binding, job, watchdog).measure()
+        action(Setting(benchmark, options, datatypes, buffer, job, watchdog))
         if watchdog is not None:
             watchdog.progress("ending MPI")
 

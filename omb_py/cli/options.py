@@ -13,19 +13,27 @@ from omb_py.cli.parameters import (
     Bytes,
     LayoutType,
     Percentiles,
+    Precision,
     Root,
     SizeList,
     SizeRange,
     ValidationLog,
+    Warmup,
 )
 from omb_py.job import THREAD_LEVELS
 from omb_py.layout import CONTIGUOUS
 from omb_py.options import DEFAULT_PERCENTILES, MEBIBYTE
 
+HIGHEST_PROTOCOL = 5
+"""Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
+
 ATTACHED = {"c": "--validation", "z": "--tail-lat"}
 """Short options whose value, if any, is attached to them, as getopt does it for native OMB."""
 
 FORMATS = ("text", "csv", "json")
+
+RESULTS, CHECKING, BINDING = "results", "checking", "binding"
+"""Purposes of options: one benchmark's own table, its data, and the choice of one binding."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,15 @@ class OptionRow:
     """An option: the names click knows it by, what click needs beside, and who has it.
 
     ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
-    belong to all benchmarks, or to all that move data where ``sized`` is set.
+    belong to all benchmarks, or to all that move data where ``sized`` is set. ``purpose`` is what
+    the option is for: commands that do something else with a benchmark leave it out.
     """
 
     names: tuple[str, ...]
     settings: dict[str, Any]
     feature: str | None = None
     sized: bool = False
+    purpose: str = ""
 
     def applies(self, benchmark: Benchmark) -> bool:
         """Whether ``benchmark`` has this option."""
@@ -74,12 +84,55 @@ TABLE: tuple[OptionRow, ...] = (
         ("-i", "--iterations"), count(1) | {"help": "Timed iterations for every message size."}
     ),
     OptionRow(
-        ("-x", "--warmup"), count(0) | {"help": "Iterations before the timed ones, not counted."}
+        ("-x", "--warmup"),
+        {
+            "type": Warmup(),
+            "metavar": "N|auto",
+            "help": "Iterations before the timed ones; auto: until the median settles.",
+        },
+    ),
+    OptionRow(
+        ("--precision",),
+        {
+            "type": Precision(),
+            "metavar": "P%",
+            "help": "Stop a size when the median is known to P % either way with 95 % confidence.",
+        },
+        purpose=RESULTS,
+    ),
+    OptionRow(
+        ("--max-time",),
+        {
+            "type": click.FloatRange(min=0, min_open=True),
+            "metavar": "SECONDS",
+            "help": "Stop timing a size after so long.",
+        },
+        purpose=RESULTS,
+    ),
+    OptionRow(
+        ("--max-iterations",),
+        count(1) | {"help": "The most iterations of a size that --precision may take [1000000]."},
+        purpose=RESULTS,
+    ),
+    OptionRow(
+        ("--sync",),
+        {
+            "type": click.Choice(["barrier", "clock"]),
+            "default": "barrier",
+            "help": "Ranks keep together by a barrier after each iteration, or by a common start.",
+        },
+        feature="sync",
+    ),
+    OptionRow(
+        ("--stats", "statistics"),
+        FLAG | {"help": "Also print median, its 95 % interval, deviation, extremes, iterations."},
+        purpose=RESULTS,
     ),
     OptionRow(
         ("-f", "--full"),
         FLAG | {"help": "Also print the ranks' minimum and maximum, and the iterations."},
         feature="full",
+        purpose=RESULTS,
     ),
     OptionRow(
         ("-z", "--tail-lat", "percentiles"),
@@ -91,6 +144,7 @@ TABLE: tuple[OptionRow, ...] = (
             "help": "Also print percentiles, attached to the letter: -z50,90,99.9. "
             "Without a list: 50,90,99.",
         },
+        purpose=RESULTS,
     ),
     OptionRow(
         ("-c", "--validation", "validation"),
@@ -100,11 +154,13 @@ TABLE: tuple[OptionRow, ...] = (
             "help": "Check the data on every rank in every iteration; -clog:DIR logs all faults.",
         },
         sized=True,
+        purpose=CHECKING,
     ),
     OptionRow(
         ("-u", "--validation-warmup"),
         count(0) | {"default": 5, "help": "Untimed calls before each one checked."},
         sized=True,
+        purpose=CHECKING,
     ),
     OptionRow(
         ("-W", "--window-size", "window"),
@@ -115,6 +171,7 @@ TABLE: tuple[OptionRow, ...] = (
         ("-V", "--vary-window"),
         FLAG | {"help": "A table over window sizes from 1 to 128."},
         feature="vary_window",
+        purpose=RESULTS,
     ),
     OptionRow(
         ("-R", "--print-rate"),
@@ -125,6 +182,7 @@ TABLE: tuple[OptionRow, ...] = (
             "help": "Print the message rate or not.",
         },
         feature="print_rate",
+        purpose=RESULTS,
     ),
     OptionRow(
         ("-p", "--num-pairs", "pairs"),
@@ -200,6 +258,15 @@ TABLE: tuple[OptionRow, ...] = (
     OptionRow(
         ("--binding",),
         {"default": "buffer", "metavar": "NAME", "help": "How MPI is called: see omb-py list."},
+        purpose=BINDING,
+    ),
+    OptionRow(
+        ("--pickle-protocol",),
+        {
+            "type": click.IntRange(0, HIGHEST_PROTOCOL),
+            "metavar": "N",
+            "help": "Protocol of bindings that pickle; mpi4py takes the latest.",
+        },
     ),
     OptionRow(
         ("-o", "--output"),
@@ -238,9 +305,16 @@ TABLE: tuple[OptionRow, ...] = (
 )
 
 
-def options_of(benchmark: Benchmark) -> list[click.Parameter]:
-    """The click parameters of one benchmark, buffer placement included where it has one."""
-    parameters: list[click.Parameter] = [row.option() for row in TABLE if row.applies(benchmark)]
+def options_of(
+    benchmark: Benchmark, without: frozenset[str] = frozenset()
+) -> list[click.Parameter]:
+    """The click parameters of one benchmark, buffer placement included where it has one.
+
+    Options whose purpose is in ``without`` are left out.
+    """
+    parameters: list[click.Parameter] = [
+        row.option() for row in TABLE if row.applies(benchmark) and row.purpose not in without
+    ]
     if "placement" in benchmark.options:
         places = click.Choice(["H", "D", "MH", "MD"])
         parameters.append(

@@ -97,6 +97,36 @@ class Percentiles(Parameter):
         return percents
 
 
+class Warmup(Parameter):
+    """A whole number, or ``auto``."""
+
+    name = "n|auto"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | str:
+        if isinstance(value, int) or value == "auto":
+            return value  # type: ignore[no-any-return]
+        if value.isascii() and value.isdigit():
+            return int(value)
+        self.fail(f"{value!r} is neither a whole number from 0 on nor auto", param, ctx)
+
+
+class Precision(Parameter):
+    """A percentage, as in ``2%``, kept as a fraction."""
+
+    name = "p%"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            percent = float(value.removesuffix("%"))
+        except ValueError:
+            percent = 0.0
+        if not 0 < percent < 100:
+            self.fail(f"{value!r} is not a percentage between 0 and 100, as in 2%", param, ctx)
+        return percent / 100
+
+
 class Root(Parameter):
     """``fixed:RANK`` or ``rotate``; None stands for the latter."""
 

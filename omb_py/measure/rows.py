@@ -19,13 +19,15 @@ class Outcome:
     """What came of one message size: the samples of all ranks, and what they are samples of.
 
     ``payload`` are the bytes of a message that really travel; ``passed`` tells whether the data
-    was right, and is None when it was not checked.
+    was right, and is None when it was not checked; ``late`` how many iterations some rank came
+    too late to, and is None without common starts.
     """
 
     combined: Combined
     payload: int
     warmup: int
     passed: bool | None
+    late: int | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
@@ -38,6 +40,10 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     messages = benchmark.messages(options, case.ranks, case.window)
     rate = messages / summary.mean * scale
     sized = benchmark.sized
+    interval = summary.median_interval
+    slowest = None
+    if combined.slowest is not None:
+        slowest = summarize([seconds * scale for seconds in combined.slowest])
     return Row(
         run=run,
         benchmark=benchmark.name,
@@ -56,17 +62,25 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         sample_stddev_us=summary.stddev,
         sample_min_us=summary.percentile(0),
         sample_p50_us=summary.percentile(50),
+        median_low_us=interval[0],
+        median_high_us=interval[1],
         sample_p90_us=summary.percentile(90),
         sample_p95_us=summary.percentile(95),
         sample_p99_us=summary.percentile(99),
         sample_p999_us=summary.percentile(99.9),
         sample_max_us=summary.percentile(100),
+        slowest_mean_us=slowest.mean if slowest else None,
+        slowest_p50_us=slowest.percentile(50) if slowest else None,
+        slowest_p99_us=slowest.percentile(99) if slowest else None,
+        slowest_max_us=slowest.percentile(100) if slowest else None,
         percentiles=tuple(
             (percent, _tail(summary, percent, None if latency else messages * payload))
             for percent in options.percentiles
         ),
         iterations=len(combined.samples),
         warmup=outcome.warmup,
+        sync=_sync(benchmark, options),
+        late_starts=outcome.late,
         validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
         payload_bytes=payload if sized else None,
         window=case.window if "window" in benchmark.options else None,
@@ -86,6 +100,12 @@ def _tail(summary: Summary, percent: float, moved: int | None) -> float:
         return summary.percentile(percent)
     bandwidths = [moved / sample for sample in reversed(summary.ordered)]
     return percentile(bandwidths, percent)
+
+
+def _sync(benchmark: Benchmark, options: Options) -> str | None:
+    if options.validate:
+        return "barrier"
+    return options.sync if benchmark.paced or options.sync == "clock" else None
 
 
 def _root(benchmark: Benchmark, options: Options) -> str | None:

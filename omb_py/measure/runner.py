@@ -1,124 +1,89 @@
-"""From options to rows: for each size allocate, bind, iterate, combine the ranks, write."""
+"""One benchmark through one binding: iterate, combine the ranks, check the data, write a row."""
 
 from __future__ import annotations
 
-import sys
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
+from omb_py.benchmarks import Case, Exchange, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import Buffer
-from omb_py.datatypes import Datatype
-from omb_py.errors import OmbError, UsageError, ValidationError
-from omb_py.job import Job
-from omb_py.measure.loop import Calls, time_iterations, time_once
+from omb_py.clock import CommonStart
+from omb_py.errors import ValidationError
+from omb_py.loop import Calls, time_once
 from omb_py.measure.rows import Outcome, make_row
-from omb_py.measure.sizes import sizes_by_type
+from omb_py.measure.sampling import MOST_ITERATIONS, Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, write_log
-from omb_py.options import VARIED_WINDOWS, Options
-from omb_py.results.output import open_writers
-from omb_py.results.row import new_run
+from omb_py.measure.walk import Setting, Walk
+from omb_py.results.output import benchmark_writers
+from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
-if TYPE_CHECKING:
-    from omb_py.watchdog import Watchdog
 
-
-@dataclass(frozen=True)
-class Run:
+class Run(Walk):
     """A benchmark about to be measured in a job."""
 
-    benchmark: Benchmark
-    options: Options
-    datatypes: tuple[Datatype, ...]
-    buffer: Buffer
-    binding: Binding
-    job: Job
-    watchdog: Watchdog | None
+    def __init__(self, setting: Setting, binding: Binding) -> None:
+        super().__init__(setting, [binding])
+        self.binding = binding
+        self._imprecise: list[int] = []
 
     def measure(self) -> None:
-        """Measure every element type, message size and window, and write a row for each.
+        super().measure()
+        if self._imprecise:
+            sizes = ", ".join(str(size) for size in self._imprecise)
+            self.note(
+                f"--precision was not reached at {sizes} bytes: raise --max-time or "
+                "--max-iterations, or quiet the machine"
+            )
 
-        Raises `UsageError` or `SharedError` on all ranks when the run cannot go on; rows written
-        before stay.
-        """
-        check_ranks(self.benchmark, self.options, self.job)
-        sizes = sizes_by_type(self.benchmark, self.options, self.datatypes, self.job.ranks)
-        nodes = self.job.nodes()
-        notes = [note for found in sizes.values() for note in found.notes]
-        notes += [note for note in [self.job.crowding(nodes)] if note is not None]
-        if self.job.rank == 0:
-            for note in dict.fromkeys(notes):
-                print(f"omb-py: note: {note}", file=sys.stderr, flush=True)
-        run = new_run()
-        writers = self._start_writers(run, nodes)
-        windows = VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
-        for datatype, found in sizes.items():
-            for writer in writers if found.sizes else ():
-                writer.section(datatype if self.benchmark.sized else None)
-            for size in found.sizes:
-                for window in windows:
-                    self._measure_size(run, writers, self._case(datatype, size, window))
-        for writer in writers:
-            writer.finish()
+    def open_writers(self) -> list[Writer[Row]]:
+        return benchmark_writers(self.benchmark, self.options)
 
-    def _case(self, datatype: Datatype, size: int, window: int) -> Case:
-        job = self.job
-        return Case(job.rank, job.ranks, size, datatype, window, self.buffer, self.options)
-
-    def _start_writers(self, run: str, nodes: list[tuple[str, int]]) -> list[Writer]:
-        """Open the outputs on rank 0 and write what stands before the rows."""
-        writers: list[Writer] = []
-        metadata = {"ranks": str(self.job.ranks)}
-        if self.options.output is not None or self.options.format != "text":
-            metadata = self._metadata(run, nodes) | metadata
-        with self._agreement():
-            if self.job.rank == 0:
-                writers = open_writers(self.benchmark, self.options)
-                for writer in writers:
-                    writer.start(metadata)
-        return writers
-
-    def _metadata(self, run: str, nodes: list[tuple[str, int]]) -> dict[str, str]:
-        from omb_py.results.metadata import describe_nodes, process_metadata
-
-        hosts = {"hosts": describe_nodes(nodes)}
-        return process_metadata(run) | self.buffer.describe() | self.job.describe() | hosts
-
-    def _measure_size(self, run: str, writers: list[Writer], case: Case) -> None:
-        job, benchmark = self.job, self.benchmark
-        where = f"{benchmark.name} with messages of {case.size} bytes"
-        if self.watchdog is not None:
-            self.watchdog.progress(f"measuring {where}")
-        iterations, warmup = benchmark.counts(self.options, case.size)
-        check = DataCheck(job.rank, job.ranks, case.size, case.datatype)
-        with self._agreement():
-            plan = benchmark.plan(case)
-            for exchange in plan.exchanges:
-                check.fill(exchange, iteration=0)
-            calls = [self._bind(exchange) for exchange in plan.exchanges]
+    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
+        job, options = self.job, self.options
+        pace = self.pace()
+        goal = self._goal(case)
+        plan, check = self.plan(case)
+        loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
+        late = None
         job.comm.Barrier()
-        if self.options.validate:
-            warmup = self.options.validation_warmup
-            seconds, faults = self._time_and_check(plan, check, iterations)
+        if options.validate:
+            seconds, faults = self._time_and_check(plan, check, goal.iterations)
+            sampled = Sampled(seconds, options.validation_warmup)
         else:
-            barrier = job.comm.Barrier if benchmark.paced else None
-            seconds = time_iterations(calls, iterations, warmup, barrier)
-        combined = job.combine(seconds, plan.timed)
-        passed = job.total(len(faults)) == 0 if self.options.validate else None
-        with self._agreement():
+            sampled = sample(job, loop, plan.timed, goal)
+            late = self._late(pace.start, len(sampled.seconds))
+        if not sampled.precise:
+            self._imprecise.append(case.size)
+        combined = job.combine(sampled.seconds, plan.timed)
+        passed = job.total(len(faults)) == 0 if options.validate else None
+        with self.agreement():
             if combined is not None:
-                outcome = Outcome(combined, plan.payload, warmup, passed)
-                row = make_row(run, benchmark, case, outcome)
+                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, late)
+                row = make_row(self.run, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
         if passed is False:
-            self._report(faults, where)
+            self._report(faults, self.where(case))
+
+    def _goal(self, case: Case) -> Goal:
+        options = self.options
+        iterations, warmup = self.benchmark.counts(options, case.size)
+        if options.precision is not None:
+            iterations = options.max_iterations or MOST_ITERATIONS
+        return Goal(
+            iterations,
+            None if options.auto_warmup else warmup,
+            options.precision,
+            options.max_time,
+        )
+
+    def _late(self, start: CommonStart | None, iterations: int) -> int | None:
+        """Of the last ``iterations``, those that any rank came too late to, on rank 0."""
+        if start is None:
+            return None
+        return sum(seconds > 0 for seconds in self.job.latest(start.lateness[-iterations:]))
 
     def _time_and_check(
         self, plan: Plan, check: DataCheck, iterations: int
@@ -146,6 +111,7 @@ class Run:
             for step, result in zip(exchange.steps, results, strict=True):
                 self.binding.deliver(step, result)
             faults += check.faults(exchange, iteration)
+            self.binding.release()
         return seconds, faults
 
     def _bind(self, exchange: Exchange) -> Calls:
@@ -153,35 +119,8 @@ class Run:
 
     def _report(self, faults: list[str], where: str) -> None:
         """Log this rank's faults if asked to, and end the run with the lowest rank's first."""
-        with self._agreement():
+        with self.agreement():
             if faults and self.options.validation_log is not None:
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None
         self.job.agree(first)
-
-    @contextmanager
-    def _agreement(self) -> Iterator[None]:
-        """Make a failure of any rank inside the block a failure of all at its end."""
-        failure: OmbError | None = None
-        try:
-            yield
-        except OmbError as error:
-            failure = error
-        self.job.agree(failure)
-
-
-def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
-    """Raise `UsageError` when the benchmark does not run on this many ranks."""
-    job.check_launcher()
-    ranks = job.ranks
-    if not benchmark.ranks.allow(ranks):
-        raise UsageError(
-            f"{benchmark.name} needs {benchmark.ranks.value}, and this job has {ranks}: "
-            "start it with another mpiexec -n"
-        )
-    if options.pairs is not None and options.pairs > ranks // 2:
-        raise UsageError(f"-p: {ranks} ranks make at most {ranks // 2} pairs, not {options.pairs}")
-    if options.root is not None and options.root >= ranks:
-        raise UsageError(
-            f"-k: there is no rank {options.root}; the last of {ranks} ranks is {ranks - 1}"
-        )

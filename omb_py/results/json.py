@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from omb_py.errors import UsageError
-from omb_py.results.row import COLUMNS, Row
+from omb_py.results.row import columns
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
 
 START, SEPARATOR, END = b"[\n", b",\n", b"\n]\n"
 
 
-class JsonWriter(Writer):
+class JsonWriter(Writer[Any]):
     """Replaces the end of the array by one more object and the end, in one write.
 
     On a stream, where nothing can be replaced, the end comes with `finish`.
@@ -26,9 +27,10 @@ class JsonWriter(Writer):
     def start(self, metadata: dict[str, str]) -> None:
         self._append({"metadata": metadata})
 
-    def row(self, row: Row) -> None:
-        item = {column: getattr(row, column) for column in COLUMNS}
-        item["percentiles"] = {f"p{percent:g}": value for percent, value in row.percentiles}
+    def row(self, row: Any) -> None:
+        item = {column: getattr(row, column) for column in columns(type(row))}
+        if "percentiles" in item:
+            item["percentiles"] = {f"p{percent:g}": value for percent, value in row.percentiles}
         self._append(item)
 
     def finish(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os.path
 import sys
+from typing import Any
 
 from omb_py.benchmarks import Benchmark
 from omb_py.errors import UsageError
 from omb_py.options import Options
+from omb_py.results.row import OverheadRow, Row
 from omb_py.results.writer import Writer
 
 SUFFIXES = (".csv", ".json")
@@ -19,42 +21,55 @@ def check_output(path: str | None) -> None:
         raise UsageError(f"--output {path}: name a file that ends in .csv or .json")
 
 
-def open_writers(benchmark: Benchmark, options: Options) -> list[Writer]:
-    """The writers that ``options`` ask for.
+def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row]]:
+    """The writers that ``options`` ask for a benchmark.
 
     Raises `OmbError` when the output file cannot be written or holds something else.
     """
-    writers = [] if options.quiet else [_standard_output(benchmark, options)]
+    from omb_py.results.text import TextWriter, VariedWindowWriter
+
+    text = VariedWindowWriter if options.vary_window else TextWriter
+    return _writers(Row, text(sys.stdout, benchmark, options), options)
+
+
+def overhead_writers(
+    benchmark: Benchmark, options: Options, rounds: int
+) -> list[Writer[OverheadRow]]:
+    """The same for a comparison of bindings in so many rounds."""
+    from omb_py.results.overhead import OverheadWriter
+
+    return _writers(OverheadRow, OverheadWriter(sys.stdout, benchmark, options, rounds), options)
+
+
+def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Writer[Any]]:
+    writers = [] if options.quiet else [_standard_output(record, text, options.format)]
     if options.output is not None:
-        writers.append(_file(options.output, options.force))
+        writers.append(_file(options.output, record, options.force))
     return writers
 
 
-def _standard_output(benchmark: Benchmark, options: Options) -> Writer:
-    if options.format == "csv":
+def _standard_output(record: type[Any], text: Writer[Any], kind: str) -> Writer[Any]:
+    if kind == "text":
+        return text
+    from omb_py.results.sink import StreamSink
+
+    if kind == "csv":
         from omb_py.results.csv import CsvWriter
-        from omb_py.results.sink import StreamSink
 
-        return CsvWriter(StreamSink(sys.stdout.buffer), with_header=True)
-    if options.format == "json":
-        from omb_py.results.json import JsonWriter
-        from omb_py.results.sink import StreamSink
+        return CsvWriter(StreamSink(sys.stdout.buffer), record, with_header=True)
+    from omb_py.results.json import JsonWriter
 
-        return JsonWriter(StreamSink(sys.stdout.buffer), empty=True)
-    from omb_py.results.text import TextWriter, VariedWindowWriter
-
-    writer = VariedWindowWriter if options.vary_window else TextWriter
-    return writer(sys.stdout, benchmark, options)
+    return JsonWriter(StreamSink(sys.stdout.buffer), empty=True)
 
 
-def _file(name: str, clear: bool) -> Writer:
+def _file(name: str, record: type[Any], clear: bool) -> Writer[Any]:
     from pathlib import Path
 
     path = Path(name)
     if path.suffix == ".csv":
         from omb_py.results.csv import open_csv
 
-        return open_csv(path, clear)
+        return open_csv(path, record, clear)
     from omb_py.results.json import open_json
 
     return open_json(path, clear)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -13,6 +14,8 @@ class Row:
 
     Units are in the names. A sample is the value of one iteration in microseconds: half the round
     trip for a ping-pong, the mean over the ranks for a collective, a whole window for a bandwidth.
+    ``median_low_us`` and ``median_high_us`` enclose the median with 95 %; ``slowest_*`` are of the
+    slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
     """
 
@@ -33,14 +36,22 @@ class Row:
     sample_stddev_us: float
     sample_min_us: float
     sample_p50_us: float
+    median_low_us: float | None
+    median_high_us: float | None
     sample_p90_us: float
     sample_p95_us: float
     sample_p99_us: float
     sample_p999_us: float
     sample_max_us: float
+    slowest_mean_us: float | None
+    slowest_p50_us: float | None
+    slowest_p99_us: float | None
+    slowest_max_us: float | None
     percentiles: tuple[tuple[float, float], ...]
     iterations: int
     warmup: int
+    sync: str | None
+    late_starts: int | None
     validation: str | None
     payload_bytes: int | None
     window: int | None
@@ -50,8 +61,45 @@ class Row:
     layout: str | None
 
 
-COLUMNS = tuple(column.name for column in fields(Row))
-"""Names of the columns, in the order in which every format writes them."""
+@dataclass(frozen=True)
+class OverheadRow:
+    """One line of `omb-py overhead`: what ``binding`` adds to ``base`` at a message size.
+
+    Times are medians over the rounds, of a latency or of one message of a window; ``added_us`` and
+    ``ratio`` are medians of the rounds' own differences and quotients, with the 95 % intervals of
+    those medians. ``split`` names what the two bindings tell apart, where that has a name.
+    """
+
+    run: str
+    benchmark: str
+    bytes: int | None
+    ranks: int
+    buffer: str
+    binding: str
+    base: str
+    split: str | None
+    mpi_type: str | None
+    thread_level: str
+    median_us: float
+    base_us: float
+    added_us: float
+    added_low_us: float | None
+    added_high_us: float | None
+    ratio: float
+    ratio_low: float | None
+    ratio_high: float | None
+    rounds: int
+    iterations: int
+    window: int | None
+
+
+def columns(record: type[Any]) -> tuple[str, ...]:
+    """Names of a record's columns, in the order in which every format writes them."""
+    return tuple(column.name for column in fields(record))
+
+
+COLUMNS = columns(Row)
+"""The columns of benchmarks."""
 
 
 def new_run() -> str:

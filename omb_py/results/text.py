@@ -15,7 +15,7 @@ NATIVE_VERSION = "7.4"
 """The release of native OMB whose layout and definitions these are."""
 
 
-class TextWriter(Writer):
+class TextWriter(Writer[Row]):
     """One table for each element type."""
 
     def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
@@ -112,12 +112,38 @@ def header(benchmark: Benchmark, options: Options) -> str:
     if options.validate:
         cells.append(f"{'Validation':>18}")
     unit = "BW(MB/s)" if bandwidth else "Lat(us)"
+    if options.statistics:
+        cells += [f" {name:>17}" for name in statistics_of(benchmark)]
     cells += [f" {f'P{percent:g} Tail {unit}':>17}" for percent in options.percentiles]
     if not options.layout.contiguous:
         cells.append(f"{'Transmit Size':>18}")
     if benchmark.sized:
         return "# Size    " + "".join(cells)
     return "# " + "".join(cells).lstrip()
+
+
+def statistics_of(benchmark: Benchmark) -> dict[str, str]:
+    """What ``--stats`` adds: the headings, and the columns of `Row` that they stand for."""
+    found = {
+        "Median(us)": "sample_p50_us",
+        "95% from(us)": "median_low_us",
+        "95% to(us)": "median_high_us",
+        "Mean(us)": "sample_mean_us",
+        "Std Dev(us)": "sample_stddev_us",
+        "Min(us)": "sample_min_us",
+        "Max(us)": "sample_max_us",
+        "Iterations": "iterations",
+    }
+    if benchmark.family == "collective":
+        found |= {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
+    return found
+
+
+def number(value: float | int | None) -> str:
+    """A cell of a statistic: a count, a time to the nanosecond, or a dash for none."""
+    if value is None:
+        return f"{'-':>18}"
+    return f"{value:18d}" if isinstance(value, int) else f"{value:18.3f}"
 
 
 def line(row: Row, benchmark: Benchmark, options: Options) -> str:
@@ -133,6 +159,9 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
         cells.append(f"{row.iterations:12d}")
     if options.validate:
         cells.append(f"{row.validation:>18}")
+    if options.statistics:
+        columns = statistics_of(benchmark).values()
+        cells += [number(getattr(row, column)) for column in columns]
     cells += [f"{value:18.2f}" for _, value in row.percentiles]
     if not options.layout.contiguous:
         cells.append(f"{row.payload_bytes:18d}")

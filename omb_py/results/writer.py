@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
 
 from omb_py.datatypes import Datatype
-from omb_py.results.row import Row
+
+Record = TypeVar("Record", contravariant=True)
+"""What a table's lines are made of: a dataclass whose fields are the columns."""
 
 
-class Writer(ABC):
+class Writer(ABC, Generic[Record]):
     """Receives a run as it is measured, on rank 0 only."""
 
-    def start(self, metadata: dict[str, str]) -> None:  # noqa: B027 - not every format has this
+    def start(self, metadata: dict[str, str]) -> None:
         """The run begins; nothing has been measured."""
 
-    def section(self, datatype: Datatype | None) -> None:  # noqa: B027
+    def section(self, datatype: Datatype | None) -> None:
         """The rows that follow are of this element type."""
 
     @abstractmethod
-    def row(self, row: Row) -> None:
+    def row(self, row: Record) -> None:
         """One more result; when this returns it is out of our hands."""
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """The run is complete."""

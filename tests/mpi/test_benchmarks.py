@@ -64,6 +64,79 @@ def test_pickled_objects_carry_the_same_data(mpiexec: Callable[..., Finished], n
     assert_all_pass(mpiexec(2, name, *CHECKED, "--binding", "pickle"))
 
 
+@pytest.mark.parametrize("name", names(WITH_DATA))
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_native_calls_carry_the_same_data(
+    mpiexec: Callable[..., Finished], name: str, ranks: int
+) -> None:
+    if ranks == 2 or name in names(COLLECTIVES):
+        assert_all_pass(mpiexec(ranks, name, *CHECKED, "--binding", "native"))
+
+
+@pytest.mark.parametrize("name", with_feature("in_place"))
+def test_native_calls_in_place_and_with_any_root(
+    mpiexec: Callable[..., Finished], name: str
+) -> None:
+    options = ("-l", "-k", "rotate") if name in with_feature("root") else ("-l",)
+    job = mpiexec(3, name, *CHECKED, "-i", "3", "--binding", "native", *options)
+    assert_all_pass(job)
+
+
+@pytest.mark.parametrize("name", with_feature("layout"))
+def test_native_calls_with_gaps_between_elements(
+    mpiexec: Callable[..., Finished], name: str
+) -> None:
+    job = mpiexec(2, name, *QUICK, "-D", "vect:4:3", "--sizes", "64", "--binding", "native")
+    assert job.code == 0
+    assert job.rows[0][-1] == "48"
+
+
+def test_native_calls_in_a_session_and_for_every_type(mpiexec: Callable[..., Finished]) -> None:
+    options = ("-c", "-u", "0", "--sizes", "32,4096", "-T", "all", "-I", "--binding", "native")
+    assert_all_pass(mpiexec(2, "allreduce", *QUICK, *options), sizes=32)
+
+
+@pytest.mark.parametrize("name", sorted(set(names(WITH_DATA)) - {"alltoallw"}))
+def test_bare_arrays_carry_the_same_data(mpiexec: Callable[..., Finished], name: str) -> None:
+    assert_all_pass(mpiexec(2, name, *CHECKED, "--binding", "array"))
+
+
+@pytest.mark.parametrize("name", names(WITH_DATA))
+def test_persistent_requests_carry_the_same_data(
+    mpiexec: Callable[..., Finished], name: str
+) -> None:
+    job = mpiexec(2, name, *CHECKED, "--binding", "persistent")
+    if job.code == 0:
+        assert_all_pass(job)
+        return
+    (sentence,) = job.sentences
+    assert f"binding persistent has no {name}: this MPI library lacks" in sentence
+
+
+@pytest.mark.parametrize(
+    "name", ["latency", "multi_lat", "allgather", "alltoall", "bcast", "gather", "scatter"]
+)
+def test_objects_with_data_out_of_band(mpiexec: Callable[..., Finished], name: str) -> None:
+    assert_all_pass(mpiexec(2, name, *CHECKED, "--binding", "pkl5"))
+
+
+@pytest.mark.parametrize(
+    ("name", "binding", "words"),
+    [
+        ("alltoallw", "array", "binding array has no alltoallw"),
+        ("allreduce", "pkl5", "binding pkl5 has no allreduce"),
+        ("bw", "pkl5", "binding pkl5 cannot post receives"),
+    ],
+)
+def test_what_a_binding_lacks_is_one_sentence(
+    mpiexec: Callable[..., Finished], name: str, binding: str, words: str
+) -> None:
+    job = mpiexec(2, name, *QUICK, "--binding", binding)
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert words in sentence
+
+
 @pytest.mark.parametrize("name", sorted(set(names(WITH_DATA)) - set(PICKLED)))
 def test_what_objects_cannot_do_is_one_sentence(
     mpiexec: Callable[..., Finished], name: str

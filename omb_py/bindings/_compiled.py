@@ -1,0 +1,165 @@
+"""The timing loop of binding native, compiled by Numba into machine code.
+
+The loop runs a program: an array of rows, each one C call written as 64-bit words (the
+number of its shape, the function's address, its arguments). It calls through addresses, so the code
+refers to nothing outside itself and serves every MPI library, every benchmark and every process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+from numba import cfunc, njit, types
+from numba.extending import intrinsic
+
+from omb_py.bindings._machine_code import target_machine
+from omb_py.bindings._prototypes import OPERANDS, ROW_BYTES, SHAPES, STRIDE, TIMES, WORDS
+
+POINTER = ir.IntType(8).as_pointer()
+TYPES = {"i": ir.IntType(32), "q": ir.IntType(64), "p": POINTER, "r": POINTER}
+
+
+def _typed_call(typing_context: Any, row: Any, offset: Any) -> Any:
+    """For Numba: the type of `call`, and the function that writes its code."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        words = builder.inttoptr(arguments[0], word.as_pointer())
+
+        def load(index: int) -> Any:
+            return builder.load(builder.gep(words, [word(index)]))
+
+        unknown = builder.append_basic_block("unknown")
+        done = builder.append_basic_block("done")
+        choice = builder.switch(load(0), unknown)
+        returned = []
+        for shape, number in SHAPES.items():
+            block = builder.append_basic_block(shape)
+            choice.add_case(word(number), block)
+            with builder.goto_block(block):
+                operands = [
+                    _operand(builder, load(OPERANDS + k), kind, arguments[1])
+                    for k, kind in enumerate(shape)
+                ]
+                kind = ir.FunctionType(ir.IntType(32), [TYPES[letter] for letter in shape])
+                function = builder.inttoptr(load(1), kind.as_pointer())
+                returned.append((builder.call(function, operands), block))
+                builder.branch(done)
+        builder.position_at_end(unknown)
+        builder.unreachable()
+        builder.position_at_end(done)
+        result = builder.phi(ir.IntType(32))
+        for value, block in returned:
+            result.add_incoming(value, block)
+        return result
+
+    return types.int32(types.int64, types.int64), generate
+
+
+compiled_call: Any = intrinsic(_typed_call)
+call: Callable[[int, int], int] = compiled_call
+"""Make the C call of the row at this address, its request moved by an offset; what it returned."""
+
+
+def _operand(builder: Any, value: Any, kind: str, offset: Any) -> Any:
+    if kind == "r":
+        value = builder.add(value, offset)
+    if kind in "pr":
+        return builder.inttoptr(value, POINTER)
+    return builder.trunc(value, TYPES[kind]) if kind == "i" else value
+
+
+@njit(forceinline=True)
+def nanoseconds(clock: int, timespec: Sequence[int]) -> int:
+    """The time now; ``clock`` is the row that reads it into ``timespec``."""
+    call(clock, 0)
+    return timespec[0] * 1_000_000_000 + timespec[1]
+
+
+pointer: Any = types.CPointer
+SIGNATURE = types.int64(
+    types.int64,
+    pointer(types.int64),
+    pointer(types.int64),
+    types.int64,
+    types.int64,
+    pointer(types.int64),
+    pointer(types.float64),
+    pointer(types.float64),
+    pointer(types.float64),
+)
+
+
+def run(
+    rows: int,
+    words: Sequence[int],
+    bounds: Sequence[int],
+    exchange: int,
+    iterations: int,
+    timespec: Sequence[int],
+    start: MutableSequence[float],
+    lateness: MutableSequence[float],
+    seconds: MutableSequence[float],
+) -> int:
+    """Run iterations and store the seconds of each; 0, or where and how a call failed.
+
+    ``rows`` is the program's address, ``words`` its words; row 0 reads the clock. ``bounds`` has
+    the number of exchanges, the barrier's row and the row that announces a start (0: there is
+    none), the first row of each exchange and the end of the last. ``start`` is what a `CommonStart` knows: the time
+    announced, 1 on the rank that announces, slack, offset, drift and the drift's reference. A
+    failure is the row's number times 2**32 plus the error code.
+    """
+    exchanges = bounds[0]
+    barrier = bounds[1]
+    announcement = bounds[2]
+    for index in range(iterations):
+        if announcement > 0:
+            if start[1] > 0.0:
+                start[0] = nanoseconds(rows, timespec) * 1e-9 + start[2]
+            code = call(rows + announcement * ROW_BYTES, 0)
+            if code != 0:
+                return (announcement << 32) + code
+            local = start[0] - start[3]
+            local -= start[4] * (local - start[5])
+            now = nanoseconds(rows, timespec) * 1e-9
+            lateness[index] = max(0.0, now - local)
+            while now < local:
+                now = nanoseconds(rows, timespec) * 1e-9
+        row = bounds[3 + exchange]
+        end = bounds[4 + exchange]
+        begin = nanoseconds(rows, timespec)
+        while row < end:
+            times = words[row * WORDS + TIMES]
+            stride = words[row * WORDS + STRIDE]
+            for time in range(times):
+                code = call(rows + row * ROW_BYTES, time * stride)
+                if code != 0:
+                    return (row << 32) + code
+            row += 1
+        seconds[index] = (nanoseconds(rows, timespec) - begin) * 1e-9
+        if barrier > 0:
+            code = call(rows + barrier * ROW_BYTES, 0)
+            if code != 0:
+                return (barrier << 32) + code
+        exchange += 1
+        if exchange == exchanges:
+            exchange = 0
+    return 0
+
+
+def machine_code(symbol: str) -> bytes:
+    """An object file in which `run` is the function ``symbol``, for any processor of this kind.
+
+    Raises `RuntimeError` when the code would need anything from outside.
+    """
+    compiled = cfunc(SIGNATURE, forceinline=True)(run)
+    module = llvm.parse_assembly(compiled.inspect_llvm())
+    module.get_function(compiled.native_name).name = symbol
+    needed = [function.name for function in module.functions if function.is_declaration]
+    if not all(name.startswith("llvm.") for name in needed):
+        raise RuntimeError(f"Numba's code needs {', '.join(needed)}")
+    llvm.initialize_native_asmprinter()
+    return target_machine().emit_object(module)  # type: ignore[no-any-return]

@@ -1,0 +1,45 @@
+"""MPI's datatypes for messages: basic ones, and derived ones for layouts with gaps."""
+
+from __future__ import annotations
+
+from mpi4py import MPI
+
+from omb_py.calls import Message
+from omb_py.datatypes import Datatype
+from omb_py.layout import Layout
+
+
+class Datatypes:
+    """Makes each derived datatype once, and frees them together."""
+
+    def __init__(self) -> None:
+        self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
+
+    def of(self, message: Message) -> tuple[MPI.Datatype, int]:
+        """MPI's datatype for a message, and how many elements one of it covers."""
+        basic: MPI.Datatype = getattr(MPI, message.datatype.mpi)
+        elements = message.counts[0]
+        if message.layout.contiguous or not elements:
+            return basic, 1
+        key = (message.datatype, message.layout, elements)
+        if key not in self._derived:
+            self._derived[key] = _derive(basic, message.layout, elements, message.datatype.itemsize)
+        return self._derived[key], elements
+
+    def free(self) -> None:
+        """Free what was derived."""
+        for datatype in self._derived.values():
+            datatype.Free()
+        self._derived.clear()
+
+
+def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -> MPI.Datatype:
+    """A committed datatype for one block, as long as the block so that blocks can follow."""
+    pieces = layout.pieces(elements)
+    if layout.stride:
+        shaped = basic.Create_vector(len(pieces), layout.length, layout.stride)
+    else:
+        shaped = basic.Create_indexed([p[1] for p in pieces], [p[0] for p in pieces])
+    resized = shaped.Create_resized(0, elements * itemsize)
+    shaped.Free()
+    return resized.Commit()

@@ -1,0 +1,128 @@
+"""Where the compiled loop comes from: a file of an earlier run, or Numba; and how it is loaded.
+
+Rank 0 alone reads, compiles and writes, and broadcasts the code to all others: ranks cannot race,
+and thousands of them open no file and need no Numba. Only llvmlite, which links the code into a
+process, is loaded everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import llvmlite
+from llvmlite import binding as llvm
+
+from omb_py.errors import SharedError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+SYMBOL = "omb_py_run"
+SOURCES = ("_compiled.py", "_prototypes.py")
+DIGEST_BYTES = 32
+
+
+def target_machine() -> Any:
+    """The plainest processor of this machine's kind: nodes of a job may differ."""
+    llvm.initialize_native_target()
+    return llvm.Target.from_default_triple().create_target_machine(opt=3, reloc="pic")
+
+
+def load(code: bytes) -> tuple[Any, int]:
+    """Link an object file into this process; its owner, to be kept alive, and `run`'s address."""
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine, engine.get_function_address(SYMBOL)
+
+
+def shared_code(comm: MPI.Intracomm) -> bytes:
+    """The machine code, from rank 0; collective.
+
+    Raises `SharedError` on all ranks when rank 0 has to compile it and cannot.
+    """
+    from mpi4py import MPI
+
+    code, fault = b"", b""
+    if comm.rank == 0:
+        try:
+            code = cached_code(cache_directory())
+        except ImportError as error:
+            fault = (
+                "binding native needs Numba to compile its loop: install it with "
+                f"pip install 'omb-py[native]' ({error})"
+            ).encode()
+    length = bytearray(len(code or fault).to_bytes(8, "little") + bytes([not fault]))
+    comm.Bcast([length, 9, MPI.BYTE], 0)
+    data = bytearray((code or fault).ljust(int.from_bytes(length[:8], "little"), b"\0"))
+    comm.Bcast([data, len(data), MPI.BYTE], 0)
+    if not length[8]:
+        raise SharedError(data.decode())
+    return bytes(data)
+
+
+def cache_directory() -> Path:
+    """Where code is kept between runs: ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
+    named = os.environ.get("OMB_PY_CACHE_DIR")
+    if named:
+        return Path(named)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "omb-py"
+    except RuntimeError:  # no home
+        return Path(tempfile.gettempdir()) / f"omb-py-{os.getuid()}"
+
+
+def cached_code(directory: Path) -> bytes:
+    """The code that ``directory`` holds, or newly compiled code, which is left there if it can be.
+
+    A file is used only if it is whole and nobody else can have written it.
+    """
+    path = directory / f"loop-{fingerprint()}.o"
+    code = _read(path)
+    if code is None:
+        from omb_py.bindings._compiled import machine_code
+
+        code = machine_code(SYMBOL)
+        with contextlib.suppress(OSError):  # a read-only home: compile again next time
+            _write(path, code)
+    return code
+
+
+def fingerprint() -> str:
+    """What the code depends on: its source, the compiler and the kind of processor."""
+    digest = hashlib.sha256(f"{llvmlite.__version__} {platform.machine()}".encode())
+    for name in SOURCES:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            content = file.read()
+    except OSError:
+        return None
+    ours = status.st_uid == os.getuid() and not status.st_mode & 0o022
+    digest, code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    return code if ours and hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Put the file there whole or not at all, also while other jobs do the same."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".loop-")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise

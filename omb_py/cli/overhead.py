@@ -1,0 +1,94 @@
+"""``omb-py overhead BENCHMARK``: what each binding adds to the native call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.bindings import BINDINGS, Binding
+from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, note, read_values
+from omb_py.cli.options import BINDING, CHECKING, RESULTS, options_of
+from omb_py.errors import OmbError, UsageError
+from omb_py.options import Options
+
+if TYPE_CHECKING:
+    from omb_py.job import Job
+    from omb_py.measure.walk import Setting
+
+DEFAULT_BINDINGS = ("native", "buffer", "pickle")
+KNOWN_ORDER = ("native", "buffer", "array", "persistent", "pickle", "pkl5")
+"""The order of ``--bindings all``: what the others are compared with comes first."""
+
+ROUNDS = 30
+WITHOUT = frozenset({RESULTS, CHECKING, BINDING})
+
+
+def overhead_command(benchmark: Benchmark) -> click.Command:
+    """The command that compares bindings on ``benchmark``."""
+
+    def callback(bindings: str | None, rounds: int, **values: Any) -> None:
+        options, debug = read_values(benchmark, values)
+        names = chosen(bindings)
+        optional = bindings in (None, "all")
+
+        def measure(setting: Setting) -> None:
+            from omb_py.measure.overhead import Overhead
+
+            members = load(names, setting.job, options, optional)
+            Overhead(setting, members, rounds, optional).measure()
+
+        in_job(benchmark, options, debug, measure)
+
+    more = [
+        click.Option(
+            ["--bindings"],
+            metavar="NAME,…",
+            help="What to compare, the first being what the others are compared with, or all; "
+            f"by default those of {','.join(DEFAULT_BINDINGS)} that apply.",
+        ),
+        click.Option(
+            ["--rounds"],
+            type=click.IntRange(min=1),
+            default=ROUNDS,
+            help="Turns that each binding takes; at least 6 for an interval.",
+        ),
+    ]
+    return BenchmarkCommand(
+        benchmark.name,
+        callback=callback,
+        params=[*options_of(benchmark, WITHOUT), *more],
+        short_help=benchmark.summary,
+        help=f"What each binding adds to {benchmark.name}, measured in one job by turns.\n\n"
+        f"{benchmark.summary} -i and -x count each binding's iterations.",
+        context_settings=CONTEXT,
+    )
+
+
+def chosen(text: str | None) -> tuple[str, ...]:
+    """The bindings that ``--bindings`` names; raises `UsageError` for fewer than two."""
+    if text is None:
+        return DEFAULT_BINDINGS
+    if text == "all":
+        names = BINDINGS.names()
+        return tuple(sorted(names, key=[*KNOWN_ORDER, *names].index))
+    names_given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if len(names_given) < 2:
+        raise UsageError("--bindings: name at least two, as in native,buffer")
+    return names_given
+
+
+def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> list[Binding]:
+    """The bindings called ``names``; ``optional`` ones that cannot be here get a note."""
+    found = []
+    for name in names:
+        try:
+            found.append(BINDINGS.load(name)(job.comm, options))
+        except UsageError:
+            raise
+        except OmbError as error:
+            if not optional:
+                raise
+            note(f"left out: {error}")
+    return found

@@ -1,0 +1,175 @@
+"""Several bindings in one job, taking turns: what each adds to the first, and why.
+
+Every round gives each binding a block of iterations, in an order that rotates. The machine's
+slow and fast minutes then fall on all alike, and the differences within a round are free of them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from omb_py.benchmarks import Case, Metric, Plan
+from omb_py.bindings import Binding
+from omb_py.errors import OmbError, UsageError
+from omb_py.loop import Loop
+from omb_py.measure.sampling import SETTLING
+from omb_py.measure.statistics import median_interval, percentile
+from omb_py.measure.walk import Setting, Walk
+from omb_py.results.output import overhead_writers
+from omb_py.results.row import OverheadRow
+from omb_py.results.writer import Writer
+
+MICROSECONDS = 1e6
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of the overhead that two bindings tell apart: what ``binding`` adds to ``base``."""
+
+    name: str
+    binding: str
+    base: str
+
+
+SPLITS = (
+    Split("mpi4py's call and Python", "buffer", "native"),
+    Split("count and type left to mpi4py", "array", "buffer"),
+    Split("persistent requests", "persistent", "buffer"),
+    Split("pickle", "pickle", "buffer"),
+    Split("pickle with data out of band", "pkl5", "pickle"),
+)
+"""What is reported by name wherever both bindings were measured."""
+
+
+class Overhead(Walk):
+    """A comparison about to be measured."""
+
+    def __init__(
+        self, setting: Setting, bindings: Sequence[Binding], rounds: int, optional: bool
+    ) -> None:
+        """``optional`` bindings are left out with a note where they cannot do a benchmark."""
+        super().__init__(setting, bindings)
+        self._rounds = rounds
+        self._optional = optional
+
+    def open_writers(self) -> list[Writer[OverheadRow]]:
+        return overhead_writers(self.benchmark, self.options, self._rounds)
+
+    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
+        job = self.job
+        plan, _ = self.plan(case)
+        loops = self._loops(plan)
+        iterations, warmup = self.benchmark.counts(self.options, case.size)
+        block = max(1, ceil(iterations / self._rounds))
+        seconds = self._take_turns(loops, block, warmup)
+        combined = [job.combine(measured, plan.timed) for measured in seconds]
+        scale = MICROSECONDS / self._divisor(case)
+        medians = {
+            binding.name: [value * scale for value in block_medians(found.samples, block)]
+            for binding, found in zip(self.bindings, combined, strict=True)
+            if found is not None
+        }
+        with self.agreement():
+            for row in self._rows(case, medians, block * self._rounds) if writers else ():
+                for writer in writers:
+                    writer.row(row)
+
+    def _loops(self, plan: Plan) -> list[Loop]:
+        """The loops of the bindings, those left out that cannot do it."""
+        loops = []
+        pace = self.pace()
+        for binding in list(self.bindings):
+            try:
+                loops.append(self.loop(binding, plan, pace))
+            except OmbError as error:
+                if not self._optional:
+                    raise
+                self.note(f"left out: {error}")
+                self.bindings.remove(binding)
+        if len(loops) < 2:
+            raise UsageError(
+                f"fewer than two bindings can do {self.benchmark.name}: name others with --bindings"
+            )
+        return loops
+
+    def _take_turns(self, loops: list[Loop], block: int, warmup: int) -> list[array[float]]:
+        """The seconds of every binding, block by block."""
+        seconds = [array("d") for _ in loops]
+        for loop in loops:
+            self.job.comm.Barrier()
+            loop.run(0, array("d", bytes(8 * warmup)))
+        for turn in range(self._rounds):
+            for place in range(len(loops)):
+                chosen = (turn + place) % len(loops)
+                part = array("d", bytes(8 * (SETTLING + block)))
+                self.job.comm.Barrier()
+                loops[chosen].run(turn * len(part), part)
+                seconds[chosen].extend(part[SETTLING:])
+        return seconds
+
+    def _divisor(self, case: Case) -> int:
+        """What makes an iteration's time a latency, or the time of one message of a window."""
+        if self.benchmark.metric is Metric.LATENCY:
+            return self.benchmark.round_trips
+        return case.window
+
+    def _rows(
+        self, case: Case, medians: dict[str, list[float]], iterations: int
+    ) -> list[OverheadRow]:
+        """Each binding against the first, then the parts that have a name."""
+        base = next(iter(medians))
+        pairs = [Split("", name, base) for name in medians]
+        pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]
+        return [self._row(case, split, medians, iterations) for split in pairs]
+
+    def _row(
+        self, case: Case, split: Split, medians: dict[str, list[float]], iterations: int
+    ) -> OverheadRow:
+        ours, theirs = medians[split.binding], medians[split.base]
+        added = [a - b for a, b in zip(ours, theirs, strict=True)]
+        ratio = [a / b for a, b in zip(ours, theirs, strict=True)]
+        added_median, added_low, added_high = with_interval(added)
+        ratio_median, ratio_low, ratio_high = with_interval(ratio)
+        sized = self.benchmark.sized
+        return OverheadRow(
+            run=self.run,
+            benchmark=self.benchmark.name,
+            bytes=case.size if sized else None,
+            ranks=case.ranks,
+            buffer=self.options.buffer,
+            binding=split.binding,
+            base=split.base,
+            split=split.name or None,
+            mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
+            thread_level=self.job.thread_level,
+            median_us=percentile(sorted(ours), 50),
+            base_us=percentile(sorted(theirs), 50),
+            added_us=added_median,
+            added_low_us=added_low,
+            added_high_us=added_high,
+            ratio=ratio_median,
+            ratio_low=ratio_low,
+            ratio_high=ratio_high,
+            rounds=self._rounds,
+            iterations=iterations,
+            window=case.window if "window" in self.benchmark.options else None,
+        )
+
+
+def block_medians(samples: Sequence[float], block: int) -> list[float]:
+    """The median of each run of ``block`` samples."""
+    return [
+        percentile(sorted(samples[start : start + block]), 50)
+        for start in range(0, len(samples), block)
+    ]
+
+
+def with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """The median of some values and its 95 % interval, which needs six of them."""
+    ordered = sorted(values)
+    low, high = median_interval(ordered) or (None, None)
+    return percentile(ordered, 50), low, high

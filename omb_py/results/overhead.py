@@ -1,0 +1,66 @@
+"""The text of `omb-py overhead`: for each size the bindings, and the parts that have a name."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import omb_py
+from omb_py.benchmarks import Benchmark, Metric
+from omb_py.datatypes import Datatype
+from omb_py.options import Options
+from omb_py.results.row import OverheadRow
+from omb_py.results.writer import Writer
+
+HEADINGS = (
+    f"# {'Size':<10}{'Binding':<12}{'Median(us)':>12}{'Added(us)':>12}{'95% interval':>21}"
+    f"{'Ratio':>10}{'95% interval':>19}"
+)
+
+
+class OverheadWriter(Writer[OverheadRow]):
+    """A line for each binding, then one for each part."""
+
+    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options, rounds: int) -> None:
+        self._stream = stream
+        self._benchmark = benchmark
+        self._options = options
+        self._rounds = rounds
+
+    def start(self, metadata: dict[str, str]) -> None:
+        latency = self._benchmark.metric is Metric.LATENCY
+        unit = "of a call" if latency else "of one message of a window"
+        self._line(
+            f"# OMB-Py Overhead of {self._benchmark.title} v{omb_py.__version__} "
+            f"(buffer {self._options.buffer}, {self._rounds} rounds, time {unit})"
+        )
+
+    def section(self, datatype: Datatype | None) -> None:
+        if datatype is not None:
+            self._line(f"# Datatype: MPI_{datatype.mpi}.")
+        self._line(HEADINGS)
+
+    def row(self, row: OverheadRow) -> None:
+        if row.split is not None:
+            difference = f"{row.added_us:+.3f} us {interval(row.added_low_us, row.added_high_us)}"
+            self._line(
+                f"#   {row.split} ({row.binding} - {row.base}): {difference}, "
+                f"x {row.ratio:.2f} {interval(row.ratio_low, row.ratio_high, sign='')}"
+            )
+            return
+        size = "-" if row.bytes is None else str(row.bytes)
+        text = f"{size:<12}{row.binding:<12}{row.median_us:12.3f}"
+        if row.binding != row.base:
+            text += (
+                f"{row.added_us:+12.3f}{interval(row.added_low_us, row.added_high_us):>21}"
+                f"{row.ratio:10.2f}{interval(row.ratio_low, row.ratio_high, sign=''):>19}"
+            )
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def interval(low: float | None, high: float | None, sign: str = "+") -> str:
+    """An interval in brackets; empty where there were too few rounds for one."""
+    return "" if low is None or high is None else f"[{low:{sign}.3f}, {high:{sign}.3f}]"
