@@ -5,6 +5,7 @@ Usage: python perf/start_up.py [ROUNDS]   (one rank; interleaved; files are coun
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,14 +17,16 @@ from time import perf_counter
 
 OMB_PY = str(Path(sys.executable).parent / "omb-py")
 BASE = "from mpi4py import MPI; import numpy"
+ALLREDUCE = [OMB_PY, "allreduce", "-m", "8", "-i", "1", "-x", "0"]
+FIRST_USE = "the same, compiling"
 COMMANDS = {
     "bare mpi4py and numpy": [sys.executable, "-c", BASE],
     "the same and click": [sys.executable, "-c", f"{BASE}; import click"],
-    "omb-py allreduce, numpy": [OMB_PY, "allreduce", "-m", "8", "-i", "1", "-x", "0"],
+    "omb-py allreduce, numpy": ALLREDUCE,
     "bare mpi4py": [sys.executable, "-c", "from mpi4py import MPI"],
-    "omb-py allreduce, bytearray": (
-        [OMB_PY, "allreduce", "-m", "8", "-i", "1", "-x", "0", "--buffer", "bytearray"]
-    ),
+    "omb-py allreduce, bytearray": [*ALLREDUCE, "--buffer", "bytearray"],
+    "omb-py allreduce, native": [*ALLREDUCE, "--binding", "native"],
+    FIRST_USE: [*ALLREDUCE, "--binding", "native"],
     "python -c pass": [sys.executable, "-c", "pass"],
     "omb-py --help": [OMB_PY, "--help"],
 }
@@ -48,10 +51,13 @@ def files(command: list[str]) -> tuple[int, int]:
     return len(opened), len(lines)
 
 
-def seconds(command: list[str]) -> float:
-    start = perf_counter()
-    subprocess.run(command, capture_output=True, check=True)
-    return perf_counter() - start
+def seconds(command: list[str], first_use: bool) -> float:
+    """The time of a command, with what earlier runs compiled or without."""
+    with tempfile.TemporaryDirectory() as empty:
+        environment = os.environ | ({"OMB_PY_CACHE_DIR": empty} if first_use else {})
+        start = perf_counter()
+        subprocess.run(command, capture_output=True, check=True, env=environment)
+        return perf_counter() - start
 
 
 def main() -> None:
@@ -59,7 +65,7 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, command in COMMANDS.items():
-            times[name].append(seconds(command))
+            times[name].append(seconds(command, name == FIRST_USE))
     print(f"{'':<30}{'ms':>8}{'modules':>9}{'opened':>8}{'file calls':>12}")
     for name, command in COMMANDS.items():
         counted = files(command) if shutil.which("strace") else ("-", "-")

@@ -73,8 +73,12 @@ class MethodBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         if isinstance(step, Call):
             return self.bind_call(step)
-        groups = [[self.bind_call(call) for call in group] for group in step.groups]
-        return partial(_run_window, groups, self.wait_all)
+        return partial(_run_window, [self.start(group) for group in step.groups], self.wait_all)
+
+    def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
+        """A callable that starts non-blocking calls and returns their requests."""
+        bound = [self.bind_call(call) for call in calls]
+        return lambda: [start() for start in bound]
 
     @abstractmethod
     def bind_call(self, call: Call) -> BoundCall:
@@ -95,9 +99,9 @@ class MethodBinding(Binding):
 
 
 def _run_window(
-    groups: list[list[BoundCall]], wait_all: Callable[[Sequence[Any]], Any]
+    groups: list[Callable[[], list[Any]]], wait_all: Callable[[Sequence[Any]], Any]
 ) -> list[Any]:
-    posted = [[start() for start in starts] for starts in groups]
+    posted = [start() for start in groups]
     posted.reverse()
     return [wait_all(requests) for requests in posted]
 

@@ -12,11 +12,15 @@ from typing import Any
 
 from llvmlite import binding as llvm
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import cfunc, types
+from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
 from omb_py.bindings._machine_code import target_machine
 from omb_py.bindings._prototypes import OPERANDS, ROW_BYTES, SHAPES, STRIDE, TIMES, WORDS
+
+CLOCK_MONOTONIC = 1
+"""The clock of ``time.perf_counter`` on Linux."""
 
 POINTER = ir.IntType(8).as_pointer()
 TYPES = {"i": ir.IntType(32), "q": ir.IntType(64), "p": POINTER, "r": POINTER}
@@ -72,12 +76,25 @@ def _operand(builder: Any, value: Any, kind: str, offset: Any) -> Any:
     return builder.trunc(value, TYPES[kind]) if kind == "i" else value
 
 
-@njit(forceinline=True)
-def nanoseconds(clock: int, timespec: Sequence[int]) -> int:
-    """The time now; ``clock`` is the row that reads it into ``timespec``."""
-    call(clock, 0)
-    return timespec[0] * 1_000_000_000 + timespec[1]
+def _typed_clock(typing_context: Any, clock: Any) -> Any:
+    """For Numba: the type of `nanoseconds`, and the function that writes its code."""
 
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, word = ir.IntType(32), ir.IntType(64)
+        timespec: Any = alloca_once(builder, ir.ArrayType(word, 2))  # type: ignore[no-untyped-call]
+        kind = ir.FunctionType(number, [number, timespec.type])
+        read = builder.inttoptr(arguments[0], kind.as_pointer())
+        builder.call(read, [number(CLOCK_MONOTONIC), timespec])
+        seconds = builder.extract_value(builder.load(timespec), 0)
+        rest = builder.extract_value(builder.load(timespec), 1)
+        return builder.add(builder.mul(seconds, word(1_000_000_000)), rest)
+
+    return types.int64(types.int64), generate
+
+
+compiled_clock: Any = intrinsic(_typed_clock)
+nanoseconds: Callable[[int], int] = compiled_clock
+"""The time now, from the ``clock_gettime`` at this address."""
 
 pointer: Any = types.CPointer
 SIGNATURE = types.int64(
@@ -86,7 +103,7 @@ SIGNATURE = types.int64(
     pointer(types.int64),
     types.int64,
     types.int64,
-    pointer(types.int64),
+    types.int64,
     pointer(types.float64),
     pointer(types.float64),
     pointer(types.float64),
@@ -99,38 +116,38 @@ def run(
     bounds: Sequence[int],
     exchange: int,
     iterations: int,
-    timespec: Sequence[int],
+    clock: int,
     start: MutableSequence[float],
     lateness: MutableSequence[float],
     seconds: MutableSequence[float],
 ) -> int:
     """Run iterations and store the seconds of each; 0, or where and how a call failed.
 
-    ``rows`` is the program's address, ``words`` its words; row 0 reads the clock. ``bounds`` has
-    the number of exchanges, the barrier's row and the row that announces a start (0: there is
-    none), the first row of each exchange and the end of the last. ``start`` is what a `CommonStart` knows: the time
-    announced, 1 on the rank that announces, slack, offset, drift and the drift's reference. A
-    failure is the row's number times 2**32 plus the error code.
+    ``rows`` is the program's address, ``words`` its words. ``bounds`` has the number of exchanges,
+    the barrier's row and the row that announces a start (-1: there is none), the first row of
+    each exchange and the end of the last. ``clock`` is the address of ``clock_gettime``. ``start``
+    is what a `CommonStart` knows: the time announced, 1 on the rank that announces, slack, offset,
+    drift and the drift's reference. A failure is the row's number times 2**32 plus the error code.
     """
     exchanges = bounds[0]
     barrier = bounds[1]
     announcement = bounds[2]
     for index in range(iterations):
-        if announcement > 0:
+        if announcement >= 0:
             if start[1] > 0.0:
-                start[0] = nanoseconds(rows, timespec) * 1e-9 + start[2]
+                start[0] = nanoseconds(clock) * 1e-9 + start[2]
             code = call(rows + announcement * ROW_BYTES, 0)
             if code != 0:
                 return (announcement << 32) + code
             local = start[0] - start[3]
             local -= start[4] * (local - start[5])
-            now = nanoseconds(rows, timespec) * 1e-9
+            now = nanoseconds(clock) * 1e-9
             lateness[index] = max(0.0, now - local)
             while now < local:
-                now = nanoseconds(rows, timespec) * 1e-9
+                now = nanoseconds(clock) * 1e-9
         row = bounds[3 + exchange]
         end = bounds[4 + exchange]
-        begin = nanoseconds(rows, timespec)
+        begin = nanoseconds(clock)
         while row < end:
             times = words[row * WORDS + TIMES]
             stride = words[row * WORDS + STRIDE]
@@ -139,8 +156,8 @@ def run(
                 if code != 0:
                     return (row << 32) + code
             row += 1
-        seconds[index] = (nanoseconds(rows, timespec) - begin) * 1e-9
-        if barrier > 0:
+        seconds[index] = (nanoseconds(clock) - begin) * 1e-9
+        if barrier >= 0:
             code = call(rows + barrier * ROW_BYTES, 0)
             if code != 0:
                 return (barrier << 32) + code

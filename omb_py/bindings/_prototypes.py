@@ -40,9 +40,6 @@ PROTOTYPES = {
     "waitall": "lrs",
 }
 
-CLOCK_SHAPE = "ip"
-"""``clock_gettime``: which clock, and where its time goes."""
-
 WORDS = 16
 ROW_BYTES = 8 * WORDS
 OPERANDS = 2
@@ -74,7 +71,7 @@ def all_shapes() -> tuple[str, ...]:
         for handle_bytes in HANDLE_BYTES
         for large in (False, True)
     }
-    return tuple(sorted(found | {CLOCK_SHAPE}))
+    return tuple(sorted(found))
 
 
 SHAPES = {kinds: number for number, kinds in enumerate(all_shapes())}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from mpi4py import MPI
@@ -25,6 +26,12 @@ class BufferBinding(MethodBinding):
 
     def bind_call(self, call: Call) -> BoundCall:
         return partial(self.method(call.function.capitalize()), *self.arguments(call))
+
+    def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
+        if any(call is not calls[0] for call in calls):
+            return super().start(calls)
+        method = self.method(calls[0].function.capitalize())
+        return partial(_repeat, method, self.arguments(calls[0]), len(calls))
 
     def wait_all(self, requests: Sequence[MPI.Request]) -> None:
         MPI.Request.Waitall(requests)
@@ -61,6 +68,11 @@ class BufferBinding(MethodBinding):
         if operand.form == "v":
             return [operand.memory.array, (counts, displacements), datatype]
         return [operand.memory.array, counts[0], datatype]
+
+
+def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:
+    """Call ``method`` so many times, with no bytecode between two calls."""
+    return list(map(method, *[repeat(argument, times) for argument in arguments]))
 
 
 BINDING = BufferBinding

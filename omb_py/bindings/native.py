@@ -19,7 +19,6 @@ from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings._datatypes import Datatypes
 from omb_py.bindings._machine_code import load, shared_code
 from omb_py.bindings._prototypes import (
-    CLOCK_SHAPE,
     OPERANDS,
     PROTOTYPES,
     SHAPES,
@@ -32,9 +31,6 @@ from omb_py.clock import CommonStart
 from omb_py.errors import OmbError, UnsupportedError
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
-
-CLOCK_MONOTONIC = 1
-"""The clock of ``time.perf_counter`` on Linux."""
 
 LARGEST_INT = 2**31 - 1
 RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 9)
@@ -57,7 +53,7 @@ class NativeBinding(Binding):
 
     def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
         program = Program(self.comm, self._library, self._datatypes)
-        bounds = [len(exchanges), 0, 0]
+        bounds = [len(exchanges), -1, -1]
         if pace.barrier:
             bounds[1] = program.end
             program.add(Call("barrier"))
@@ -85,7 +81,6 @@ class NativeLoop(Loop):
         self._program = program
         self._rows = array("q", program.words)
         self._bounds = array("q", bounds)
-        self._timespec = program.timespec
         self._start = start
 
     def run(self, first: int, seconds: array[float]) -> None:
@@ -103,7 +98,7 @@ class NativeLoop(Loop):
             address_of(self._bounds),
             first % self._bounds[0],
             len(seconds),
-            address_of(self._timespec),
+            self._program.clock,
             address_of(known),
             address_of(lateness),
             address_of(seconds),
@@ -126,9 +121,7 @@ class Program:
         self._kept: list[Any] = []
         self.words: list[int] = []
         self.names: list[str] = []
-        self.timespec = array("q", [0, 0])
-        clock = library.address("clock_gettime")
-        self._row("clock_gettime", clock, CLOCK_SHAPE, [CLOCK_MONOTONIC, address_of(self.timespec)])
+        self.clock = library.address("clock_gettime")
 
     @property
     def end(self) -> int:

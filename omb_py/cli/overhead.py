@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omb_py.measure.walk import Setting
 
 DEFAULT_BINDINGS = ("native", "buffer", "pickle")
-KNOWN_ORDER = ("native", "buffer", "array", "persistent", "pickle", "pkl5")
+KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", "pkl5")
 """The order of ``--bindings all``: what the others are compared with comes first."""
 
 ROUNDS = 30

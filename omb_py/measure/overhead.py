@@ -38,6 +38,7 @@ class Split:
 SPLITS = (
     Split("mpi4py's call and Python", "buffer", "native"),
     Split("count and type left to mpi4py", "array", "buffer"),
+    Split("looking the array up", "buffer", "prebound"),
     Split("persistent requests", "persistent", "buffer"),
     Split("pickle", "pickle", "buffer"),
     Split("pickle with data out of band", "pkl5", "pickle"),

@@ -18,6 +18,10 @@ GROWTH = 1.5
 """A stretch of iterations lengthens all before it by this factor, so that looks at the data are
 few: at most a third of the iterations is more than was needed."""
 
+LEAST_SECONDS = 0.005
+"""A precision is believed after so long at the least: samples that lie closer together are alike
+for reasons (clock frequency, caches, where the kernel put the ranks) that do not last."""
+
 SETTLING = 10
 """Iterations left out at the start of each stretch: ranks do not leave a decision together, and
 their caches hold what decided."""
@@ -104,8 +108,8 @@ def _until_precise(job: Job, loop: Loop, timed: bool, goal: Goal, warmup: int) -
         combined = job.combine(part[SETTLING:], timed)
         if combined is not None:
             ordered = sorted([*ordered, *combined.samples])
-            precise = is_precise(ordered, goal.precision)
             elapsed = perf_counter() - begin
+            precise = elapsed >= LEAST_SECONDS and is_precise(ordered, goal.precision)
             stretch = 0 if precise else next_stretch(goal, len(ordered), elapsed)
         stretch = int(job.told(stretch))
     return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)

@@ -1,0 +1,148 @@
+"""What omb-py is measured against, as bindings that `Overhead` compares with its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
+from omb_py.calls import Message, Step, Window
+from omb_py.cli.benchmark import in_job
+from omb_py.loop import Loop, Pace
+from omb_py.options import Options
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+ENVIRONMENT = os.environ | {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self,sm",
+    "PYTHONPATH": str(HERE),
+}
+WINDOW = 64
+
+
+class CLoop(Loop):
+    """A loop of ``reference.c``."""
+
+    def __init__(self, function: Any, comm: int, *arguments: Any) -> None:
+        self._function = function
+        self._comm = ctypes.c_int64(comm)
+        self._arguments = arguments
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        address = ctypes.c_void_p(seconds.buffer_info()[0])
+        self._function(ctypes.byref(self._comm), *self._arguments, len(seconds), address)
+
+
+class CBinding(Binding):
+    """The same iterations written in C, on the same memory and communicator."""
+
+    name = "C"
+    library = os.environ.get("OMB_PY_REFERENCE", "")
+
+    def bind(self, step: Step) -> BoundCall:
+        raise NotImplementedError
+
+    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
+        from mpi4py import MPI
+
+        functions = ctypes.CDLL(self.library)
+        comm = MPI._handleof(self.comm)
+        calls = [step.groups[0][0] if isinstance(step, Window) else step for step in exchanges[0]]
+        first = calls[0]
+        messages = [
+            operand for call in calls for operand in call.operands if isinstance(operand, Message)
+        ]
+        addresses = [ctypes.c_void_p(message.memory.array.ctypes.data) for message in messages]
+        bytes_moved = messages[0].memory.nbytes
+        if first.function == "allreduce":
+            return CLoop(functions.allreduce, comm, *addresses, messages[0].counts[0])
+        if first.function in ("isend", "irecv"):
+            return CLoop(functions.bandwidth, comm, *addresses, bytes_moved, WINDOW)
+        outgoing_first = addresses if first.function == "send" else addresses[::-1]
+        return CLoop(functions.latency, comm, *outgoing_first, bytes_moved)
+
+
+class ObviousBinding(MethodBinding):
+    """A window as most programs write it: arrays alone, requests collected in a list."""
+
+    name = "obvious"
+
+    def bind(self, step: Step) -> BoundCall:
+        if not isinstance(step, Window):
+            return BINDINGS.load("array")(self.comm, self.options).bind(step)
+        from mpi4py import MPI
+
+        (group,) = step.groups
+        call, comm = group[0], self.comm
+        array, peer, tag = call.operands[0].memory.array, call.peer, call.tag
+
+        def send() -> None:
+            requests = []
+            for _ in range(len(group)):
+                requests.append(comm.Isend(array, dest=peer, tag=tag))
+            MPI.Request.Waitall(requests)
+
+        def receive() -> None:
+            requests = []
+            for _ in range(len(group)):
+                requests.append(comm.Irecv(array, source=peer, tag=tag))
+            MPI.Request.Waitall(requests)
+
+        return send if call.function == "isend" else receive
+
+    def bind_call(self, call: Any) -> BoundCall:
+        raise NotImplementedError
+
+    def wait_all(self, requests: Sequence[Any]) -> Any:
+        raise NotImplementedError
+
+
+CONTENDERS = {"C": CBinding, "obvious": ObviousBinding}
+
+
+def compare(benchmark: str, sizes: Sequence[int], names: Sequence[str], rounds: int) -> None:
+    """Compile ``reference.c`` with the MPI's own compiler, and run two ranks of `rank`."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = str(Path(folder) / "libreference.so")
+        compiler = [str(BIN / "mpicc"), "-O2", "-shared", "-fPIC", "-o", library]
+        subprocess.run([*compiler, str(HERE / "reference.c")], env=ENVIRONMENT, check=True)
+        arguments = [benchmark, ",".join(map(str, sizes)), ",".join(names), str(rounds)]
+        subprocess.run(
+            [str(BIN / "mpiexec"), "-n", "2", sys.executable, __file__, *arguments],
+            env=ENVIRONMENT | {"OMB_PY_REFERENCE": library},
+            check=True,
+        )
+
+
+def rank(benchmark: str, sizes: str, names: str, rounds: str) -> None:
+    """One rank of a comparison; rank 0 prints it."""
+    from omb_py.benchmarks import find_benchmark
+    from omb_py.measure.overhead import Overhead
+    from omb_py.measure.walk import Setting
+
+    options = Options(sizes=tuple(int(size) for size in sizes.split(",")), window=WINDOW)
+
+    def measure(setting: Setting) -> None:
+        comm = setting.job.comm
+        members = [
+            (CONTENDERS.get(name) or BINDINGS.load(name))(comm, options)
+            for name in names.split(",")
+        ]
+        Overhead(setting, members, int(rounds), optional=False).measure()
+
+    in_job(find_benchmark(benchmark), options, debug=True, action=measure)
+
+
+if __name__ == "__main__":
+    if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")) != "0":
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    rank(*sys.argv[1:])
