@@ -15,7 +15,8 @@ class Registry:
 
     A built-in member is a module of ``package`` that defines ``attribute``; the module's name is
     the member's name. Any other distribution adds a member by an entry point in ``group`` whose
-    object is what ``attribute`` would be.
+    object is what ``attribute`` would be. What a built-in member needs beyond the suite's own
+    dependencies is an extra of its name.
     """
 
     kind: str
@@ -45,9 +46,10 @@ class Registry:
         try:
             return self._load(name)
         except ModuleNotFoundError as error:
+            extra = f"'omb-py[{name}]'" if name in self.builtin() else error.name
             raise UnsupportedError(
                 f"{self.kind} {name} needs the Python package {error.name}, which is not "
-                "installed: install it with pip"
+                f"installed: pip install {extra}"
             ) from error
 
     def _load(self, name: str) -> Any:

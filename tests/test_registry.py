@@ -16,7 +16,9 @@ from tests.conftest import Finished
 
 def test_modules_are_members() -> None:
     assert BUFFERS.builtin() == ["bytearray", "numpy"]
-    assert set(BINDINGS.builtin()) == set("array buffer native persistent pickle pkl5".split())
+    assert set(BINDINGS.builtin()) == set(
+        "array buffer native persistent pickle pkl5 prebound".split()
+    )
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

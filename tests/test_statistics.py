@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import statistics
+from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure.statistics import percentile, summarize
+from omb_py.measure.statistics import (
+    LARGEST_EXACT,
+    median_interval,
+    median_ranks,
+    percentile,
+    summarize,
+)
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
 
@@ -42,3 +49,48 @@ def test_the_ends() -> None:
     assert percentile([1.0, 2.0, 3.0], 0) == 1.0
     assert percentile([1.0, 2.0, 3.0], 100) == 3.0
     assert summarize([5.0]).stddev == 0
+
+
+def probability(count: int, rank: int) -> float:
+    """That the median lies between the rank-th smallest and the rank-th largest of so many."""
+    return 1 - 2 * sum(comb(count, k) for k in range(rank)) / 2**count
+
+
+@given(st.integers(6, LARGEST_EXACT))
+def test_the_interval_holds_the_median_with_95_percent_and_no_wider_one_is_needed(
+    count: int,
+) -> None:
+    ranks = median_ranks(count)
+    assert ranks is not None
+    low, high = ranks
+    assert low + high == count + 1
+    assert probability(count, low) >= 0.95
+    assert probability(count, low + 1) < 0.95
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(6, (1, 6)), (10, (2, 9)), (20, (6, 15))])
+def test_ranks_of_printed_tables(count: int, ranks: tuple[int, int]) -> None:
+    assert median_ranks(count) == ranks
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_too_few_samples_have_no_interval(count: int) -> None:
+    assert median_interval([1.0] * count) is None
+    assert summarize([1.0] * count).median_interval == (None, None)
+
+
+@pytest.mark.parametrize("count", [LARGEST_EXACT + 1, 3000, 4001])
+def test_the_approximation_is_never_narrower_than_the_truth(count: int) -> None:
+    ranks = median_ranks(count)
+    assert ranks is not None
+    assert 0.95 <= probability(count, ranks[0]) < 0.96
+
+
+def test_nineteen_of_twenty_intervals_hold_the_median() -> None:
+    generator = np.random.default_rng(3)
+    held = 0
+    for _ in range(2000):
+        interval = median_interval(sorted(generator.exponential(size=40)))
+        assert interval is not None
+        held += interval[0] <= np.log(2) <= interval[1]
+    assert 0.935 <= held / 2000 <= 0.985

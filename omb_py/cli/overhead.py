@@ -45,8 +45,8 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         click.Option(
             ["--bindings"],
             metavar="NAME,…",
-            help="What to compare, the first being what the others are compared with, or all; "
-            f"by default those of {','.join(DEFAULT_BINDINGS)} that apply.",
+            help="What to compare, the first being what the others are compared with, or all of "
+            f"omb-py's own; by default those of {','.join(DEFAULT_BINDINGS)} that apply.",
         ),
         click.Option(
             ["--rounds"],
@@ -71,7 +71,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
     if text is None:
         return DEFAULT_BINDINGS
     if text == "all":
-        names = BINDINGS.names()
+        names = BINDINGS.builtin()
         return tuple(sorted(names, key=[*KNOWN_ORDER, *names].index))
     names_given = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     if len(names_given) < 2:

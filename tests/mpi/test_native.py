@@ -1,0 +1,165 @@
+"""Binding native: where its machine code comes from, and what it says when a call fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, ENVIRONMENT, PLUGIN, Finished
+
+QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "cache"
+
+
+def the_file(cache: Path) -> Path:
+    """The only file that the cache holds."""
+    (path,) = cache.iterdir()
+    assert path.suffix == ".o"
+    return path
+
+
+def test_ranks_share_code_that_is_kept(mpiexec: Callable[..., Finished], cache: Path) -> None:
+    assert mpiexec(4, "allreduce", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
+    path = the_file(cache)
+    kept = path.stat()
+    assert mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
+    assert the_file(cache).stat().st_mtime_ns == kept.st_mtime_ns
+    assert kept.st_mode & 0o077 == 0
+
+
+def test_jobs_that_start_together_on_a_cold_cache(
+    mpiexec: Callable[..., Finished], cache: Path
+) -> None:
+    def start(_: int) -> Finished:
+        return mpiexec(3, "allreduce", *QUICK, "-c", OMB_PY_CACHE_DIR=str(cache))
+
+    with ThreadPoolExecutor(4) as pool:
+        jobs = list(pool.map(start, range(4)))
+    assert [job.code for job in jobs] == [0] * 4
+    the_file(cache)
+
+
+@pytest.mark.parametrize("harm", ["truncated", "altered", "writable by others", "empty"])
+def test_code_that_cannot_be_trusted_is_made_anew(
+    mpiexec: Callable[..., Finished], cache: Path, harm: str
+) -> None:
+    assert mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
+    path = the_file(cache)
+    good = path.read_bytes()
+    if harm == "writable by others":
+        path.write_bytes(bytes(len(good)))
+        path.chmod(0o666)
+    else:
+        bad = {"truncated": good[:-100], "altered": good[:-1] + b"\xff", "empty": b""}[harm]
+        path.write_bytes(bad)
+    assert mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
+    assert len(the_file(cache).read_bytes()) == len(good)
+    assert the_file(cache).stat().st_mode & 0o022 == 0
+
+
+def test_a_home_that_cannot_be_written(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR="/proc/nowhere")
+    assert job.code == 0
+    assert job.sentences == []
+
+
+@pytest.mark.parametrize(("package", "ranks"), [("numba", 2), ("llvmlite", 3)])
+def test_what_is_missing_is_one_sentence(
+    mpiexec: Callable[..., Finished], tmp_path: Path, cache: Path, package: str, ranks: int
+) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    text = f"raise ModuleNotFoundError('No module named {package}', name='{package}')\n"
+    (hidden / f"{package}.py").write_text(text)
+    environment = {"PYTHONPATH": str(hidden), "OMB_PY_CACHE_DIR": str(cache)}
+    job = mpiexec(ranks, "allreduce", *QUICK, **environment)
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "pip install 'omb-py[native]'" in sentence
+    assert package.lower() in sentence.lower()
+    assert job.seconds < 10
+
+
+def test_a_failing_call_is_named(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "latency", *QUICK, "--sizes", "4,8", "--binding", "misdirected")
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "MPI_Send failed: " in sentence
+    assert "rank" in sentence.lower()
+    assert [row[0] for row in job.rows] == ["4"]
+
+
+LARGE = """
+from array import array
+import mpi4py
+mpi4py.rc.thread_level = "single"
+from mpi4py import MPI
+from omb_py.bindings.native import NativeBinding
+from omb_py.buffers.bytearray import BytearrayMemory
+from omb_py.calls import Call, Message
+from omb_py.datatypes import find_types
+from omb_py.errors import UnsupportedError
+from omb_py.options import Options
+
+
+(char,) = find_types(["mpi_char"])
+memory = BytearrayMemory(memoryview(bytearray(8)))
+message = Message(memory, char, (2**31,))
+binding = NativeBinding(MPI.COMM_WORLD, Options())
+try:
+    binding.bind(Call("send", (message,), peer=MPI.PROC_NULL, tag=1))()
+    print("sent")
+except UnsupportedError as error:
+    print(error)
+"""
+
+
+def test_counts_beyond_an_int_take_the_large_functions() -> None:
+    done = subprocess.run(
+        [str(BIN / "mpiexec"), "-n", "1", sys.executable, "-c", LARGE],
+        env=os.environ | ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() in (
+        "sent",
+        "binding native cannot do it: this MPI library has no MPI_Send_c",
+    )
+
+
+def test_a_profiling_library_sees_native_calls(tmp_path: Path) -> None:
+    source = tmp_path / "count.c"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nstatic int calls;\n"
+        "int MPI_Barrier(MPI_Comm comm) { calls++; return PMPI_Barrier(comm); }\n"
+        'int MPI_Finalize(void) { fprintf(stderr, "barriers: %d\\n", calls);\n'
+        "  return PMPI_Finalize(); }\n"
+    )
+    library = tmp_path / "libcount.so"
+    compiler = [str(BIN / "mpicc"), "-shared", "-fPIC", "-o", str(library), str(source)]
+    if subprocess.run(compiler, capture_output=True, check=False).returncode:
+        pytest.skip("no C compiler")
+    counts = []
+    for iterations in ("100", "300"):
+        arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
+        launch = [str(BIN / "mpiexec"), "-n", "2", "env", f"LD_PRELOAD={library}"]
+        done = subprocess.run(
+            [*launch, str(BIN / "omb-py"), *arguments],
+            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(PLUGIN)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        counts.append(int(done.stderr.split("barriers: ")[1].split()[0]))
+    assert counts[1] - counts[0] == 200

@@ -1,0 +1,119 @@
+"""`omb-py overhead`: bindings compared by turns, on real ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omb_py.results.row import OverheadRow, columns
+from tests.conftest import Finished
+
+QUICK = ("-i", "60", "-x", "2", "--rounds", "12")
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, comment="#")
+
+
+def test_each_binding_is_compared_with_native(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    job = mpiexec(2, "overhead", "latency", "--sizes", "8,1024", *QUICK, "--output", "o.csv")
+    assert job.code == 0, job.err
+    table = read(tmp_path / "o.csv")
+    assert tuple(table.columns) == columns(OverheadRow)
+    compared = table[table.split.isna()]
+    assert list(compared.binding) == ["native", "buffer", "pickle"] * 2
+    assert set(compared.base) == {"native"}
+    assert (compared.added_low_us <= compared.added_us).all()
+    assert (compared.added_us <= compared.added_high_us).all()
+    pickled = compared[compared.binding == "pickle"]
+    assert (pickled.added_low_us > 0).all()
+    assert (pickled.ratio_low > 1).all()
+    assert set(table.rounds) == {12}
+    assert set(table.iterations) == {60}
+    assert {row[1] for row in job.rows} == {"native", "buffer", "pickle"}
+
+
+def test_splits_have_names(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    job = mpiexec(
+        *(2, "overhead", "multi_lat", "--sizes", "8", *QUICK, "--bindings", "all"),
+        *("--output", "o.csv"),
+    )
+    assert job.code == 0, job.err
+    table = read(tmp_path / "o.csv")
+    splits = table[table.split.notna()]
+    pairs = {(row.split, row.binding, row.base) for row in splits.itertuples()}
+    assert ("pickle", "pickle", "buffer") in pairs
+    assert ("persistent requests", "persistent", "buffer") in pairs
+    assert ("pickle with data out of band", "pkl5", "pickle") in pairs
+    assert ("count and type left to mpi4py", "array", "buffer") in pairs
+    for split in splits.itertuples():
+        assert f"{split.split} ({split.binding} - {split.base})" in job.out
+
+
+def test_what_does_not_apply_is_left_out_with_a_note(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "overhead", "alltoallv", "--sizes", "8", *QUICK)
+    assert job.code == 0
+    assert {row[1] for row in job.rows} == {"native", "buffer"}
+    (note,) = job.sentences
+    assert "left out: binding pickle has no alltoallv" in note
+
+
+def test_what_was_asked_for_and_cannot_be_is_an_error(mpiexec: Callable[..., Finished]) -> None:
+    options = ("--bindings", "native,pickle")
+    job = mpiexec(2, "overhead", "alltoallv", "--sizes", "8", *QUICK, *options)
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "binding pickle has no alltoallv" in sentence
+    assert job.rows == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("overhead", "latincy"), "did you mean latency"),
+        (("overhead", "latency", "--bindings", "native"), "name at least two"),
+        (("overhead", "latency", "--bindings", "native,nativ"), "unknown binding 'nativ'"),
+        (("overhead", "latency", "-c"), "No such option"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    mpiexec: Callable[..., Finished], arguments: tuple[str, ...], words: str
+) -> None:
+    job = mpiexec(2, *arguments)
+    assert job.code == 2
+    (sentence,) = job.sentences
+    assert words in sentence
+
+
+def test_few_rounds_have_no_interval(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "overhead", "barrier", "-i", "20", "--rounds", "3", "--bindings=native,buffer")
+    assert job.code == 0
+    assert "[" not in "".join(job.rows[1])
+
+
+def test_windows_are_compared_by_the_message(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    arguments = ("--sizes", "8", "-W", "16", "--rounds", "8", "--bindings", "native,persistent")
+    job = mpiexec(2, "overhead", "bw", *arguments, "--output", "o.csv")
+    assert job.code == 0, job.err
+    assert "one message of a window" in job.out
+    assert set(read(tmp_path / "o.csv").window) == {16}
+
+
+def test_the_protocol_of_pickle_is_an_option(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    for protocol in ("2", "4"):
+        options = ("--binding", "pickle", "--pickle-protocol", protocol, "-c", "-i", "2")
+        job = mpiexec(2, "latency", "--sizes", "8", *options, "--output", f"p{protocol}.csv")
+        assert job.code == 0, job.err
+        assert f"# pickle_protocol: {protocol}" in (tmp_path / f"p{protocol}.csv").read_text()
+    job = mpiexec(2, "latency", "--sizes", "8", "--binding", "pkl5", "--pickle-protocol", "4")
+    assert job.code == 2
+    assert "pkl5 needs protocol 5" in job.sentences[0]

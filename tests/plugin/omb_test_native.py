@@ -1,0 +1,27 @@
+"""A binding of native calls from outside the package, with a fault in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from omb_py.bindings.native import NativeBinding
+from omb_py.calls import Call, Message, Step
+from omb_py.loop import Loop, Pace
+
+
+class MisdirectedBinding(NativeBinding):
+    """Sends messages of 8 bytes to a rank that does not exist."""
+
+    name = "misdirected"
+
+    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
+        return super().loop([[misdirect(step) for step in steps] for steps in exchanges], pace)
+
+
+def misdirect(step: Step) -> Step:
+    if not isinstance(step, Call) or step.function != "send":
+        return step
+    (message,) = step.operands
+    assert isinstance(message, Message)
+    return replace(step, peer=99) if message.memory.nbytes == 8 else step

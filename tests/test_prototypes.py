@@ -1,0 +1,71 @@
+"""The table of C functions says what MPI's own header says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.bindings._prototypes import HANDLE_BYTES, PROTOTYPES, SHAPES, TIMES, shape
+
+INCLUDE = Path(sys.prefix) / "include"
+C_TYPES = {
+    "b": {"void*"},
+    "n": {"int", "MPI_Count"},
+    "N": {"int[]", "int*", "MPI_Count[]", "MPI_Count*"},
+    "D": {"int[]", "int*", "MPI_Aint[]", "MPI_Aint*"},
+    "t": {"MPI_Datatype"},
+    "T": {"MPI_Datatype[]", "MPI_Datatype*"},
+    "c": {"MPI_Comm"},
+    "o": {"MPI_Op"},
+    "i": {"int"},
+    "l": {"int"},
+    "r": {"MPI_Request*", "MPI_Request[]"},
+    "s": {"MPI_Status*", "MPI_Status[]"},
+}
+
+
+def header() -> dict[str, list[str]]:
+    """The parameter types of every function that the header declares, without names."""
+    found = {}
+    text = " ".join(path.read_text() for path in INCLUDE.glob("mpi*.h") if "abi" not in path.name)
+    for name, parameters in re.findall(r"\bint (MPI_\w+)\(([^;]*?)\)[^,;()]*(?:;|MPICH_)", text):
+        types = []
+        for parameter in parameters.split(","):
+            kind = re.sub(r"\bconst\b", "", parameter)
+            array = "[]" if "[" in kind else ""
+            words = re.sub(r"\[.*?\]", "", kind).replace("*", " * ").split()
+            stars = "*" * words.count("*")
+            types.append(words[0] + stars + array)
+        found[name] = types
+    return found
+
+
+DECLARED = header()
+
+
+@pytest.mark.skipif(not DECLARED, reason="no mpi.h beside this Python")
+@pytest.mark.parametrize("function", sorted(PROTOTYPES))
+@pytest.mark.parametrize("suffix", ["", "_c"])
+def test_a_prototype_is_the_headers(function: str, suffix: str) -> None:
+    name = f"MPI_{function.capitalize()}{suffix}"
+    if suffix and name not in DECLARED:
+        pytest.skip(f"this library has no {name}")
+    declared = DECLARED[name]
+    kinds = PROTOTYPES[function]
+    assert len(kinds) == len(declared)
+    for kind, c_type in zip(kinds, declared, strict=True):
+        assert c_type in C_TYPES[kind], (name, kind, c_type)
+        if kind in "nND":
+            assert c_type.startswith("MPI_" if suffix else "int"), (name, kind, c_type)
+
+
+@pytest.mark.parametrize("function", sorted(PROTOTYPES))
+@pytest.mark.parametrize("handle_bytes", HANDLE_BYTES)
+def test_every_shape_can_be_called_and_fits_a_row(function: str, handle_bytes: int) -> None:
+    for large in (False, True):
+        kinds = shape(PROTOTYPES[function], handle_bytes, large)
+        assert kinds in SHAPES
+        assert 2 + len(kinds) <= TIMES
