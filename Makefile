@@ -2,6 +2,7 @@
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
 # make test              lint, types and tests, on MPICH and on Open MPI
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
+# make overhead          the tables and the figure of docs/overhead.md
 # make start-up          what starting costs: modules, files and seconds
 
 MPI ?= mpich
@@ -22,7 +23,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed start-up clean
+.PHONY: run test lint speed overhead start-up clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -40,18 +41,31 @@ lint: $(call venv,mpich)/.tested-with
 
 speed: $(VENV)/.installed
 	$(VENV)/bin/python perf/speed.py
+	$(VENV)/bin/python perf/native.py
+	$(VENV)/bin/python perf/windows.py
+	$(VENV)/bin/python perf/window_parts.py
+	$(VENV)/bin/python perf/thread_level.py
+	$(VENV)/bin/python perf/precision.py
+
+overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
+	cd results && ../$(call venv,mpich)/bin/mpiexec -n 2 ../$(call venv,mpich)/bin/omb-py \
+		overhead latency -m 1:4194304 --bindings all --output overhead-mpich.csv --force
+	cd results && ../$(call venv,openmpi)/bin/mpiexec -n 2 ../$(call venv,openmpi)/bin/omb-py \
+		overhead latency -m 1:4194304 --bindings all --output overhead-openmpi.csv --force
+	$(call venv,mpich)/bin/python perf/overhead_figure.py docs/overhead.svg \
+		results/overhead-openmpi.csv results/overhead-mpich.csv
 
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install -q -c constraints.txt -e ".[mpich]"
+	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,native]"
 	touch $@
 
 .venv-%/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*]"
+	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,native]"
 	touch $@
 
 %/.tested-with: %/.installed

@@ -32,7 +32,15 @@ def test_the_example_benchmark_runs_from_another_distribution(
 
 
 def test_every_column_is_documented() -> None:
-    from omb_py.results.row import COLUMNS
+    from omb_py.results.row import COLUMNS, OverheadRow, columns
 
     documented = re.findall(r"`(\w+)`", (DOCS / "results.md").read_text())
     assert set(COLUMNS) <= set(documented)
+    assert set(columns(OverheadRow)) <= set(documented)
+
+
+def test_every_binding_is_documented() -> None:
+    from omb_py.bindings import BINDINGS
+
+    text = (DOCS / "overhead.md").read_text()
+    assert all(f"`{name}`" in text for name in BINDINGS.builtin())

@@ -90,6 +90,24 @@ def test_what_is_missing_is_one_sentence(
     assert job.seconds < 10
 
 
+@pytest.mark.parametrize("binding", ["native", "prebound", "buffer"])
+def test_arrays_that_show_a_device_address_are_sent_from_there(
+    mpiexec: Callable[..., Finished], binding: str
+) -> None:
+    options = ("-c", "-i", "3", "--buffer", "interface", "--binding", binding)
+    job = mpiexec(2, "allgather", "--sizes", "8,4096", *options)
+    assert job.code == 0, job.err
+    assert [row[-1] for row in job.rows] == ["Pass", "Pass"]
+
+
+@pytest.mark.parametrize("name", ["bw", "allreduce", "alltoallv", "scatter"])
+def test_bytearrays_are_sent_natively(mpiexec: Callable[..., Finished], name: str) -> None:
+    options = ("-c", "-i", "3", "--buffer", "bytearray", "--binding", "native")
+    job = mpiexec(2, name, "--sizes", "8,4096", *options)
+    assert job.code == 0, job.err
+    assert [row[-1] for row in job.rows] == ["Pass", "Pass"]
+
+
 def test_a_failing_call_is_named(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "latency", *QUICK, "--sizes", "4,8", "--binding", "misdirected")
     assert job.code != 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,14 @@ def test_each_binding_is_compared_with_native(
     assert set(table.rounds) == {12}
     assert set(table.iterations) == {60}
     assert {row[1] for row in job.rows} == {"native", "buffer", "pickle"}
+
+
+def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:
+    options = ("--bindings", "native,buffer", "--format", "json")
+    job = mpiexec(3, "overhead", "allreduce", "--sizes", "8", *QUICK, *options)
+    assert job.code == 0, job.err
+    _, *items = json.loads(job.out)
+    assert [list(item) for item in items] == [list(columns(OverheadRow))] * 3
 
 
 def test_splits_have_names(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""A buffer from outside the package: anonymous mapped memory."""
+"""Buffers from outside the package: anonymous mapped memory, plain and shown as a device's."""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from typing import Any
 
@@ -48,4 +49,48 @@ class MappedBuffer(Buffer):
         return {"mapped": "1.0"}
 
 
+class DeviceArray:
+    """What CuPy and Numba show of an array on a device: its address, and no buffer protocol."""
+
+    def __init__(self, view: memoryview) -> None:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 0
+        self.view = view
+        self.__cuda_array_interface__ = {
+            "shape": (view.nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+class InterfaceMemory(MappedMemory):
+    """Host memory that only says what device memory says."""
+
+    def __init__(self, view: memoryview) -> None:
+        super().__init__(view)
+        self.host = MappedMemory(view)
+        self.array = DeviceArray(view)
+
+    def slice(self, start: int, nbytes: int) -> InterfaceMemory:
+        return InterfaceMemory(self.host.array[start : start + nbytes])
+
+    def fill(self, tile: bytes) -> None:
+        self.host.fill(tile)
+
+    def first_difference(self, tile: bytes) -> int | None:
+        return self.host.first_difference(tile)
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        return self.host.read(start, nbytes)
+
+
+class InterfaceBuffer(MappedBuffer):
+    name = "interface"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> InterfaceMemory:
+        return InterfaceMemory(super().allocate(nbytes, datatype).array)
+
+
 MAPPED = MappedBuffer()
+INTERFACE = InterfaceBuffer()
