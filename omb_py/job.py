@@ -169,9 +169,9 @@ class Job:
         samples = array("d", (value / timed_ranks for value in summed))
         return Combined(samples, lowest, highest, slowest)
 
-    def latest(self, lateness: array[float]) -> array[float]:
+    def greatest(self, values: array[float]) -> array[float]:
         """The greatest value of any rank, element by element, on rank 0; collective."""
-        return self._at_root(lateness, self.MPI.MAX)
+        return self._at_root(values, self.MPI.MAX)
 
     def told(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""

@@ -15,19 +15,28 @@ MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
+class Starts:
+    """How common the starts were: iterations that some rank came too late to, and by how many
+    seconds at most the ranks' clocks are apart."""
+
+    late: int
+    clock_error: float
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What came of one message size: the samples of all ranks, and what they are samples of.
 
     ``payload`` are the bytes of a message that really travel; ``passed`` tells whether the data
-    was right, and is None when it was not checked; ``late`` how many iterations some rank came
-    too late to, and is None without common starts.
+    was right, and is None when it was not checked; ``starts`` tells of common starts, if there
+    were any.
     """
 
     combined: Combined
     payload: int
     warmup: int
     passed: bool | None
-    late: int | None = None
+    starts: Starts | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
@@ -80,7 +89,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         iterations=len(combined.samples),
         warmup=outcome.warmup,
         sync=_sync(benchmark, options),
-        late_starts=outcome.late,
+        late_starts=outcome.starts.late if outcome.starts else None,
+        clock_error_us=outcome.starts.clock_error * MICROSECONDS if outcome.starts else None,
         validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
         payload_bytes=payload if sized else None,
         window=case.window if "window" in benchmark.options else None,

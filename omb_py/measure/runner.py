@@ -10,7 +10,7 @@ from omb_py.bindings import Binding
 from omb_py.clock import CommonStart
 from omb_py.errors import ValidationError
 from omb_py.loop import Calls, time_once
-from omb_py.measure.rows import Outcome, make_row
+from omb_py.measure.rows import Outcome, Starts, make_row
 from omb_py.measure.sampling import MOST_ITERATIONS, Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, write_log
 from omb_py.measure.walk import Setting, Walk
@@ -46,21 +46,21 @@ class Run(Walk):
         plan, check = self.plan(case)
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
-        late = None
+        starts = None
         job.comm.Barrier()
         if options.validate:
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
             sampled = sample(job, loop, plan.timed, goal)
-            late = self._late(pace.start, len(sampled.seconds))
+            starts = self._starts(pace.start, len(sampled.seconds))
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
         passed = job.total(len(faults)) == 0 if options.validate else None
         with self.agreement():
             if combined is not None:
-                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, late)
+                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, starts)
                 row = make_row(self.run, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
@@ -79,11 +79,13 @@ class Run(Walk):
             options.max_time,
         )
 
-    def _late(self, start: CommonStart | None, iterations: int) -> int | None:
-        """Of the last ``iterations``, those that any rank came too late to, on rank 0."""
+    def _starts(self, start: CommonStart | None, iterations: int) -> Starts | None:
+        """How common the last ``iterations`` starts were, on rank 0; collective."""
         if start is None:
             return None
-        return sum(seconds > 0 for seconds in self.job.latest(start.lateness[-iterations:]))
+        (error,) = self.job.greatest(array("d", [start.offset.error]))
+        late = sum(seconds > 0 for seconds in self.job.greatest(start.lateness[-iterations:]))
+        return Starts(late, error)
 
     def _time_and_check(
         self, plan: Plan, check: DataCheck, iterations: int

@@ -25,6 +25,7 @@ class OverheadWriter(Writer[OverheadRow]):
         self._benchmark = benchmark
         self._options = options
         self._rounds = rounds
+        self._thread_level = options.thread_level
 
     def start(self, metadata: dict[str, str]) -> None:
         latency = self._benchmark.metric is Metric.LATENCY
@@ -40,6 +41,7 @@ class OverheadWriter(Writer[OverheadRow]):
         self._line(HEADINGS)
 
     def row(self, row: OverheadRow) -> None:
+        self._thread_level = row.thread_level
         if row.split is not None:
             difference = f"{row.added_us:+.3f} us {interval(row.added_low_us, row.added_high_us)}"
             self._line(
@@ -55,6 +57,12 @@ class OverheadWriter(Writer[OverheadRow]):
                 f"{row.ratio:10.2f}{interval(row.ratio_low, row.ratio_high, sign=''):>19}"
             )
         self._line(text)
+
+    def finish(self) -> None:
+        self._line(
+            f"# Thread level {self._thread_level}. What another adds needs jobs of its own: run "
+            "this with --thread-level, by turns."
+        )
 
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")

@@ -15,7 +15,8 @@ class Row:
     Units are in the names. A sample is the value of one iteration in microseconds: half the round
     trip for a ping-pong, the mean over the ranks for a collective, a whole window for a bandwidth.
     ``median_low_us`` and ``median_high_us`` enclose the median with 95 %; ``slowest_*`` are of the
-    slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to.
+    slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to,
+    ``clock_error_us`` bounds how far apart those were in time that came to it together.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
     """
 
@@ -52,6 +53,7 @@ class Row:
     warmup: int
     sync: str | None
     late_starts: int | None
+    clock_error_us: float | None
     validation: str | None
     payload_bytes: int | None
     window: int | None

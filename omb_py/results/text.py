@@ -112,6 +112,8 @@ def header(benchmark: Benchmark, options: Options) -> str:
     if options.validate:
         cells.append(f"{'Validation':>18}")
     unit = "BW(MB/s)" if bandwidth else "Lat(us)"
+    if options.sync == "clock":
+        cells.append(f"{'Late Starts':>18}")
     if options.statistics:
         cells += [f" {name:>17}" for name in statistics_of(benchmark)]
     cells += [f" {f'P{percent:g} Tail {unit}':>17}" for percent in options.percentiles]
@@ -159,6 +161,8 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
         cells.append(f"{row.iterations:12d}")
     if options.validate:
         cells.append(f"{row.validation:>18}")
+    if options.sync == "clock":
+        cells.append(number(row.late_starts))
     if options.statistics:
         columns = statistics_of(benchmark).values()
         cells += [number(getattr(row, column)) for column in columns]

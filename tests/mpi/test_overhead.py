@@ -37,6 +37,7 @@ def test_each_binding_is_compared_with_native(
     assert set(table.rounds) == {12}
     assert set(table.iterations) == {60}
     assert {row[1] for row in job.rows} == {"native", "buffer", "pickle"}
+    assert job.out.splitlines()[-1].startswith("# Thread level single.")
 
 
 def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:

@@ -104,6 +104,13 @@ def test_common_starts(
     assert set(rows.sync) == {"clock"}
     assert (rows.late_starts < 200).all()
     assert (rows.late_starts >= 0).all()
+    assert (rows.clock_error_us == 0).all()
+
+
+def test_late_starts_are_a_column_of_the_text(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "bcast", "--sizes", "8", "-i", "20", "--sync", "clock")
+    assert "Late Starts" in job.out
+    assert 0 <= int(job.rows[0][2]) <= 20
 
 
 def test_without_common_starts_nothing_is_late(mpiexec: Callable[..., Finished]) -> None:
@@ -178,4 +185,5 @@ def test_ranks_with_clocks_an_hour_apart_start_together(binding: str) -> None:
     )
     rows = pd.read_csv(io.StringIO(done.stdout), comment="#")
     assert rows.late_starts[0] < 100
+    assert 0 < rows.clock_error_us[0] < 1e5
     assert rows.sample_p50_us[0] < 1e6

@@ -1,4 +1,4 @@
-"""Sends derived datatypes through binding ``buffer`` and checks every byte, sent or not."""
+"""Sends derived datatypes through a binding and checks every byte, sent or not."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import sys
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.bindings.buffer import BufferBinding
+from omb_py.bindings import BINDINGS
 from omb_py.buffers.numpy import BUFFER
 from omb_py.calls import Call, Message
 from omb_py.datatypes import find_types
 from omb_py.layout import parse_layout
+from omb_py.options import Options
 
 comm = MPI.COMM_WORLD
-binding = BufferBinding(comm)
+binding = BINDINGS.load(sys.argv[2])(comm, Options())
 layout = parse_layout(sys.argv[1])
 ELEMENTS = 40
 
