@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -27,10 +27,12 @@ from omb_py.bindings._prototypes import (
     shape,
 )
 from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
-from omb_py.clock import CommonStart
 from omb_py.errors import OmbError, UnsupportedError
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
+
+if TYPE_CHECKING:
+    from omb_py.clock import CommonStart
 
 LARGEST_INT = 2**31 - 1
 RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 9)

@@ -85,8 +85,6 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
     for name in names:
         try:
             found.append(BINDINGS.load(name)(job.comm, options))
-        except UsageError:
-            raise
         except OmbError as error:
             if not optional:
                 raise

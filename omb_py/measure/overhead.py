@@ -16,7 +16,7 @@ from omb_py.benchmarks import Case, Metric, Plan
 from omb_py.bindings import Binding
 from omb_py.errors import OmbError, UsageError
 from omb_py.loop import Loop
-from omb_py.measure.sampling import SETTLING
+from omb_py.measure.sampling import SETTLING, warm_up
 from omb_py.measure.statistics import median_interval, percentile
 from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import overhead_writers
@@ -66,7 +66,13 @@ class Overhead(Walk):
         loops = self._loops(plan)
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
-        seconds = self._take_turns(loops, block, warmup)
+        for loop in loops:
+            job.comm.Barrier()
+            if self.options.auto_warmup:
+                warm_up(job, loop, plan.timed)
+            else:
+                loop.run(0, array("d", bytes(8 * warmup)))
+        seconds = self._take_turns(loops, block)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         scale = MICROSECONDS / self._divisor(case)
         medians = {
@@ -97,12 +103,9 @@ class Overhead(Walk):
             )
         return loops
 
-    def _take_turns(self, loops: list[Loop], block: int, warmup: int) -> list[array[float]]:
+    def _take_turns(self, loops: list[Loop], block: int) -> list[array[float]]:
         """The seconds of every binding, block by block."""
         seconds = [array("d") for _ in loops]
-        for loop in loops:
-            self.job.comm.Barrier()
-            loop.run(0, array("d", bytes(8 * warmup)))
         for turn in range(self._rounds):
             for place in range(len(loops)):
                 chosen = (turn + place) % len(loops)

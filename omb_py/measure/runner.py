@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Exchange, Plan
 from omb_py.bindings import Binding
-from omb_py.clock import CommonStart
 from omb_py.errors import ValidationError
 from omb_py.loop import Calls, time_once
 from omb_py.measure.rows import Outcome, Starts, make_row
@@ -17,6 +16,9 @@ from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
+
+if TYPE_CHECKING:
+    from omb_py.clock import CommonStart
 
 
 class Run(Walk):
@@ -52,7 +54,7 @@ class Run(Walk):
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            sampled = sample(job, loop, plan.timed, goal)
+            sampled = sample(job, loop, pace.start, plan.timed, goal)
             starts = self._starts(pace.start, len(sampled.seconds))
         if not sampled.precise:
             self._imprecise.append(case.size)

@@ -8,10 +8,14 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from omb_py.job import Job
 from omb_py.loop import Loop
 from omb_py.measure.statistics import median_interval, percentile
+
+if TYPE_CHECKING:
+    from omb_py.clock import CommonStart
 
 FIRST_STRETCH = 50
 GROWTH = 1.5
@@ -60,12 +64,14 @@ class Sampled:
     precise: bool = True
 
 
-def sample(job: Job, loop: Loop, timed: bool, goal: Goal) -> Sampled:
+def sample(job: Job, loop: Loop, start: CommonStart | None, timed: bool, goal: Goal) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts.
+    ``timed`` says whether this rank's clock counts. Of a common ``start``, the last values of
+    ``lateness`` belong to the iterations returned.
     """
-    warmup = _warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
+    begin = perf_counter()
+    warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
         first = goal.warmup or 0
         seconds = array("d", bytes(8 * (first + goal.iterations)))
@@ -73,11 +79,15 @@ def sample(job: Job, loop: Loop, timed: bool, goal: Goal) -> Sampled:
         return Sampled(seconds[first:], warmup)
     if goal.warmup:
         loop.run(0, array("d", bytes(8 * warmup)))
-    return _until_precise(job, loop, timed, goal, warmup)
+    stretch = min(FIRST_STRETCH, goal.iterations)
+    if goal.max_time is not None and warmup:
+        affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
+        stretch = int(job.told(min(stretch, max(1, affordable))))
+    return _until_precise(job, loop, start, timed, goal, warmup, stretch)
 
 
-def _warm_up(job: Job, loop: Loop, timed: bool) -> int:
-    """Iterate until the median settles; the number of iterations that took."""
+def warm_up(job: Job, loop: Loop, timed: bool) -> int:
+    """Iterate until the median settles; the number of iterations that took; collective."""
     begin = perf_counter()
     done, stretch, before, settled = 0, WARMUP_STRETCH, 0.0, False
     while not settled:
@@ -85,30 +95,39 @@ def _warm_up(job: Job, loop: Loop, timed: bool) -> int:
         loop.run(done, seconds)
         combined = job.combine(seconds, timed)
         median = percentile(sorted(combined.samples), 50) if combined else 0.0
-        settled = abs(median - before) <= SETTLED * median or (
-            perf_counter() - begin > WARMUP_SECONDS
-        )
-        settled = bool(job.told(settled))
+        over = perf_counter() - begin > WARMUP_SECONDS
+        settled = bool(job.told(over or abs(median - before) <= SETTLED * median))
         before, done, stretch = median, done + stretch, 2 * stretch
     return done
 
 
-def _until_precise(job: Job, loop: Loop, timed: bool, goal: Goal, warmup: int) -> Sampled:
+def _until_precise(
+    job: Job,
+    loop: Loop,
+    start: CommonStart | None,
+    timed: bool,
+    goal: Goal,
+    warmup: int,
+    stretch: int,
+) -> Sampled:
+    """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
     ordered: list[float] = []
-    stretch = min(FIRST_STRETCH, goal.iterations)
     done, precise = 0, False
     begin = perf_counter()
     while stretch:
-        part = array("d", bytes(8 * (SETTLING + stretch)))
+        uncounted = min(SETTLING, stretch)
+        part = array("d", bytes(8 * (uncounted + stretch)))
         job.comm.Barrier()
         loop.run(done, part)
+        if start is not None:
+            del start.lateness[-len(part) : -stretch]
         done += len(part)
-        seconds.extend(part[SETTLING:])
-        combined = job.combine(part[SETTLING:], timed)
+        seconds.extend(part[uncounted:])
+        combined = job.combine(part[uncounted:], timed)
         if combined is not None:
-            ordered = sorted([*ordered, *combined.samples])
             elapsed = perf_counter() - begin
+            ordered = sorted([*ordered, *combined.samples])
             precise = elapsed >= LEAST_SECONDS and is_precise(ordered, goal.precision)
             stretch = 0 if precise else next_stretch(goal, len(ordered), elapsed)
         stretch = int(job.told(stretch))

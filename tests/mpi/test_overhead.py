@@ -100,6 +100,13 @@ def test_a_mistake_is_one_sentence(
     assert words in sentence
 
 
+def test_warm_up_can_be_automatic(mpiexec: Callable[..., Finished]) -> None:
+    options = ("--bindings", "native,buffer", "--rounds", "6", "-i", "60", "-x", "auto")
+    job = mpiexec(2, "overhead", "bcast", "--sizes", "8", *options, "--sync", "clock")
+    assert job.code == 0, job.err
+    assert len(job.rows) == 2
+
+
 def test_few_rounds_have_no_interval(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "overhead", "barrier", "-i", "20", "--rounds", "3", "--bindings=native,buffer")
     assert job.code == 0

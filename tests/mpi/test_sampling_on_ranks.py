@@ -65,6 +65,22 @@ def test_roots_keep_rotating_when_stretches_are_joined(
     assert rows.iterations[0] >= 50
 
 
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_starts_are_counted_for_counted_iterations(
+    mpiexec: Callable[..., Finished], binding: str
+) -> None:
+    options = ("--sync", "clock", "--precision", "30%", "--max-time", "1", "--binding", binding)
+    rows = table(mpiexec(2, "allreduce", "--sizes", "8", *options, "--format", "csv"))
+    assert rows.late_starts[0] <= rows.iterations[0]
+    assert rows.iterations[0] >= 50
+
+
+def test_slow_iterations_are_few_when_time_is_short(mpiexec: Callable[..., Finished]) -> None:
+    options = ("--binding", "pickle", "--sizes", "4194304", "-x", "3", "--max-time", "0.03")
+    rows = table(mpiexec(2, "latency", *options, "--format", "csv"))
+    assert rows.iterations[0] < 50
+
+
 def test_automatic_warm_up_is_counted(mpiexec: Callable[..., Finished]) -> None:
     rows = table(mpiexec(2, "latency", "--sizes", "8", "-x", "auto", "--format", "csv"))
     assert rows.warmup[0] >= 30
