@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 SYMBOL = "omb_py_run"
 SOURCES = ("_compiled.py", "_prototypes.py")
 DIGEST_BYTES = 32
+SECONDS_BETWEEN_LOOKS = 0.001
 
 
 def target_machine() -> Any:
@@ -48,8 +50,6 @@ def shared_code(comm: MPI.Intracomm) -> bytes:
 
     Raises `SharedError` on all ranks when rank 0 has to compile it and cannot.
     """
-    from mpi4py import MPI
-
     code, fault = b"", b""
     if comm.rank == 0:
         try:
@@ -60,12 +60,21 @@ def shared_code(comm: MPI.Intracomm) -> bytes:
                 f"pip install 'omb-py[native]' ({error})"
             ).encode()
     length = bytearray(len(code or fault).to_bytes(8, "little") + bytes([not fault]))
-    comm.Bcast([length, 9, MPI.BYTE], 0)
+    _broadcast(comm, length)
     data = bytearray((code or fault).ljust(int.from_bytes(length[:8], "little"), b"\0"))
-    comm.Bcast([data, len(data), MPI.BYTE], 0)
+    _broadcast(comm, data)
     if not length[8]:
         raise SharedError(data.decode())
     return bytes(data)
+
+
+def _broadcast(comm: MPI.Intracomm, data: bytearray) -> None:
+    """Rank 0's data; those that wait sleep, and leave their cores to rank 0's compiler."""
+    from mpi4py import MPI
+
+    request = comm.Ibcast([data, len(data), MPI.BYTE], 0)
+    while not request.Test():
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def cache_directory() -> Path:
