@@ -9,6 +9,7 @@ clock are not compared: their offset is exactly 0.
 
 from __future__ import annotations
 
+import os
 import zlib
 from array import array
 from collections.abc import Callable
@@ -28,6 +29,9 @@ SECONDS_FOR_DRIFT = 1.0
 
 BROADCASTS = 20
 """Broadcasts from which `CommonStart` learns how long the news of a start takes."""
+
+SPIN_SECONDS = 5e-6
+"""How long before a start a rank stops offering its core to others, which may be late without."""
 
 SLACK = 2.0
 """A start is announced this many times as early as most broadcasts need."""
@@ -181,6 +185,8 @@ class CommonStart:
         now = perf_counter()
         self.lateness.append(max(0.0, now - start))
         while now < start:
+            if start - now > SPIN_SECONDS:
+                os.sched_yield()
             now = perf_counter()
 
 

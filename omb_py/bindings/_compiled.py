@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 
 from omb_py.bindings._machine_code import target_machine
 from omb_py.bindings._prototypes import OPERANDS, ROW_BYTES, SHAPES, STRIDE, TIMES, WORDS
+from omb_py.clock import SPIN_SECONDS
 
 CLOCK_MONOTONIC = 1
 """The clock of ``time.perf_counter`` on Linux."""
@@ -96,11 +97,27 @@ compiled_clock: Any = intrinsic(_typed_clock)
 nanoseconds: Callable[[int], int] = compiled_clock
 """The time now, from the ``clock_gettime`` at this address."""
 
+
+def _typed_yield(typing_context: Any, function: Any) -> Any:
+    """For Numba: the type of `give_way`, and the function that writes its code."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [])
+
+    return types.int32(types.int64), generate
+
+
+compiled_yield: Any = intrinsic(_typed_yield)
+give_way: Callable[[int], int] = compiled_yield
+"""Let another process have the core, by the ``sched_yield`` at this address."""
+
 pointer: Any = types.CPointer
 SIGNATURE = types.int64(
     types.int64,
     pointer(types.int64),
     pointer(types.int64),
+    types.int64,
     types.int64,
     types.int64,
     types.int64,
@@ -117,6 +134,7 @@ def run(
     exchange: int,
     iterations: int,
     clock: int,
+    sched_yield: int,
     start: MutableSequence[float],
     lateness: MutableSequence[float],
     seconds: MutableSequence[float],
@@ -125,9 +143,10 @@ def run(
 
     ``rows`` is the program's address, ``words`` its words. ``bounds`` has the number of exchanges,
     the barrier's row and the row that announces a start (-1: there is none), the first row of
-    each exchange and the end of the last. ``clock`` is the address of ``clock_gettime``. ``start``
-    is what a `CommonStart` knows: the time announced, 1 on the rank that announces, slack, offset,
-    drift and the drift's reference. A failure is the row's number times 2**32 plus the error code.
+    each exchange and the end of the last. ``clock`` is the address of ``clock_gettime``, and
+    so on. ``start`` is what a `CommonStart` knows: the time announced, 1 on the rank that
+    announces, slack, offset, drift and the drift's reference. A failure is the row's number times
+    2**32 plus the error code.
     """
     exchanges = bounds[0]
     barrier = bounds[1]
@@ -144,6 +163,8 @@ def run(
             now = nanoseconds(clock) * 1e-9
             lateness[index] = max(0.0, now - local)
             while now < local:
+                if local - now > SPIN_SECONDS:
+                    give_way(sched_yield)
                 now = nanoseconds(clock) * 1e-9
         row = bounds[3 + exchange]
         end = bounds[4 + exchange]

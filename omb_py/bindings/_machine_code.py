@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 SYMBOL = "omb_py_run"
-SOURCES = ("_compiled.py", "_prototypes.py")
+SOURCES = ("_compiled.py", "_prototypes.py", "../clock.py")
 DIGEST_BYTES = 32
 SECONDS_BETWEEN_LOOKS = 0.001
 
@@ -108,7 +108,7 @@ def fingerprint() -> str:
     """What the code depends on: its source, the compiler and the kind of processor."""
     digest = hashlib.sha256(f"{llvmlite.__version__} {platform.machine()}".encode())
     for name in SOURCES:
-        digest.update(Path(__file__).with_name(name).read_bytes())
+        digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from omb_py.clock import CommonStart
 
 LARGEST_INT = 2**31 - 1
-RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 9)
+RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 10)
 
 
 class NativeBinding(Binding):
@@ -101,6 +101,7 @@ class NativeLoop(Loop):
             first % self._bounds[0],
             len(seconds),
             self._program.clock,
+            self._program.sched_yield,
             address_of(known),
             address_of(lateness),
             address_of(seconds),
@@ -124,6 +125,7 @@ class Program:
         self.words: list[int] = []
         self.names: list[str] = []
         self.clock = library.address("clock_gettime")
+        self.sched_yield = library.address("sched_yield")
 
     @property
     def end(self) -> int:

@@ -117,12 +117,15 @@ class Walk(ABC):
             return binding.loop([exchange.steps for exchange in plan.exchanges], pace)
 
     def pace(self) -> Pace:
-        """What keeps the ranks together at the next size; with clocks, aligned anew."""
+        """What keeps the ranks together at the next size; with clocks, aligned anew.
+
+        A barrier then comes before each announcement, so that no rank still works when it comes.
+        """
         if self._clock is None or self.options.validate:
             return Pace(barrier=self.benchmark.paced)
         from omb_py.clock import CommonStart
 
-        return Pace(start=CommonStart(self.job.comm, self._clock.align()))
+        return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
 
     @contextmanager
     def agreement(self) -> Iterator[None]:
