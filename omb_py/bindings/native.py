@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
@@ -18,23 +17,19 @@ from mpi4py import MPI
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings._datatypes import Datatypes
 from omb_py.bindings._machine_code import load, shared_code
-from omb_py.bindings._prototypes import (
-    OPERANDS,
-    PROTOTYPES,
-    SHAPES,
-    TIMES,
-    WORDS,
-    shape,
-)
-from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
-from omb_py.errors import OmbError, UnsupportedError
+from omb_py.bindings._program import Library, Program, address_of
+from omb_py.bindings._prototypes import OPERANDS, WORDS
+from omb_py.calls import Call, Step
+from omb_py.errors import OmbError
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
 
 if TYPE_CHECKING:
     from omb_py.clock import CommonStart
 
-LARGEST_INT = 2**31 - 1
+CODE_BITS = 32
+"""A failure's low bits are the error code, the others the row's number."""
+
 RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 10)
 
 
@@ -107,184 +102,11 @@ class NativeLoop(Loop):
             address_of(seconds),
         )
         if failed:
-            row, code = failed >> 32, failed & LARGEST_INT
+            row, code = failed >> CODE_BITS, failed & ((1 << CODE_BITS) - 1)
             name = self._program.names[row]
             raise OmbError(f"{name} failed: {MPI.Get_error_string(code)}")
         if start is not None:
             start.lateness.extend(lateness)
-
-
-class Program:
-    """C calls, written as rows of 64-bit words that the compiled loop reads."""
-
-    def __init__(self, comm: MPI.Intracomm, library: Library, datatypes: Datatypes) -> None:
-        self._comm = MPI._handleof(comm)
-        self._library = library
-        self._datatypes = datatypes
-        self._kept: list[Any] = []
-        self.words: list[int] = []
-        self.names: list[str] = []
-        self.clock = library.address("clock_gettime")
-        self.sched_yield = library.address("sched_yield")
-
-    @property
-    def end(self) -> int:
-        """The number that the next row will have."""
-        return len(self.names)
-
-    def add(self, step: Step) -> None:
-        """The calls of ``step``, then those that wait for the requests of a window."""
-        if isinstance(step, Call):
-            self._call(step, requests=0)
-            return
-        waits = []
-        for group in step.groups:
-            handle = self._library.handle
-            requests = self._keep(ctypes.create_string_buffer(len(group) * handle))
-            posted = 0
-            for call, same in groupby(group):
-                times = len(list(same))
-                self._call(call, requests + posted * handle, times)
-                posted += times
-            waits.append((len(group), requests))
-        for count, requests in reversed(waits):
-            statuses = self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
-            self._function("waitall", [count, requests, statuses], large=False)
-
-    def announce(self, start: CommonStart) -> None:
-        """The broadcast of a common start; the loop fills in where its time is."""
-        double = MPI._handleof(MPI.DOUBLE)
-        self._function("bcast", [address_of(start.cells), 1, double, 0, self._comm], large=False)
-
-    def _call(self, call: Call, requests: int, times: int = 1) -> None:
-        kinds = PROTOTYPES.get(call.function)
-        if kinds is None:
-            raise UnsupportedError(
-                f"binding native has no {call.function}: add its prototype to "
-                "bindings/_prototypes.py, or use --binding buffer"
-            )
-        large = any(
-            max(message.counts[-1] + message.displacements[-1], *message.counts) > LARGEST_INT
-            for message in call.operands
-            if isinstance(message, Message)
-        )
-        arguments = list(self._arguments(call, kinds, requests, large))
-        self._function(call.function, arguments, large, times)
-
-    def _arguments(self, call: Call, kinds: str, requests: int, large: bool) -> Iterator[int]:
-        operands = iter(call.operands)
-        integers = iter([call.root] if call.peer is None else [call.peer, call.tag])
-        message: Message | None = None
-        for kind in kinds:
-            if kind == "b":
-                operand = next(operands)
-                message = self._described_by(call, operand)
-                yield self._buffer(operand)
-            elif kind in "ntNDT":
-                yield self._side(kind, message, call.counts, large)
-            elif kind == "i":
-                value = next(integers)
-                assert value is not None
-                yield value
-            elif kind == "o":
-                assert call.op is not None
-                yield MPI._handleof(getattr(MPI, call.op.upper()))
-            elif kind == "c":
-                yield self._comm
-            elif kind == "r":
-                yield requests
-            else:
-                yield self._keep(ctypes.create_string_buffer(MPI._sizeof(MPI.Status)))
-
-    def _described_by(self, call: Call, operand: Operand) -> Message | None:
-        """The message whose count and datatype stand after an operand.
-
-        A reduction has them once, for both operands, one of which a rank may lack.
-        """
-        if isinstance(operand, Message) or call.op is None:
-            return operand if isinstance(operand, Message) else None
-        return next((other for other in call.operands if isinstance(other, Message)), None)
-
-    def _buffer(self, operand: Operand) -> int:
-        if operand is IN_PLACE:
-            return int(MPI.IN_PLACE)
-        if not isinstance(operand, Message):
-            return 0
-        memory = MPI.buffer.frombuffer(operand.memory.array)
-        self._kept.append(memory)
-        return memory.address
-
-    def _side(
-        self, kind: str, message: Message | None, counts: tuple[int, ...] | None, large: bool
-    ) -> int:
-        """A count, a datatype or an array of them; nothing where a rank has no part."""
-        if message is None:
-            return MPI._handleof(MPI.BYTE) if kind == "t" else 0
-        datatype, unit = self._datatypes.of(message)
-        handle = MPI._handleof(datatype)
-        if kind == "t":
-            return handle
-        if kind == "T":
-            code = "i" if self._library.handle == 4 else "q"
-            return self._array(code, [_signed(handle, self._library.handle)] * len(message.counts))
-        code = "q" if large else "i"
-        if kind == "n":
-            return message.counts[0] // unit
-        if kind == "N":
-            return self._array(code, [n // unit for n in counts or message.counts])
-        in_bytes = unit * message.datatype.itemsize if message.form == "w" else 1
-        return self._array(code, [d // unit * in_bytes for d in message.displacements])
-
-    def _array(self, code: str, values: list[int]) -> int:
-        kept = array(code, values)
-        self._kept.append(kept)
-        return address_of(kept)
-
-    def _keep(self, memory: Any) -> int:
-        self._kept.append(memory)
-        return ctypes.addressof(memory)
-
-    def _function(self, function: str, arguments: list[int], large: bool, times: int = 1) -> None:
-        name = f"MPI_{function.capitalize()}{'_c' if large else ''}"
-        kinds = shape(PROTOTYPES[function], self._library.handle, large)
-        self._row(name, self._library.address(name), kinds, arguments, times)
-
-    def _row(
-        self, name: str, address: int, kinds: str, arguments: list[int], times: int = 1
-    ) -> None:
-        words = [SHAPES[kinds], address, *(_signed(word) for word in arguments)]
-        words += [0] * (TIMES - len(words))
-        self.words += [*words, times, self._library.handle]
-        self.names.append(name)
-
-
-class Library:
-    """The MPI library of this process: addresses of its functions, and how wide its handles are."""
-
-    def __init__(self) -> None:
-        # In the order in which mpi4py's own references were resolved, so that a profiling library
-        # that stands before MPI sees these calls too.
-        self._scopes = (ctypes.CDLL(None), ctypes.CDLL(MPI.__file__))
-        self.handle = MPI._sizeof(MPI.Comm)
-
-    def address(self, name: str) -> int:
-        """The address of a C function; raises `UnsupportedError` where the library lacks it."""
-        for scope in self._scopes:
-            if hasattr(scope, name):
-                return ctypes.cast(getattr(scope, name), ctypes.c_void_p).value or 0
-        raise UnsupportedError(f"binding native cannot do it: this MPI library has no {name}")
-
-
-def address_of(values: array[Any]) -> int:
-    """Where the elements of an array are."""
-    return values.buffer_info()[0]
-
-
-def _signed(word: int, size: int = 8) -> int:
-    """The same bits as a signed number of ``size`` bytes."""
-    bits = 8 * size
-    half: int = 1 << (bits - 1)
-    return (word + half) % (2 * half) - half
 
 
 BINDING = NativeBinding
