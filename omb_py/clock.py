@@ -73,12 +73,12 @@ def offset_of(round_trips: list[tuple[float, float, float]]) -> Offset:
 class SharedClock:
     """Keeps this rank's offset from rank 0; collective over the communicator."""
 
-    def __init__(self, comm: MPI.Intracomm, key: int | None = None) -> None:
-        """Find out who shares a clock; ``key`` tells clocks of one host apart."""
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        """Find out who shares a clock."""
         from mpi4py import MPI
 
         host = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        self._sharers = host.Split(clock_key() if key is None else key, comm.rank)
+        self._sharers = host.Split(clock_key(), comm.rank)
         host.Free()
         leads = self._sharers.rank == 0
         self._leaders = comm.Split(0 if leads else MPI.UNDEFINED, comm.rank)

@@ -119,6 +119,10 @@ class Job:
             self.comm.Free()
             self._session.Finalize()
 
+    def note(self, text: str) -> None:
+        """Tell the user something, from rank 0, that is no reason to stop."""
+        launcher.note(text, self.rank)
+
     def agree(self, error: OmbError | None) -> None:
         """Raise the lowest failing rank's error, as a `SharedError`, on all ranks.
 

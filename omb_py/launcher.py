@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 STAGGER_SECONDS = 0.2
@@ -51,6 +52,12 @@ def ranks() -> int:
 def local_rank() -> int:
     """This process's rank among those of its node, 0 when no known launcher says."""
     return _first(LOCAL_RANK_VARIABLES, 0)
+
+
+def note(text: str, rank: int) -> None:
+    """Tell the user something that is no reason to stop, if this process is rank 0."""
+    if rank == 0:
+        print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
 
 
 def stagger(rank: int) -> None:

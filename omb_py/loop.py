@@ -67,9 +67,21 @@ class PythonLoop(Loop):
 
     def run(self, first: int, seconds: array[float]) -> None:
         skipped = first % len(self._exchanges)
-        sequence = islice(cycle(self._exchanges), skipped, skipped + len(seconds))
+        sequence: Iterator[Calls] = islice(cycle(self._exchanges), skipped, skipped + len(seconds))
+        if self._start is not None or self._barrier is not None:
+            sequence = self._paced(sequence)
         with no_garbage_collection():
-            self._time(sequence, self._start, self._barrier, seconds)
+            self._time(sequence, seconds)
+
+    def _paced(self, sequence: Iterable[Calls]) -> Iterator[Calls]:
+        """The same iterations, each with its start before and its barrier after it."""
+        start, barrier = self._start, self._barrier
+        for calls in sequence:
+            if start is not None:
+                start()
+            yield calls
+            if barrier is not None:
+                barrier()
 
 
 def time_once(calls: Calls, results: list[Any]) -> float:
@@ -94,57 +106,30 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _time_single(
-    sequence: Iterable[Calls],
-    start: Callable[[], Any] | None,
-    barrier: Callable[[], Any] | None,
-    seconds: array[float],
-) -> None:
+def _time_single(sequence: Iterable[Calls], seconds: array[float]) -> None:
     clock = perf_counter
     for index, (call,) in enumerate(sequence):
-        if start is not None:
-            start()
         begin = clock()
         call()
         end = clock()
         seconds[index] = end - begin
-        if barrier is not None:
-            barrier()
 
 
-def _time_pairs(
-    sequence: Iterable[Calls],
-    start: Callable[[], Any] | None,
-    barrier: Callable[[], Any] | None,
-    seconds: array[float],
-) -> None:
+def _time_pairs(sequence: Iterable[Calls], seconds: array[float]) -> None:
     clock = perf_counter
     for index, (first, second) in enumerate(sequence):
-        if start is not None:
-            start()
         begin = clock()
         first()
         second()
         end = clock()
         seconds[index] = end - begin
-        if barrier is not None:
-            barrier()
 
 
-def _time_any(
-    sequence: Iterable[Calls],
-    start: Callable[[], Any] | None,
-    barrier: Callable[[], Any] | None,
-    seconds: array[float],
-) -> None:
+def _time_any(sequence: Iterable[Calls], seconds: array[float]) -> None:
     clock = perf_counter
     for index, calls in enumerate(sequence):
-        if start is not None:
-            start()
         begin = clock()
         for call in calls:
             call()
         end = clock()
         seconds[index] = end - begin
-        if barrier is not None:
-            barrier()

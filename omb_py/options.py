@@ -9,6 +9,9 @@ from omb_py.layout import CONTIGUOUS, Layout
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20
 
+MOST_ITERATIONS = 1_000_000
+"""Iterations of a size that ``--precision`` may take unless told otherwise."""
+
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
 

@@ -12,20 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jobs import BIN, ENVIRONMENT, compile_reference
+
+from omb_py import launcher
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
 from omb_py.calls import Message, Step, Window
 from omb_py.cli.benchmark import in_job
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
 
-HERE = Path(__file__).parent
-BIN = Path(sys.executable).parent
-ENVIRONMENT = os.environ | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl": "self,sm",
-    "PYTHONPATH": str(HERE),
-}
 WINDOW = 64
 
 
@@ -113,8 +108,7 @@ def compare(benchmark: str, sizes: Sequence[int], names: Sequence[str], rounds: 
     """Compile ``reference.c`` with the MPI's own compiler, and run two ranks of `rank`."""
     with tempfile.TemporaryDirectory() as folder:
         library = str(Path(folder) / "libreference.so")
-        compiler = [str(BIN / "mpicc"), "-O2", "-shared", "-fPIC", "-o", library]
-        subprocess.run([*compiler, str(HERE / "reference.c")], env=ENVIRONMENT, check=True)
+        compile_reference(library, "-shared", "-fPIC")
         arguments = [benchmark, ",".join(map(str, sizes)), ",".join(names), str(rounds)]
         subprocess.run(
             [str(BIN / "mpiexec"), "-n", "2", sys.executable, __file__, *arguments],
@@ -143,6 +137,6 @@ def rank(benchmark: str, sizes: str, names: str, rounds: str) -> None:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")) != "0":
+    if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     rank(*sys.argv[1:])

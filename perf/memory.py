@@ -5,17 +5,13 @@ Usage: python perf/memory.py [RANKS ...]   Prints the private memory of the rank
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 from statistics import median
 
-BIN = Path(sys.executable).parent
-ENVIRONMENT = os.environ | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl": "self,sm",
+import jobs
+
+ENVIRONMENT = jobs.ENVIRONMENT | {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
@@ -58,7 +54,7 @@ main()
 
 def private_memory(program: str, ranks: int) -> list[float]:
     """Private memory of each rank in MiB at the end of a program."""
-    command = [str(BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-c", program]
+    command = [str(jobs.BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-c", program]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
     lines = [line for line in done.stderr.splitlines() if line.startswith("PRIVATE")]
     return [int(line.split()[1]) / 1024 for line in lines]

@@ -9,31 +9,21 @@ the quotient of the medians; then the seconds that the whole job took and those 
 
 from __future__ import annotations
 
-import csv
-import subprocess
 import sys
 import time
 from statistics import median
 
-from contenders import BIN, ENVIRONMENT
+from jobs import rows_of
 
 WAYS = {"default counts": [], "--precision 2%": ["--precision", "2%", "-x", "auto"]}
-COMMAND = [str(BIN / "mpiexec"), "-n", "2", str(BIN / "omb-py"), "latency"]
 SIZES = ["-m", "1:1048576"]
 
 
 def run(options: list[str]) -> tuple[float, list[dict[str, str]]]:
     """The seconds of a job, and its rows."""
     begin = time.perf_counter()
-    text = subprocess.run(
-        [*COMMAND, "--format", "csv", *options],
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    seconds = time.perf_counter() - begin
-    return seconds, list(csv.DictReader(line for line in text.splitlines() if line[0] != "#"))
+    rows = rows_of("latency", *options)
+    return time.perf_counter() - begin, rows
 
 
 def width(row: dict[str, str]) -> float:

@@ -5,35 +5,18 @@ Usage: python perf/speed.py [ROUNDS]   (compiles perf/reference.c with the MPI's
 
 from __future__ import annotations
 
-import csv
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-HERE = Path(__file__).parent
-BIN = Path(sys.executable).parent
-MPIEXEC = [str(BIN / "mpiexec"), "-n", "2"]
-ENVIRONMENT = os.environ | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_btl": "self,sm",
-}
+from jobs import HERE, compile_reference, printed_by, rows_of
+
 SIZE, ITERATIONS = "8", "10000"
 
 
-def run(*command: str) -> str:
-    return subprocess.run(
-        [*MPIEXEC, *command], env=ENVIRONMENT, check=True, capture_output=True, text=True
-    ).stdout
-
-
 def omb_py() -> tuple[float, float]:
-    text = run(str(BIN / "omb-py"), "latency", "--sizes", SIZE, "-i", ITERATIONS, "--format", "csv")
-    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    row = next(rows)
+    (row,) = rows_of("latency", "--sizes", SIZE, "-i", ITERATIONS)
     return float(row["latency_us"]), float(row["sample_p50_us"])
 
 
@@ -46,14 +29,12 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "reference")
-        subprocess.run(
-            [BIN / "mpicc", "-O2", "-o", program, HERE / "reference.c"], env=ENVIRONMENT, check=True
-        )
+        compile_reference(program)
         contenders = {
-            "C": lambda: numbers(run(program, "latency", SIZE, ITERATIONS)),
+            "C": lambda: numbers(printed_by(program, "latency", SIZE, ITERATIONS)),
             "omb-py, binding buffer": omb_py,
             "plain mpi4py, multiple": lambda: numbers(
-                run(sys.executable, str(HERE / "plain.py"), SIZE, ITERATIONS)
+                printed_by(sys.executable, str(HERE / "plain.py"), SIZE, ITERATIONS)
             ),
         }
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
@@ -72,7 +53,7 @@ def main() -> None:
 
     print(f"\ntime per MPI call in one job, {rounds} interleaved rounds, median, us")
     loops = {}
-    for line in run(sys.executable, str(HERE / "loops.py"), str(rounds)).splitlines():
+    for line in printed_by(sys.executable, str(HERE / "loops.py"), str(rounds)).splitlines():
         name, *values = line.split()
         loops[name] = [float(value) for value in values]
     for name, values in loops.items():

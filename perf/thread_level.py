@@ -5,32 +5,21 @@ Usage: python perf/thread_level.py [ROUNDS]   (8-byte latency on two ranks)
 
 from __future__ import annotations
 
-import csv
-import subprocess
 import sys
 from statistics import median
 
-from contenders import BIN, ENVIRONMENT
+from jobs import rows_of
 
 from omb_py.measure.overhead import with_interval
 
 BINDINGS = ("native", "buffer")
-COMMAND = [str(BIN / "mpiexec"), "-n", "2", str(BIN / "omb-py")]
-COMMAND += ["overhead", "latency", "--sizes", "8"]
 LEVELS = ("single", "multiple")
 
 
 def run(level: str) -> dict[str, float]:
     """The median of each binding in a job of this level, in microseconds."""
-    options = ["--bindings", ",".join(BINDINGS), "--thread-level", level, "--format", "csv"]
-    text = subprocess.run(
-        [*COMMAND, *options],
-        env=ENVIRONMENT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    rows = csv.DictReader(line for line in text.splitlines() if line[0] != "#")
+    options = ["--bindings", ",".join(BINDINGS), "--thread-level", level]
+    rows = rows_of("overhead", "latency", "--sizes", "8", *options)
     return {row["binding"]: float(row["median_us"]) for row in rows if not row["split"]}
 
 

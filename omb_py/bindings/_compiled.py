@@ -23,6 +23,9 @@ from omb_py.clock import SPIN_SECONDS
 CLOCK_MONOTONIC = 1
 """The clock of ``time.perf_counter`` on Linux."""
 
+make_intrinsic: Any = intrinsic
+pointer: Any = types.CPointer
+
 POINTER = ir.IntType(8).as_pointer()
 TYPES = {"i": ir.IntType(32), "q": ir.IntType(64), "p": POINTER, "r": POINTER}
 
@@ -64,8 +67,7 @@ def _typed_call(typing_context: Any, row: Any, offset: Any) -> Any:
     return types.int32(types.int64, types.int64), generate
 
 
-compiled_call: Any = intrinsic(_typed_call)
-call: Callable[[int, int], int] = compiled_call
+call: Callable[[int, int], int] = make_intrinsic(_typed_call)
 """Make the C call of the row at this address, its request moved by an offset; what it returned."""
 
 
@@ -93,8 +95,7 @@ def _typed_clock(typing_context: Any, clock: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-compiled_clock: Any = intrinsic(_typed_clock)
-nanoseconds: Callable[[int], int] = compiled_clock
+nanoseconds: Callable[[int], int] = make_intrinsic(_typed_clock)
 """The time now, from the ``clock_gettime`` at this address."""
 
 
@@ -108,11 +109,9 @@ def _typed_yield(typing_context: Any, function: Any) -> Any:
     return types.int32(types.int64), generate
 
 
-compiled_yield: Any = intrinsic(_typed_yield)
-give_way: Callable[[int], int] = compiled_yield
+give_way: Callable[[int], int] = make_intrinsic(_typed_yield)
 """Let another process have the core, by the ``sched_yield`` at this address."""
 
-pointer: Any = types.CPointer
 SIGNATURE = types.int64(
     types.int64,
     pointer(types.int64),

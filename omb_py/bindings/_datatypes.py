@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mpi4py import MPI
 
 from omb_py.calls import Message
 from omb_py.datatypes import Datatype
 from omb_py.layout import Layout
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A message as MPI is told of it: a count and a displacement for each block.
+
+    Counts are in elements of ``datatype``, which has gaps where the layout does; so are
+    displacements, but in bytes where blocks have types of their own (form ``w``).
+    """
+
+    datatype: MPI.Datatype
+    counts: list[int]
+    displacements: list[int]
 
 
 class Datatypes:
@@ -15,7 +30,17 @@ class Datatypes:
     def __init__(self) -> None:
         self._derived: dict[tuple[Datatype, Layout, int], MPI.Datatype] = {}
 
-    def of(self, message: Message) -> tuple[MPI.Datatype, int]:
+    def blocks(self, message: Message) -> Blocks:
+        """How MPI is told of a message."""
+        datatype, unit = self._of(message)
+        step = unit * message.datatype.itemsize if message.form == "w" else 1
+        return Blocks(
+            datatype,
+            [count // unit for count in message.counts],
+            [start // unit * step for start in message.displacements],
+        )
+
+    def _of(self, message: Message) -> tuple[MPI.Datatype, int]:
         """MPI's datatype for a message, and how many elements one of it covers."""
         basic: MPI.Datatype = getattr(MPI, message.datatype.mpi)
         elements = message.counts[0]

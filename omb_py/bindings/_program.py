@@ -127,20 +127,20 @@ class Program:
         """A count, a datatype or an array of them; nothing where a rank has no part."""
         if message is None:
             return MPI._handleof(MPI.BYTE) if kind == "t" else 0
-        datatype, unit = self._datatypes.of(message)
-        handle = MPI._handleof(datatype)
+        blocks = self._datatypes.blocks(message)
+        handle = MPI._handleof(blocks.datatype)
         if kind == "t":
             return handle
         if kind == "T":
             code = "i" if self._library.handle == 4 else "q"
-            return self._array(code, [_signed(handle, self._library.handle)] * len(message.counts))
-        code = "q" if large else "i"
+            types = [_signed(handle, self._library.handle)] * len(blocks.counts)
+            return self._array(code, types)
         if kind == "n":
-            return message.counts[0] // unit
+            return blocks.counts[0]
+        code = "q" if large else "i"
         if kind == "N":
-            return self._array(code, [n // unit for n in counts or message.counts])
-        in_bytes = unit * message.datatype.itemsize if message.form == "w" else 1
-        return self._array(code, [d // unit * in_bytes for d in message.displacements])
+            return self._array(code, list(counts or blocks.counts))
+        return self._array(code, blocks.displacements)
 
     def _array(self, code: str, values: list[int]) -> int:
         kept = array(code, values)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpi4py import MPI
-
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import IN_PLACE, Call, Message, Operand
+from omb_py.calls import Call, Message
 from omb_py.errors import UnsupportedError
 
 
@@ -27,19 +25,15 @@ class ArrayBinding(BufferBinding):
             )
         return super().arguments(call)
 
-    def specification(self, operand: Operand) -> Any:
-        if operand is IN_PLACE:
-            return MPI.IN_PLACE
-        if not isinstance(operand, Message):
-            return None
-        if operand.form == "w":
+    def describe_message(self, message: Message) -> Any:
+        if message.form == "w":
             raise UnsupportedError(
                 "binding array has no alltoallw, which needs a type for each rank: use "
                 "--binding buffer"
             )
-        if operand.form == "v":
-            return [operand.memory.array, operand.counts]
-        return operand.memory.array
+        if message.form == "v":
+            return [message.memory.array, message.counts]
+        return message.memory.array
 
 
 BINDING = ArrayBinding

@@ -53,21 +53,23 @@ class BufferBinding(MethodBinding):
         return arguments
 
     def specification(self, operand: Operand) -> Any:
-        """mpi4py's buffer specification: what a user would write, by the message's form."""
+        """mpi4py's buffer specification of an operand: what a user would write."""
         if operand is IN_PLACE:
             return MPI.IN_PLACE
         if not isinstance(operand, Message):
             return None
-        datatype, unit = self._datatypes.of(operand)
-        counts = [count // unit for count in operand.counts]
-        displacements = [start // unit for start in operand.displacements]
-        if operand.form == "w":
-            size = unit * operand.datatype.itemsize
-            bytes_from_start = [start * size for start in displacements]
-            return [operand.memory.array, (counts, bytes_from_start), [datatype] * len(counts)]
-        if operand.form == "v":
-            return [operand.memory.array, (counts, displacements), datatype]
-        return [operand.memory.array, counts[0], datatype]
+        return self.describe_message(operand)
+
+    def describe_message(self, message: Message) -> Any:
+        """The specification of a message, by its form."""
+        blocks = self._datatypes.blocks(message)
+        array, datatype = message.memory.array, blocks.datatype
+        if message.form == "w":
+            types = [datatype] * len(blocks.counts)
+            return [array, (blocks.counts, blocks.displacements), types]
+        if message.form == "v":
+            return [array, (blocks.counts, blocks.displacements), datatype]
+        return [array, blocks.counts[0], datatype]
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:

@@ -25,10 +25,10 @@ class PickleBinding(MethodBinding):
     """``comm.send(array, peer, tag)``: objects go in, new objects come out."""
 
     name = "pickle"
+    serializer = MPI.pickle
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self.serializer = MPI.pickle
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 

@@ -20,6 +20,7 @@ class Pkl5Binding(PickleBinding):
     """``pkl5.Intracomm(comm).send(array, peer, tag)``."""
 
     name = "pkl5"
+    serializer = pkl5.pickle
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         if (options.pickle_protocol or OUT_OF_BAND_PROTOCOL) < OUT_OF_BAND_PROTOCOL:
@@ -29,9 +30,6 @@ class Pkl5Binding(PickleBinding):
             )
         super().__init__(comm, options)
         self.comm = pkl5.Intracomm(comm)
-        self.serializer = pkl5.pickle
-        if options.pickle_protocol is not None:
-            self.serializer.PROTOCOL = options.pickle_protocol
 
     def wait_all(self, requests: Sequence[Any]) -> list[Any]:
         return pkl5.Request.waitall(requests) or []

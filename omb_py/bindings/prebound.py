@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import Message, Operand
+from omb_py.calls import Message
 
 
 class PreboundBinding(BufferBinding):
@@ -15,11 +15,9 @@ class PreboundBinding(BufferBinding):
 
     name = "prebound"
 
-    def specification(self, operand: Operand) -> Any:
-        specification = super().specification(operand)
-        if isinstance(operand, Message):
-            specification[0] = MPI.buffer.frombuffer(operand.memory.array)
-        return specification
+    def describe_message(self, message: Message) -> Any:
+        _, *rest = super().describe_message(message)
+        return [MPI.buffer.frombuffer(message.memory.array), *rest]
 
 
 BINDING = PreboundBinding

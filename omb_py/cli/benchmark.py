@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ from omb_py import launcher
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.cli.options import detach_values, options_of
+from omb_py.cli.attached import detach_values
+from omb_py.cli.options import options_of
 from omb_py.datatypes import find_types
 from omb_py.errors import OmbError, UsageError
 from omb_py.job import THREAD_LEVELS, Job
@@ -75,9 +75,11 @@ def read_values(benchmark: Benchmark, values: dict[str, Any]) -> tuple[Options, 
     if len(placement) not in (0, 2):
         raise UsageError("name both ends' memory, as in 'D D', or neither's")
     if placement:
-        note(f"{' '.join(placement)} has no effect on a buffer in host memory")
+        text = f"{' '.join(placement)} has no effect on a buffer in host memory"
+        launcher.note(text, launcher.rank())
     if test_calls is not None:
-        note(f"-t has no effect on {benchmark.name}, as in native OMB")
+        text = f"-t has no effect on {benchmark.name}, as in native OMB"
+        launcher.note(text, launcher.rank())
     return options, debug
 
 
@@ -131,12 +133,6 @@ def make_options(values: dict[str, Any]) -> Options:
     return options
 
 
-def note(text: str) -> None:
-    """Tell the user something, from one rank, that is no reason to stop."""
-    if launcher.rank() == 0:
-        print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
-
-
 def in_job(
     benchmark: Benchmark, options: Options, debug: bool, action: Callable[[Setting], None]
 ) -> None:
@@ -156,7 +152,9 @@ def in_job(
     with Job(options.thread_level, options.session, debug) as job:
         job.agree(failure)
         if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
-            note(f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}")
+            job.note(
+                f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
+            )
         from omb_py.measure.walk import Setting
 
         assert buffer is not None

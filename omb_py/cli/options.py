@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +21,10 @@ from omb_py.cli.parameters import (
 )
 from omb_py.job import THREAD_LEVELS
 from omb_py.layout import CONTIGUOUS
-from omb_py.options import DEFAULT_PERCENTILES, MEBIBYTE
+from omb_py.options import MEBIBYTE, MOST_ITERATIONS
 
 HIGHEST_PROTOCOL = 5
 """Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
-
-ATTACHED = {"c": "--validation", "z": "--tail-lat"}
-"""Short options whose value, if any, is attached to them, as getopt does it for native OMB."""
 
 FORMATS = ("text", "csv", "json")
 
@@ -111,7 +107,11 @@ TABLE: tuple[OptionRow, ...] = (
     ),
     OptionRow(
         ("--max-iterations",),
-        count(1) | {"help": "The most iterations of a size that --precision may take [1000000]."},
+        count(1)
+        | {
+            "show_default": str(MOST_ITERATIONS),
+            "help": "The most iterations of a size that --precision may take.",
+        },
         purpose=RESULTS,
     ),
     OptionRow(
@@ -321,44 +321,3 @@ def options_of(
             click.Argument(["placement"], type=places, nargs=-1, metavar="[SOURCE DESTINATION]")
         )
     return parameters
-
-
-def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> list[str]:
-    """Rewrite ``-c`` and ``-z``, whose value may only be attached, as long options with a value.
-
-    ``takes_value`` tells whether a letter is an option that consumes what follows it. Everything
-    else, and all after ``--``, stays as it is.
-    """
-    rewritten: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--":
-            return [*rewritten, argument, *rest]
-        if argument in ATTACHED.values():
-            rewritten.append(f"{argument}={default_value(argument)}")
-            continue
-        if argument.startswith("--") or not argument.startswith("-") or argument == "-":
-            rewritten.append(argument)
-            continue
-        for position, letter in enumerate(argument[1:], start=1):
-            if letter in ATTACHED:
-                if position > 1:
-                    rewritten.append(argument[:position])
-                name = ATTACHED[letter]
-                rewritten.append(f"{name}={argument[position + 1 :] or default_value(name)}")
-                break
-            if takes_value(letter):
-                rewritten.append(argument)
-                if position == len(argument) - 1:
-                    rewritten += [value for value in [next(rest, None)] if value is not None]
-                break
-        else:
-            rewritten.append(argument)
-    return rewritten
-
-
-def default_value(name: str) -> str:
-    """What an option with an optional value means without one."""
-    if name == "--tail-lat":
-        return ",".join(f"{percent:g}" for percent in DEFAULT_PERCENTILES)
-    return ""

@@ -8,7 +8,7 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
-from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, note, read_values
+from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, read_values
 from omb_py.cli.options import BINDING, CHECKING, RESULTS, options_of
 from omb_py.errors import OmbError, UsageError
 from omb_py.options import Options
@@ -88,5 +88,5 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
         except OmbError as error:
             if not optional:
                 raise
-            note(f"left out: {error}")
+            job.note(f"left out: {error}")
     return found

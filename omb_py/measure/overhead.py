@@ -95,7 +95,7 @@ class Overhead(Walk):
             except OmbError as error:
                 if not self._optional:
                     raise
-                self.note(f"left out: {error}")
+                self.job.note(f"left out: {error}")
                 self.bindings.remove(binding)
         if len(loops) < 2:
             raise UsageError(

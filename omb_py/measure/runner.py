@@ -10,9 +10,10 @@ from omb_py.bindings import Binding
 from omb_py.errors import ValidationError
 from omb_py.loop import Calls, time_once
 from omb_py.measure.rows import Outcome, Starts, make_row
-from omb_py.measure.sampling import MOST_ITERATIONS, Goal, Sampled, sample
+from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, write_log
 from omb_py.measure.walk import Setting, Walk
+from omb_py.options import MOST_ITERATIONS
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
@@ -33,7 +34,7 @@ class Run(Walk):
         super().measure()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
-            self.note(
+            self.job.note(
                 f"--precision was not reached at {sizes} bytes: raise --max-time or "
                 "--max-iterations, or quiet the machine"
             )

@@ -36,8 +36,6 @@ WARMUP_SECONDS = 1.0
 """Automatic warm-up ends when the median of a stretch, each twice as long as the one before it,
 differs by no more than this fraction from the last; or after so many seconds."""
 
-MOST_ITERATIONS = 1_000_000
-
 
 @dataclass(frozen=True)
 class Goal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -72,7 +71,7 @@ class Walk(ABC):
         notes = [note for found in sizes.values() for note in found.notes]
         for note in [*dict.fromkeys(notes), job.crowding(nodes)]:
             if note is not None:
-                self.note(note)
+                job.note(note)
         writers = self._start_writers(nodes)
         if options.sync == "clock":
             from omb_py.clock import SharedClock
@@ -89,11 +88,6 @@ class Walk(ABC):
             writer.finish()
         if self._clock is not None:
             self._clock.free()
-
-    def note(self, text: str) -> None:
-        """Tell the user something, from rank 0, that is no reason to stop."""
-        if self.job.rank == 0:
-            print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""

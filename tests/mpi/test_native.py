@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, ENVIRONMENT, PLUGIN, Finished
+from tests.conftest import BIN, Finished, run
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
 
@@ -142,15 +141,11 @@ except UnsupportedError as error:
 """
 
 
-def test_counts_beyond_an_int_take_the_large_functions() -> None:
-    done = subprocess.run(
-        [str(BIN / "mpiexec"), "-n", "1", sys.executable, "-c", LARGE],
-        env=os.environ | ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() in (
+def test_counts_beyond_an_int_take_the_large_functions(tmp_path: Path) -> None:
+    command = [str(BIN / "mpiexec"), "-n", "1", sys.executable, "-c", LARGE]
+    job = run(command, {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    assert job.out.strip() in (
         "sent",
         "binding native cannot do it: this MPI library has no MPI_Send_c",
     )
@@ -172,12 +167,7 @@ def test_a_profiling_library_sees_native_calls(tmp_path: Path) -> None:
     for iterations in ("100", "300"):
         arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
         launch = [str(BIN / "mpiexec"), "-n", "2", "env", f"LD_PRELOAD={library}"]
-        done = subprocess.run(
-            [*launch, str(BIN / "omb-py"), *arguments],
-            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(PLUGIN)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        counts.append(int(done.stderr.split("barriers: ")[1].split()[0]))
+        job = run([*launch, str(BIN / "omb-py"), *arguments], {}, tmp_path, timeout=60)
+        assert job.code == 0, job.err
+        counts.append(int(job.err.split("barriers: ")[1].split()[0]))
     assert counts[1] - counts[0] == 200

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.conftest import BIN, ENVIRONMENT, Finished
+from tests.conftest import BIN, Finished, run
 
 BINDINGS = ["buffer", "native"]
 
@@ -171,14 +171,13 @@ NEEDS_CLOCKS = pytest.mark.skipif(
 
 
 @NEEDS_CLOCKS
-def test_an_hour_between_two_clocks_is_found() -> None:
+def test_an_hour_between_two_clocks_is_found(tmp_path: Path) -> None:
     program = [sys.executable, "-c", ALIGN]
     launch = [str(BIN / "mpiexec"), "-n", "2", *program, ":", "-n", "2", *OTHER_CLOCK, *program]
-    done = subprocess.run(
-        launch, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True
-    )
+    job = run(launch, {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
     found = [
-        [float(cell) for cell in line.split()] for line in sorted(done.stdout.splitlines()) if line
+        [float(cell) for cell in line.split()] for line in sorted(job.out.splitlines()) if line
     ]
     assert [row[0] for row in found] == [0, 1, 2, 3]
     for row in found[:2]:
@@ -192,14 +191,11 @@ def test_an_hour_between_two_clocks_is_found() -> None:
 
 @NEEDS_CLOCKS
 @pytest.mark.parametrize("binding", BINDINGS)
-def test_ranks_with_clocks_an_hour_apart_start_together(binding: str) -> None:
+def test_ranks_with_clocks_an_hour_apart_start_together(tmp_path: Path, binding: str) -> None:
     program = [str(BIN / "omb-py"), "allreduce", "--sizes", "8", "-i", "100", "--sync", "clock"]
     program += ["--binding", binding, "--format", "csv"]
     launch = [str(BIN / "mpiexec"), "-n", "1", *program, ":", "-n", "1", *OTHER_CLOCK, *program]
-    done = subprocess.run(
-        launch, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True, timeout=60
-    )
-    rows = pd.read_csv(io.StringIO(done.stdout), comment="#")
+    rows = table(run(launch, {}, tmp_path, timeout=60))
     assert rows.late_starts[0] < 100
     assert 0 < rows.clock_error_us[0] < 1e5
     assert rows.sample_p50_us[0] < 1e6

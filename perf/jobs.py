@@ -1,0 +1,41 @@
+"""Jobs of this Python's MPI, for the scripts of this folder."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+OMB_PY = str(BIN / "omb-py")
+ENVIRONMENT = os.environ | {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self,sm",
+}
+
+
+def compile_reference(output: str, *options: str) -> None:
+    """Compile ``reference.c`` with the MPI's own compiler."""
+    command = [str(BIN / "mpicc"), "-O2", *options, "-o", output, str(HERE / "reference.c")]
+    subprocess.run(command, env=ENVIRONMENT, check=True)
+
+
+def printed_by(*command: str) -> str:
+    """What two ranks of a command print."""
+    return subprocess.run(
+        [str(BIN / "mpiexec"), "-n", "2", *command],
+        env=ENVIRONMENT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def rows_of(*arguments: str) -> list[dict[str, str]]:
+    """The rows that two ranks of omb-py measure."""
+    lines = printed_by(OMB_PY, *arguments, "--format", "csv").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
