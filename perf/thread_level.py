@@ -11,6 +11,7 @@ from statistics import median
 from jobs import rows_of
 
 from omb_py.measure.overhead import with_interval
+from omb_py.results.overhead import interval
 
 BINDINGS = ("native", "buffer")
 LEVELS = ("single", "multiple")
@@ -36,7 +37,7 @@ def main() -> None:
         added, low, high = with_interval([b - a for a, b in zip(single, multiple, strict=True)])
         print(
             f"{binding:<10}single {median(single):.3f}  multiple {median(multiple):.3f}  "
-            f"added {added:+.3f} [{low:+.3f}, {high:+.3f}]"
+            f"added {added:+.3f} {interval(low, high)}"
         )
 
 
