@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,18 +50,30 @@ class Finished:
         return [line.split() for line in lines]
 
 
+@contextmanager
+def own_temporary_folder() -> Iterator[dict[str, str]]:
+    """The environment of one job, with a TMPDIR of its own that goes with it.
+
+    A launcher of Open MPI that was killed leaves a folder named after its process number, and a
+    later launcher that happens to get the same number then refuses to start.
+    """
+    with tempfile.TemporaryDirectory(prefix="job-", ignore_cleanup_errors=True) as folder:
+        yield os.environ | ENVIRONMENT | {"TMPDIR": folder}
+
+
 def run(command: list[str], environment: dict[str, str], cwd: Path, timeout: float) -> Finished:
     """Run a command to its end; it fails the test when it takes longer than ``timeout``."""
     start = time.monotonic()
-    done = subprocess.run(
-        command,
-        env=os.environ | ENVIRONMENT | environment,
-        cwd=cwd,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    with own_temporary_folder() as own:
+        done = subprocess.run(
+            command,
+            env=own | environment,
+            cwd=cwd,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     return Finished(
         done.returncode,
         done.stdout.decode(errors="replace"),

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from omb_py.results.row import COLUMNS
-from tests.conftest import BIN, ENVIRONMENT, Finished
+from tests.conftest import BIN, Finished, own_temporary_folder
 
 QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
 
@@ -108,20 +108,21 @@ def test_killing_everything_leaves_whole_rows(tmp_path: Path, suffix: str, secon
     output = tmp_path / f"rows.{suffix}"
     sizes = ",".join(str(size) for size in range(1, 3000))
     command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0"]
-    job = subprocess.Popen(
-        [*command, "--sizes", sizes, "-q", "--output", str(output)],
-        env=os.environ | ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 30
-    while not output.exists() or output.stat().st_size == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(seconds)
-    for process in processes_with(str(output)):
-        os.kill(process, signal.SIGKILL)
-    job.wait(timeout=10)
+    with own_temporary_folder() as environment:
+        job = subprocess.Popen(
+            [*command, "--sizes", sizes, "-q", "--output", str(output)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 30
+        while not output.exists() or output.stat().st_size == 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(seconds)
+        for process in processes_with(str(output)):
+            os.kill(process, signal.SIGKILL)
+        job.wait(timeout=10)
     if suffix == "csv":
         assert output.read_bytes().endswith(b"\n")
         table = pd.read_csv(output, comment="#")
