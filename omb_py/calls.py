@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from omb_py.buffers import Memory
+from omb_py.buffers import Local, Memory
 from omb_py.datatypes import Datatype
 from omb_py.layout import CONTIGUOUS, Layout
 
@@ -80,6 +80,17 @@ class Call:
     root: int | None = None
     counts: tuple[int, ...] | None = None
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The operands that are messages."""
+        return tuple(operand for operand in self.operands if isinstance(operand, Message))
+
+    def written(self, rank: int) -> Message | None:
+        """The message in which data arrives at ``rank``; None when none does."""
+        last = self.operands[-1] if self.operands else None
+        sends = self.function.endswith("send") or (len(self.operands) == 1 and self.root == rank)
+        return last if isinstance(last, Message) and not sends else None
+
 
 @dataclass(frozen=True)
 class Window:
@@ -91,4 +102,4 @@ class Window:
     groups: tuple[tuple[Call, ...], ...]
 
 
-Step: TypeAlias = Call | Window
+Step: TypeAlias = Call | Window | Local

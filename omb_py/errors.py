@@ -30,7 +30,9 @@ class UnsupportedError(OmbError):
 
 
 class OutOfMemoryError(OmbError):
-    """A buffer could not be allocated."""
+    """A buffer could not be allocated; other sizes may do."""
+
+    exit_code = 3
 
 
 class SharedError(OmbError):

@@ -24,11 +24,23 @@ THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
 
 LONGEST_TEXT = 4096
-LONGEST_NAME = 256
-"""Bytes set aside for a message of failure and for a host's name and size."""
+"""Bytes set aside for a message of failure."""
 
 SECONDS_TO_BE_HEARD = 0.3
 """How long the launcher gets to pass on what a rank printed before the rank aborts the job."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A host, and a word of each of the ranks that run on it."""
+
+    host: str
+    words: tuple[str, ...]
+
+    @property
+    def ranks(self) -> int:
+        """How many of the ranks run here."""
+        return len(self.words)
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,8 @@ class Job:
         if self._session is not None:
             self.comm.Free()
             self._session.Finalize()
+        else:
+            self.MPI.Finalize()  # here, so that a device's context can outlive MPI
 
     def note(self, text: str) -> None:
         """Tell the user something, from rank 0, that is no reason to stop."""
@@ -190,33 +204,47 @@ class Job:
         self.comm.Reduce([values, count, double], [result, count, double], op, 0)
         return result
 
-    def nodes(self) -> list[tuple[str, int]]:
-        """Host name and number of ranks of each node, on rank 0; empty elsewhere; collective."""
+    def local_rank(self) -> int:
+        """This rank's number among those of its node; collective."""
         node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
-        leads = node.rank == 0
-        leaders = self.comm.Split(0 if leads else self.MPI.UNDEFINED, self.rank)
-        found: list[tuple[str, int]] = []
-        if leads:
-            mine = f"{node.size} {os.uname().nodename}".encode()[:LONGEST_NAME]
-            names = bytearray(LONGEST_NAME * leaders.size)
-            byte = self.MPI.BYTE
-            sent = mine.ljust(LONGEST_NAME)
-            leaders.Gather([sent, LONGEST_NAME, byte], [names, LONGEST_NAME, byte])
-            for start in range(0, len(names) if leaders.rank == 0 else 0, LONGEST_NAME):
-                size, host = names[start : start + LONGEST_NAME].decode(errors="replace").split()
-                found.append((host, int(size)))
+        rank = node.rank
+        node.Free()
+        return rank
+
+    def nodes(self, word: str = "-") -> list[Node]:
+        """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
+        node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
+        leaders = self.comm.Split(0 if node.rank == 0 else self.MPI.UNDEFINED, self.rank)
+        words = self._texts(node, word)
+        found = []
+        if node.rank == 0:
+            lines = self._texts(leaders, " ".join([os.uname().nodename, *words]))
+            for host, *said in map(str.split, lines):
+                found.append(Node(host, tuple(said)))
             leaders.Free()
         node.Free()
         return found
 
-    def crowding(self, nodes: list[tuple[str, int]]) -> str | None:
+    def _texts(self, comm: MPI.Comm, text: str) -> list[str]:
+        """The text of each rank of ``comm``, on its rank 0; empty elsewhere; collective."""
+        mine = text.encode()
+        length, longest = array("q", [len(mine)]), array("q", [0])
+        integer, byte = self.MPI.INT64_T, self.MPI.BYTE
+        comm.Allreduce([length, 1, integer], [longest, 1, integer], self.MPI.MAX)
+        width = longest[0]
+        gathered = bytearray(width * comm.size if comm.rank == 0 else 0)
+        comm.Gather([mine.ljust(width), width, byte], [gathered, width, byte])
+        parts = [gathered[start : start + width] for start in range(0, len(gathered), width)]
+        return [part.decode(errors="replace").rstrip() for part in parts]
+
+    def crowding(self, nodes: list[Node]) -> str | None:
         """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any."""
         cores = os.cpu_count() or 1
-        crowded = [(host, ranks) for host, ranks in nodes if ranks > cores]
-        if not crowded:
+        node = next((node for node in nodes if node.ranks > cores), None)
+        if node is None:
             return None
-        host, ranks = crowded[0]
-        text = f"{ranks} ranks share {cores} cores of {host}: times include waiting for a core"
+        text = f"{node.ranks} ranks share {cores} cores of {node.host}: "
+        text += "times include waiting for a core"
         if self.MPI.get_vendor()[0] == "MPICH" and THROTTLE[0] not in os.environ:
             text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
         return text

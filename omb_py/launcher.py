@@ -27,6 +27,7 @@ SIZE_VARIABLES = (
     "FLUX_JOB_SIZE",
 )
 LOCAL_RANK_VARIABLES = (
+    "OMB_PY_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "MPI_LOCALRANKID",
     "MVP_COMM_WORLD_LOCAL_RANK",
@@ -49,9 +50,9 @@ def ranks() -> int:
     return _first(SIZE_VARIABLES, 1)
 
 
-def local_rank() -> int:
-    """This process's rank among those of its node, 0 when no known launcher says."""
-    return _first(LOCAL_RANK_VARIABLES, 0)
+def local_rank() -> int | None:
+    """This process's rank among those of its node, None when no known launcher says."""
+    return _find(LOCAL_RANK_VARIABLES)
 
 
 def note(text: str, rank: int) -> None:
@@ -67,8 +68,13 @@ def stagger(rank: int) -> None:
 
 
 def _first(variables: tuple[str, ...], default: int) -> int:
+    found = _find(variables)
+    return default if found is None else found
+
+
+def _find(variables: tuple[str, ...]) -> int | None:
     for variable in variables:
         value = os.environ.get(variable, "")
         if value.isdigit():
             return int(value)
-    return default
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omb_py.buffers import Place
 from omb_py.layout import CONTIGUOUS, Layout
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
@@ -23,11 +24,19 @@ class Options:
     Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
     ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision``
     is the half-width of the median's interval at which to stop, as a fraction of the median;
-    ``max_time`` limits the seconds that one message size is timed.
+    ``max_time`` limits the seconds that one message size is timed. ``placement`` is where the
+    messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
+    of a node take in turn.
     """
 
     buffer: str = "numpy"
     binding: str = "buffer"
+    placement: tuple[Place, ...] = ()
+    managed: bool = False
+    devices: tuple[int, ...] = ()
+    gpu_aware: str = "auto"
+    staging: bool = False
+    stream_sync: bool = False
     pickle_protocol: int | None = None
     smallest: int | None = None
     largest: int | None = None
@@ -40,6 +49,7 @@ class Options:
     max_iterations: int | None = None
     sync: str = "barrier"
     statistics: bool = False
+    bus: bool = False
     full: bool = False
     percentiles: tuple[float, ...] = ()
     validate: bool = False
@@ -62,6 +72,12 @@ class Options:
     format: str = "text"
     quiet: bool = False
     timeout: float | None = None
+
+    def place_of(self, rank: int, ranks: int) -> Place | None:
+        """Where the messages of a rank lie; None leaves it to the buffer library."""
+        if self.placement:
+            return self.placement[rank >= ranks // 2]
+        return Place.MANAGED if self.managed else None
 
     def pairs_in(self, ranks: int) -> int:
         """Pairs of ranks that exchange messages: all that there can be, unless ``-p`` says less."""

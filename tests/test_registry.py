@@ -15,14 +15,14 @@ from tests.conftest import Finished
 
 
 def test_modules_are_members() -> None:
-    assert BUFFERS.builtin() == ["bytearray", "numpy"]
+    assert BUFFERS.builtin() == ["bytearray", "cupy", "numba", "numpy", "pycuda"]
     assert set(BINDINGS.builtin()) == set(
         "array buffer native persistent pickle pkl5 prebound".split()
     )
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="unknown buffer 'cuda': choose from bytearray, numpy"):
+    with pytest.raises(UsageError, match="unknown buffer 'cuda': choose from bytearray, cupy"):
         BUFFERS.load("cuda")
 
 

@@ -135,7 +135,9 @@ class Benchmark:
     into the latency reported; ``messages`` tells how many messages one iteration moves over the
     whole job, given the options, the ranks and the window. ``paced`` puts a barrier between
     iterations. ``memory`` gives the bytes that one process needs, given the options, a message
-    size and the number of ranks. ``native`` is false for what native OMB lacks.
+    size and the number of ranks. ``traffic`` gives, for a message size and a number of ranks,
+    nccl-tests' size in bytes and the part of it that must pass each rank's link. ``native`` is
+    false for what native OMB lacks.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Benchmark:
     reduces: bool = False
     messages: Callable[[Options, int, int], int] = lambda options, ranks, window: 1
     memory: Callable[[Options, int, int], int] = lambda options, size, ranks: 0
+    traffic: Callable[[int, int], tuple[int, float]] | None = None
     smallest_elements: Callable[[int], int] = lambda ranks: 0
     native: bool = True
 

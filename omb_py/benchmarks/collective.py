@@ -54,6 +54,18 @@ class Collective:
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
         return size * (blocks[self.send] + blocks[self.recv])
 
+    def traffic(self, size: int, ranks: int) -> tuple[int, float]:
+        """nccl-tests' size of a message size, and its factor from algorithm to bus bandwidth.
+
+        An allreduce sends what it does not own and gets it back added up; whoever has one block
+        for each rank keeps its own; a broadcast, reduce or scan passes everything on once (see
+        doc/PERFORMANCE.md of nccl-tests; scans, which it lacks, are ours).
+        """
+        others = (ranks - 1) / ranks
+        if EACH in (self.send, self.recv):
+            return size if self.divided else size * ranks, others
+        return size, 2 * others if self.adds == "all" and not self.rooted else 1.0
+
     def parts(self, elements: int, ranks: int) -> tuple[int, ...]:
         """Elements of the block of each rank; none where no side has one for each."""
         if self.divided:
@@ -72,6 +84,7 @@ class Collective:
         options = {
             "full": True,
             "sync": True,
+            "bus": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
             "layout": has_data and not self.adds,
@@ -88,6 +101,7 @@ class Collective:
             sized=has_data,
             reduces=bool(self.adds),
             memory=self.memory,
+            traffic=self.traffic if has_data else None,
             smallest_elements=lambda ranks: ranks if self.divided == "equal" else 0,
             native=self.native,
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from omb_py.buffers import Local
 from omb_py.calls import Call, Step, Window
 from omb_py.errors import UnsupportedError
 from omb_py.loop import Loop, Pace, PythonLoop
@@ -29,6 +30,8 @@ class Binding(ABC):
     """A way of calling MPI, on one communicator."""
 
     name: str
+    passes_addresses = True
+    """Whether MPI gets the address of an array, rather than of an object made from it."""
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         """Made on all ranks together, so that it may communicate."""
@@ -53,6 +56,10 @@ class Binding(ABC):
             pace.start.wait if pace.start else None,
         )
 
+    def functions(self, step: Step) -> tuple[str, ...]:
+        """MPI's names of the functions that a step calls, in lower case."""
+        return tuple(call.function for call in calls_of(step))
+
     def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
         """Put what a bound call returned into the memory that ``step`` receives in.
 
@@ -71,6 +78,8 @@ class MethodBinding(Binding):
     """Calls methods of mpi4py's communicator, one after the other."""
 
     def bind(self, step: Step) -> BoundCall:
+        if isinstance(step, Local):
+            return step.run
         if isinstance(step, Call):
             return self.bind_call(step)
         return partial(_run_window, [self.start(group) for group in step.groups], self.wait_all)
@@ -110,7 +119,7 @@ def calls_of(step: Step) -> tuple[Call, ...]:
     """The calls of a step, a window's in the order in which their results come."""
     if isinstance(step, Window):
         return tuple(call for group in reversed(step.groups) for call in group)
-    return (step,)
+    return (step,) if isinstance(step, Call) else ()
 
 
 BINDINGS = Registry(

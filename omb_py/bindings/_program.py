@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 from omb_py.bindings._datatypes import Datatypes
 from omb_py.bindings._prototypes import PROTOTYPES, SHAPES, TIMES, shape
+from omb_py.buffers import Local
 from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
 from omb_py.errors import UnsupportedError
 
@@ -41,6 +42,9 @@ class Program:
 
     def add(self, step: Step) -> None:
         """The calls of ``step``, then those that wait for the requests of a window."""
+        if isinstance(step, Local):
+            self._row(step.name, step.function, "p" * len(step.arguments), list(step.arguments))
+            return
         if isinstance(step, Call):
             self._call(step, requests=0)
             return

@@ -40,6 +40,9 @@ PROTOTYPES = {
     "waitall": "lrs",
 }
 
+LOCAL_SHAPES = {"p", "ppp"}
+"""Shapes of what is no MPI call: a wait for a device, a copy from or to it."""
+
 WORDS = 16
 ROW_BYTES = 8 * WORDS
 OPERANDS = 2
@@ -71,7 +74,7 @@ def all_shapes() -> tuple[str, ...]:
         for handle_bytes in HANDLE_BYTES
         for large in (False, True)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(found | LOCAL_SHAPES))
 
 
 SHAPES = {kinds: number for number, kinds in enumerate(all_shapes())}

@@ -104,7 +104,8 @@ class NativeLoop(Loop):
         if failed:
             row, code = failed >> CODE_BITS, failed & ((1 << CODE_BITS) - 1)
             name = self._program.names[row]
-            raise OmbError(f"{name} failed: {MPI.Get_error_string(code)}")
+            why = MPI.Get_error_string(code) if name.startswith("MPI_") else f"error {code}"
+            raise OmbError(f"{name} failed: {why}")
         if start is not None:
             start.lateness.extend(lateness)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings import BoundCall
+from omb_py.bindings import BoundCall, calls_of
 from omb_py.bindings.buffer import BufferBinding
+from omb_py.buffers import Local
 from omb_py.calls import Call, Step
 from omb_py.errors import UnsupportedError
 from omb_py.options import Options
@@ -25,12 +26,17 @@ class PersistentBinding(BufferBinding):
         self._requests: list[MPI.Prequest] = []
 
     def bind(self, step: Step) -> BoundCall:
+        if isinstance(step, Local):
+            return super().bind(step)
         if isinstance(step, Call):
             request = self._prepare(step)
             return partial(_run, request.Start, request.Wait)
         groups = [[self._prepare(call) for call in group] for group in step.groups]
         start = [request for group in groups for request in group]
         return partial(_run_window, MPI.Prequest.Startall, self.wait_all, start, groups[::-1])
+
+    def functions(self, step: Step) -> tuple[str, ...]:
+        return tuple(_setup(call) for call in calls_of(step))
 
     def release(self) -> None:
         for request in self._requests:
@@ -39,17 +45,22 @@ class PersistentBinding(BufferBinding):
         super().release()
 
     def _prepare(self, call: Call) -> MPI.Prequest:
-        function = call.function.removeprefix("i") if call.peer is not None else call.function
-        method = self.method(f"{function.capitalize()}_init")
+        function = _setup(call)
+        method = self.method(function.capitalize())
         try:
             request: MPI.Prequest = method(*self.arguments(call))
         except NotImplementedError:
             raise UnsupportedError(
                 f"binding persistent has no {call.function}: this MPI library lacks "
-                f"MPI_{function.capitalize()}_init of MPI 4; use --binding buffer"
+                f"MPI_{function.capitalize()} of MPI 4; use --binding buffer"
             ) from None
         self._requests.append(request)
         return request
+
+
+def _setup(call: Call) -> str:
+    """The function that sets a call up."""
+    return f"{call.function.removeprefix('i') if call.peer is not None else call.function}_init"
 
 
 def _run(start: Callable[[], Any], wait: Callable[[], Any]) -> None:

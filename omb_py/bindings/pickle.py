@@ -25,6 +25,7 @@ class PickleBinding(MethodBinding):
     """``comm.send(array, peer, tag)``: objects go in, new objects come out."""
 
     name = "pickle"
+    passes_addresses = False
     serializer = MPI.pickle
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
@@ -57,6 +58,8 @@ class PickleBinding(MethodBinding):
 
     def deliver(self, step: Step, result: Any) -> None:
         calls = calls_of(step)
+        if not calls:
+            return
         results = [result]
         if not isinstance(step, Call):
             results = [item for group in result for item in group]

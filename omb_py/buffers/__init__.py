@@ -7,25 +7,70 @@ entry point of group ``omb_py.buffers`` that names one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from omb_py.datatypes import Datatype
+from omb_py.errors import UnsupportedError
 from omb_py.registry import Registry
 
 PAGE = 4096
 """Alignment of every allocation in bytes, as in native OMB."""
 
 
+class Place(Enum):
+    """Which memory a message lies in, by native OMB's letters; ``M`` leaves pages to the driver."""
+
+    HOST = "H"
+    DEVICE = "D"
+    MANAGED = "M"
+    MANAGED_HOST = "MH"
+    MANAGED_DEVICE = "MD"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that a rank has chosen: its number among those visible, and what it is.
+
+    ``identity`` is the same for all processes that use it, ``memory`` in bytes.
+    """
+
+    number: int
+    name: str
+    identity: str
+    memory: int
+
+
+@dataclass(frozen=True)
+class Local:
+    """What a rank does by itself between its MPI calls: a copy, or a wait for its device.
+
+    ``run`` does it from Python. ``function`` is the address of the C function that does the same
+    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code.
+    """
+
+    name: str
+    run: Callable[[], None]
+    function: int
+    arguments: tuple[int, ...]
+
+
 class Memory(ABC):
     """A stretch of bytes that an array library owns.
 
     ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length.
-    ``adds`` tells whether two payloads joined by ``+`` add element by element.
+    ``adds`` tells whether two payloads joined by ``+`` add element by element, ``on_device``
+    whether the processor cannot read it, so that only an MPI library that knows devices can;
+    ``address`` is then where it is.
     """
 
     array: Any
     nbytes: int
     adds: bool = True
+    on_device: bool = False
+    address: int = 0
 
     @abstractmethod
     def slice(self, start: int, nbytes: int) -> Memory:
@@ -54,17 +99,50 @@ class Memory(ABC):
         """An object of the library that holds these bytes and can be pickled."""
         return self.array
 
+    def staged(self) -> StagedMemory | None:
+        """New host memory to which these bytes can be copied; None where they are on the host."""
+        return None
+
+
+class StagedMemory(Memory):
+    """Host memory that stands in for memory on a device."""
+
+    @abstractmethod
+    def download(self, start: int, nbytes: int) -> Local:
+        """Copy bytes from the device to the same place here."""
+
+    @abstractmethod
+    def upload(self) -> Local:
+        """Copy all bytes to the device."""
+
 
 class Buffer(ABC):
     """An array library as a place for messages."""
 
     name: str
+    place = Place.HOST
+    device: Device | None = None
 
-    def prepare(self, local_rank: int) -> None:  # noqa: B027 - host memory needs nothing
-        """Choose this rank's device and make it current; called before MPI is started.
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
+        """This buffer with its device chosen and made current; called before MPI is started.
 
+        The device is that of ``devices`` (by default all that are visible) whose turn it is when
+        the ranks of a node, of which this one is number ``local_rank``, take them in order.
         Raises `UnsupportedError` when the library or the device is missing.
         """
+        return self
+
+    def at(self, place: Place) -> Buffer:
+        """The same library with messages in another place; called on a prepared buffer.
+
+        Raises `UnsupportedError` where the library has no such memory.
+        """
+        if place is Place.HOST:
+            return self
+        raise UnsupportedError(
+            f"buffer {self.name} is in host memory and has no {place.value}: use a device's, such "
+            "as --buffer cupy"
+        )
 
     @abstractmethod
     def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
@@ -77,6 +155,13 @@ class Buffer(ABC):
     def describe(self) -> dict[str, str]:
         """Versions and hardware that a reader of the results needs to know."""
         return {}
+
+    def wait(self) -> Local | None:
+        """A wait for the stream in which the library works; None for host memory."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - host memory holds nothing
+        """Give the device back; called after the end of MPI."""
 
 
 BUFFERS = Registry(

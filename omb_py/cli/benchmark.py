@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from omb_py import launcher
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
 from omb_py.bindings import BINDINGS
-from omb_py.buffers import BUFFERS, Buffer
+from omb_py.buffers import BUFFERS, Buffer, Place
 from omb_py.cli.attached import detach_values
 from omb_py.cli.options import options_of
 from omb_py.datatypes import find_types
@@ -69,14 +70,8 @@ def read_values(benchmark: Benchmark, values: dict[str, Any]) -> tuple[Options, 
     Raises `UsageError` where two of them exclude each other; what has no effect gets a note.
     """
     debug = values.pop("debug")
-    placement = values.pop("placement", ())
     test_calls = values.pop("test_calls", None)
     options = make_options(values)
-    if len(placement) not in (0, 2):
-        raise UsageError("name both ends' memory, as in 'D D', or neither's")
-    if placement:
-        text = f"{' '.join(placement)} has no effect on a buffer in host memory"
-        launcher.note(text, launcher.rank())
     if test_calls is not None:
         text = f"-t has no effect on {benchmark.name}, as in native OMB"
         launcher.note(text, launcher.rank())
@@ -108,6 +103,7 @@ def make_options(values: dict[str, Any]) -> Options:
     smallest, largest = values.pop("message_size", None) or (None, None)
     log = values.pop("validation", None)
     automatic = values["warmup"] == "auto"
+    placement = tuple(Place(letters) for letters in values.pop("placement", ()))
     values["buffer_per_message"] = values.pop("buffer_num", "single") == "multiple"
     options = Options(
         smallest=smallest,
@@ -115,6 +111,7 @@ def make_options(values: dict[str, Any]) -> Options:
         validate=log is not None,
         validation_log=log or None,
         auto_warmup=automatic,
+        placement=placement,
         **values | {"warmup": None if automatic else values["warmup"]},
     )
     if options.sizes is not None and (smallest, largest) != (None, None):
@@ -129,6 +126,10 @@ def make_options(values: dict[str, Any]) -> Options:
         raise UsageError("-c and --precision or --max-time exclude each other: leave out one")
     if options.force and options.output is None:
         raise UsageError("--force overwrites the file that --output names: name one")
+    if len(placement) not in (0, 2):
+        raise UsageError("name both ends' memory, as in 'D D', or neither's")
+    if placement and options.managed:
+        raise UsageError("--managed and 'D D' exclude each other: managed memory is MD or MH")
     check_output(options.output)
     return options
 
@@ -148,28 +149,46 @@ def in_job(
 
         watchdog = Watchdog(options.timeout, launcher.rank())
         watchdog.progress("starting MPI")
-    buffer, failure = prepare_buffer(options.buffer)
-    with Job(options.thread_level, options.session, debug) as job:
-        job.agree(failure)
-        if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
-            job.note(
-                f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
-            )
-        from omb_py.measure.walk import Setting
+    with ExitStack() as after_mpi:
+        local_rank = launcher.local_rank()
+        buffer, failure = prepare_buffer(options, local_rank or 0)
+        with Job(options.thread_level, options.session, debug) as job:
+            job.agree(failure)
+            assert buffer is not None
+            device_first = local_rank is not None or job.ranks == 1
+            if buffer.device is not None and not device_first:
+                buffer = choose_device_again(buffer, options, job)
+            after_mpi.callback(buffer.close)
+            if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
+                job.note(
+                    f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
+                )
+            from omb_py.measure.walk import Setting
 
-        assert buffer is not None
-        action(Setting(benchmark, options, datatypes, buffer, job, watchdog))
-        if watchdog is not None:
-            watchdog.progress("ending MPI")
+            action(Setting(benchmark, options, datatypes, buffer, job, watchdog, device_first))
+            if watchdog is not None:
+                watchdog.progress("ending MPI")
 
 
-def prepare_buffer(name: str) -> tuple[Buffer | None, OmbError | None]:
+def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:
     """The buffer, its device chosen; or what is wrong with it on this rank."""
     try:
-        buffer: Buffer = BUFFERS.load(name)
-        buffer.prepare(launcher.local_rank())
+        buffer: Buffer = BUFFERS.load(options.buffer)
+        return buffer.prepare(local_rank, options.devices), None
     except UsageError:
         raise
     except OmbError as error:
         return None, error
-    return buffer, None
+
+
+def choose_device_again(buffer: Buffer, options: Options, job: Job) -> Buffer:
+    """The buffer on the device of this rank's turn, which only MPI knows; collective."""
+    job.note(
+        "the launcher tells no local ranks, so devices are chosen after the start of MPI, which "
+        "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
+    )
+    buffer.close()
+    again, failure = prepare_buffer(options, job.local_rank())
+    job.agree(failure)
+    assert again is not None
+    return again

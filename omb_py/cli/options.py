@@ -10,6 +10,7 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.cli.parameters import (
     Bytes,
+    Devices,
     LayoutType,
     Percentiles,
     Precision,
@@ -147,6 +148,12 @@ TABLE: tuple[OptionRow, ...] = (
         purpose=RESULTS,
     ),
     OptionRow(
+        ("--busbw", "bus"),
+        FLAG | {"help": "Also print algorithm and bus bandwidth, as nccl-tests defines them."},
+        feature="bus",
+        purpose=RESULTS,
+    ),
+    OptionRow(
         ("-c", "--validation", "validation"),
         {
             "type": ValidationLog(),
@@ -254,6 +261,43 @@ TABLE: tuple[OptionRow, ...] = (
     OptionRow(
         ("--buffer",),
         {"default": "numpy", "metavar": "NAME", "help": "Where the bytes live: see omb-py list."},
+    ),
+    OptionRow(
+        ("--device", "devices"),
+        {
+            "type": Devices(),
+            "default": (),
+            "show_default": "all visible",
+            "metavar": "N,N,…",
+            "help": "Devices that the ranks of a node take in turn.",
+        },
+    ),
+    OptionRow(
+        ("--managed",),
+        FLAG | {"help": "Managed memory, whose pages move between host and device."},
+        sized=True,
+    ),
+    OptionRow(
+        ("--gpu-aware",),
+        {
+            "type": click.Choice(["auto", "yes", "no"]),
+            "default": "auto",
+            "help": "Whether MPI takes memory on a device; auto asks the library. A wrong yes "
+            "crashes.",
+        },
+        sized=True,
+    ),
+    OptionRow(
+        ("--staging",),
+        FLAG
+        | {"help": "Copy messages on a device through page-locked host memory, inside the time."},
+        sized=True,
+    ),
+    OptionRow(
+        ("--stream-sync",),
+        FLAG
+        | {"help": "Wait for the device's stream before each iteration's calls, inside the time."},
+        sized=True,
     ),
     OptionRow(
         ("--binding",),

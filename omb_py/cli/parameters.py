@@ -79,6 +79,20 @@ class SizeList(Parameter):
             self.fail(str(error), param, ctx)
 
 
+class Devices(Parameter):
+    """Numbers of devices separated by commas."""
+
+    name = "n,n,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = value.split(",")
+        if not all(part.isascii() and part.isdigit() for part in parts):
+            self.fail(f"{value!r} is not a list of device numbers, as in 0 or 0,2", param, ctx)
+        return tuple(int(part) for part in parts)
+
+
 class Percentiles(Parameter):
     """Percentages separated by commas, fractions allowed."""
 

@@ -16,6 +16,7 @@ from omb_py.benchmarks import Case, Metric, Plan
 from omb_py.bindings import Binding
 from omb_py.errors import OmbError, UsageError
 from omb_py.loop import Loop
+from omb_py.measure.rows import on_device, placement
 from omb_py.measure.sampling import SETTLING, warm_up
 from omb_py.measure.statistics import median_interval, percentile
 from omb_py.measure.walk import Setting, Walk
@@ -145,6 +146,8 @@ class Overhead(Walk):
             bytes=case.size if sized else None,
             ranks=case.ranks,
             buffer=self.options.buffer,
+            placement=placement(case),
+            staged=self.options.staging if on_device(case) else None,
             binding=split.binding,
             base=split.base,
             split=split.name or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Ranks
+from omb_py.buffers import Place
 from omb_py.job import Combined
 from omb_py.measure.statistics import Summary, percentile, summarize
 from omb_py.options import Options
@@ -12,6 +13,7 @@ from omb_py.results.row import Row
 
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
+GIGABYTE = 1e9
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     rate = messages / summary.mean * scale
     sized = benchmark.sized
     interval = summary.median_interval
+    bandwidths = _bandwidths(benchmark, case, summary.mean)
     slowest = None
     if combined.slowest is not None:
         slowest = summarize([seconds * scale for seconds in combined.slowest])
@@ -60,6 +63,9 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         ranks=case.ranks,
         buffer=options.buffer,
         binding=options.binding,
+        placement=placement(case),
+        staged=options.staging if on_device(case) else None,
+        stream_sync=options.stream_sync if on_device(case) else None,
         dtype=case.datatype.dtype if sized else None,
         mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
         latency_us=summary.mean if latency else None,
@@ -67,6 +73,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         latency_max_us=combined.highest * scale if latency else None,
         bandwidth_MBps=None if latency else rate * payload / MEGABYTE,
         messages_per_s=None if latency else rate,
+        algbw_GBps=bandwidths[0],
+        busbw_GBps=bandwidths[1],
         sample_mean_us=summary.mean,
         sample_stddev_us=summary.stddev,
         sample_min_us=summary.percentile(0),
@@ -99,6 +107,28 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         in_place=options.in_place if "in_place" in benchmark.options else None,
         layout=options.layout.text if "layout" in benchmark.options else None,
     )
+
+
+def placement(case: Case) -> str:
+    """Where the messages lie, by native OMB's letters: of both ends where they were named."""
+    named = [place.value for place in case.options.placement]
+    return " ".join(named) or case.buffer.place.value
+
+
+def on_device(case: Case) -> bool:
+    """Whether the messages of some rank lie on a device."""
+    return Place.DEVICE in (*case.options.placement, case.buffer.place)
+
+
+def _bandwidths(
+    benchmark: Benchmark, case: Case, microseconds: float
+) -> tuple[float | None, float | None]:
+    """Algorithm and bus bandwidth in GB/s, where they have a meaning."""
+    if benchmark.traffic is None:
+        return None, None
+    size, factor = benchmark.traffic(case.size, case.ranks)
+    algorithm = size / microseconds * MICROSECONDS / GIGABYTE
+    return algorithm, algorithm * factor
 
 
 def _tail(summary: Summary, percent: float, moved: int | None) -> float:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import Buffer
+from omb_py.buffers import Buffer, Place
 from omb_py.datatypes import Datatype
-from omb_py.errors import OmbError, UsageError
-from omb_py.job import Job
+from omb_py.errors import OmbError, OutOfMemoryError, SharedError, UsageError
+from omb_py.job import Job, Node
 from omb_py.loop import Loop, Pace
+from omb_py.measure import devices
 from omb_py.measure.sizes import sizes_by_type
 from omb_py.measure.validation import DataCheck
 from omb_py.options import VARIED_WINDOWS, Options
@@ -36,6 +37,8 @@ class Setting:
     buffer: Buffer
     job: Job
     watchdog: Watchdog | None
+    device_first: bool = True
+    """Whether the device, if any, was chosen before MPI was started."""
 
 
 class Walk(ABC):
@@ -49,6 +52,8 @@ class Walk(ABC):
         self.run = new_run()
         self._setting = setting
         self._clock: SharedClock | None = None
+        self._buffer = setting.buffer
+        self._skipped: list[tuple[int, str]] = []
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
@@ -66,10 +71,11 @@ class Walk(ABC):
         """
         job, options = self.job, self.options
         check_ranks(self.benchmark, options, job)
+        self._place()
         sizes = sizes_by_type(self.benchmark, options, self._setting.datatypes, job.ranks)
-        nodes = job.nodes()
+        nodes = job.nodes(devices.word(self._setting.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
-        for note in [*dict.fromkeys(notes), job.crowding(nodes)]:
+        for note in [*dict.fromkeys(notes), job.crowding(nodes), devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
         writers = self._start_writers(nodes)
@@ -88,6 +94,12 @@ class Walk(ABC):
             writer.finish()
         if self._clock is not None:
             self._clock.free()
+        if self._skipped:
+            left_out = ", ".join(str(size) for size, _ in self._skipped)
+            raise SharedError(
+                f"left out messages of {left_out} bytes: {self._skipped[0][1]}",
+                OutOfMemoryError.exit_code,
+            )
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""
@@ -103,12 +115,15 @@ class Walk(ABC):
             plan = self.benchmark.plan(case)
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
+            plan = devices.arranged(plan, case)
         return plan, check
 
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """The loop that makes the plan's calls; collective, raises like `plan`."""
         with self.agreement():
-            return binding.loop([exchange.steps for exchange in plan.exchanges], pace)
+            exchanges = [exchange.steps for exchange in plan.exchanges]
+            devices.check(binding, exchanges, self.options)
+            return binding.loop(exchanges, pace)
 
     def pace(self) -> Pace:
         """What keeps the ranks together at the next size; with clocks, aligned anew.
@@ -134,18 +149,33 @@ class Walk(ABC):
     def _measure(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._setting.watchdog is not None:
             self._setting.watchdog.progress(f"measuring {self.where(case)}")
-        self.measure_case(case, writers)
+        try:
+            self.measure_case(case, writers)
+        except SharedError as error:
+            if error.exit_code != OutOfMemoryError.exit_code:
+                raise
+            self._skipped.append((case.size, str(error)))
         for binding in self.bindings:
             binding.release()
 
+    def _place(self) -> None:
+        """Choose where this rank's messages lie; collective, raises where that cannot be."""
+        job, options = self.job, self.options
+        with self.agreement():
+            self._buffer = devices.placed(self._setting.buffer, options, job.rank, job.ranks)
+        if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
+            devices.check_host_only(options)
+
     def _case(self, datatype: Datatype, size: int, window: int) -> Case:
-        job, buffer = self.job, self._setting.buffer
+        job, buffer = self.job, self._buffer
         return Case(job.rank, job.ranks, size, datatype, window, buffer, self.options)
 
-    def _start_writers(self, nodes: list[tuple[str, int]]) -> list[Writer[Any]]:
+    def _start_writers(self, nodes: list[Node]) -> list[Writer[Any]]:
         """Open the outputs on rank 0 and write what stands before the rows."""
         writers: list[Writer[Any]] = []
         metadata = {"ranks": str(self.job.ranks)}
+        if self._setting.buffer.device is not None:
+            metadata["accelerator"] = "MANAGED" if self.options.managed else "CUDA"
         if self.options.output is not None or self.options.format != "text":
             metadata = self._metadata(nodes) | metadata
         with self.agreement():
@@ -155,13 +185,17 @@ class Walk(ABC):
                     writer.start(metadata)
         return writers
 
-    def _metadata(self, nodes: list[tuple[str, int]]) -> dict[str, str]:
-        from omb_py.results.metadata import describe_nodes, process_metadata
+    def _metadata(self, nodes: list[Node]) -> dict[str, str]:
+        from omb_py.results.metadata import describe_devices, describe_nodes, process_metadata
 
         found = process_metadata(self.run) | self._setting.buffer.describe() | self.job.describe()
         for binding in self.bindings:
             found |= binding.describe()
-        return found | {"hosts": describe_nodes(nodes)}
+        found["hosts"] = describe_nodes(nodes)
+        if self._setting.buffer.device is not None:
+            found["devices"] = describe_devices(nodes)
+            found["device_chosen"] = f"{'before' if self._setting.device_first else 'after'} MPI"
+        return found
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import omb_py
+from omb_py.job import Node
 
 TELLING_PREFIXES = (
     "OMPI_MCA_",
@@ -62,6 +63,11 @@ def processor() -> str:
     return f"{name}, {os.cpu_count()} logical cores"
 
 
-def describe_nodes(nodes: Iterable[tuple[str, int]]) -> str:
+def describe_nodes(nodes: Iterable[Node]) -> str:
     """Hosts with their numbers of ranks: ``node1:8 node2:8``."""
-    return " ".join(f"{host}:{ranks}" for host, ranks in nodes)
+    return " ".join(f"{node.host}:{node.ranks}" for node in nodes)
+
+
+def describe_devices(nodes: Iterable[Node]) -> str:
+    """The device of each rank, node by node: ``node1:0=5a5a5a5a,1=6b6b6b6b``."""
+    return " ".join(f"{node.host}:{','.join(node.words)}" for node in nodes)

@@ -12,8 +12,11 @@ from typing import Any
 class Row:
     """What `docs/results.md` describes column by column; None where a column does not apply.
 
-    Units are in the names. A sample is the value of one iteration in microseconds: half the round
-    trip for a ping-pong, the mean over the ranks for a collective, a whole window for a bandwidth.
+    Units are in the names. ``placement`` are the letters of where messages lie, ``staged`` whether
+    they were copied through the host, ``stream_sync`` whether each iteration waited for the
+    device's stream: both None where none lies on a device. A sample is the value of one iteration
+    in microseconds: half the round trip for a ping-pong, the mean over the ranks for a collective,
+    a whole window for a bandwidth.
     ``median_low_us`` and ``median_high_us`` enclose the median with 95 %; ``slowest_*`` are of the
     slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to,
     ``clock_error_us`` bounds how far apart those were in time that came to it together.
@@ -26,6 +29,9 @@ class Row:
     ranks: int
     buffer: str
     binding: str
+    placement: str
+    staged: bool | None
+    stream_sync: bool | None
     dtype: str | None
     mpi_type: str | None
     latency_us: float | None
@@ -33,6 +39,8 @@ class Row:
     latency_max_us: float | None
     bandwidth_MBps: float | None
     messages_per_s: float | None
+    algbw_GBps: float | None
+    busbw_GBps: float | None
     sample_mean_us: float
     sample_stddev_us: float
     sample_min_us: float
@@ -77,6 +85,8 @@ class OverheadRow:
     bytes: int | None
     ranks: int
     buffer: str
+    placement: str
+    staged: bool | None
     binding: str
     base: str
     split: str | None

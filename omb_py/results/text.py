@@ -26,7 +26,8 @@ class TextWriter(Writer[Row]):
     def start(self, metadata: dict[str, str]) -> None:
         if self._benchmark.metric is not Metric.MESSAGE_RATE:
             self._line("")
-        self._line(banner(self._benchmark, self._options))
+        accelerator = metadata.get("accelerator", "")
+        self._line(banner(self._benchmark, self._options, accelerator))
         if self._benchmark.metric is Metric.MESSAGE_RATE:
             pairs = self._options.pairs_in(int(metadata["ranks"]))
             self._line(f"# [ pairs: {pairs} ] [ window size: {self._window()} ]")
@@ -90,12 +91,18 @@ class VariedWindowWriter(TextWriter):
         return "varied"
 
 
-def banner(benchmark: Benchmark, options: Options) -> str:
-    """The line that names the benchmark; a title that native OMB has not is not given its name."""
-    ours = f"omb-py {omb_py.__version__}: buffer {options.buffer}, binding {options.binding}"
-    if benchmark.native:
-        return f"# OSU MPI {benchmark.title} Test v{NATIVE_VERSION} ({ours})"
-    return f"# OMB-Py MPI {benchmark.title} Test v{omb_py.__version__} ({ours})"
+def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str:
+    """The line that names the benchmark; a title that native OMB has not is not given its name.
+
+    ``accelerator`` is native OMB's word for the devices that messages lie on, if they do.
+    """
+    ours = [f"omb-py {omb_py.__version__}: buffer {options.buffer}", f"binding {options.binding}"]
+    ours += [" ".join(place.value for place in options.placement)] if options.placement else []
+    ours += ["staged"] if options.staging else []
+    ours += ["with stream sync"] if options.stream_sync else []
+    mpi = f"MPI-{accelerator}" if accelerator else "MPI"
+    name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", omb_py.__version__)
+    return f"# {name} {mpi} {benchmark.title} Test v{version} ({', '.join(ours)})"
 
 
 def header(benchmark: Benchmark, options: Options) -> str:
@@ -109,6 +116,8 @@ def header(benchmark: Benchmark, options: Options) -> str:
     cells = [f"{name:>18}" for name in names]
     if options.full:
         cells += [f"{'Min Latency(us)':>18}", f"{'Max Latency(us)':>18}", f"{'Iterations':>12}"]
+    if options.bus:
+        cells += [f"{'Algbw(GB/s)':>18}", f"{'Busbw(GB/s)':>18}"]
     if options.validate:
         cells.append(f"{'Validation':>18}")
     unit = "BW(MB/s)" if bandwidth else "Lat(us)"
@@ -159,6 +168,8 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.full:
         cells += [f"{row.latency_min_us:18.2f}", f"{row.latency_max_us:18.2f}"]
         cells.append(f"{row.iterations:12d}")
+    if options.bus:
+        cells += [number(row.algbw_GBps), number(row.busbw_GBps)]
     if options.validate:
         cells.append(f"{row.validation:>18}")
     if options.sync == "clock":

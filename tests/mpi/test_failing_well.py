@@ -28,7 +28,7 @@ def assert_failed_well(job: Finished, *words: str) -> None:
     ("ranks", "arguments", "words"),
     [
         (2, ("alreduce",), ("unknown benchmark 'alreduce'", "did you mean allreduce")),
-        (2, ("latency", "--buffer", "numpi"), ("unknown buffer 'numpi'", "bytearray, numpy")),
+        (2, ("latency", "--buffer", "numpi"), ("unknown buffer 'numpi'", "numba, numpy")),
         (2, ("latency", "--binding", "nativ"), ("unknown binding 'nativ'", "buffer, native")),
         (2, ("latency", "-T", "mpi_string"), ("unknown type 'mpi_string'", "mpi_char")),
         (1, ("latency",), ("exactly 2 ranks", "this job has 1")),

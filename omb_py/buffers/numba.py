@@ -1,0 +1,49 @@
+"""Numba's arrays on an NVIDIA device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from omb_py.buffers._device import CudaBuffer, Library
+from omb_py.errors import UnsupportedError
+
+OUT_OF_MEMORY = 2
+
+
+class Numba(Library):
+    """``numba.cuda.device_array``."""
+
+    def __init__(self, device: int) -> None:
+        from numba import cuda
+
+        self._cuda: Any = cuda
+        self._cuda.select_device(device)
+
+    def empty(self, nbytes: int) -> Any:
+        return self._cuda.device_array(nbytes, np.uint8)
+
+    def managed(self, nbytes: int) -> Any:
+        return self._cuda.managed_array(nbytes, np.uint8)
+
+    def out_of_memory(self, error: Exception) -> bool:
+        return getattr(error, "code", None) == OUT_OF_MEMORY
+
+    def typed(self, array: Any, dtype: str) -> Any:
+        return array.view(np.dtype(dtype))
+
+    def versions(self) -> dict[str, str]:
+        from importlib.metadata import version
+
+        runtime = ".".join(str(part) for part in self._cuda.runtime.get_version())
+        found = {name: version(name) for name in ("numba", "numba-cuda")}
+        return found | {"cuda_runtime": runtime}
+
+    def payload(self, array: Any) -> Any:
+        raise UnsupportedError(
+            "Numba's device arrays cannot be pickled: use --binding buffer, or --buffer cupy"
+        )
+
+
+BUFFER = CudaBuffer("numba", ("numba", "numba_cuda"), "cu{cuda}", Numba)

@@ -1,0 +1,84 @@
+"""What messages on a device add to a run: where they lie, who may touch them, what is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omb_py.benchmarks import Case, Plan
+from omb_py.bindings import Binding, calls_of
+from omb_py.buffers import Buffer, Device
+from omb_py.calls import Step
+from omb_py.errors import UnsupportedError, UsageError
+from omb_py.job import Node
+from omb_py.options import Options
+
+
+def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
+    """The buffer with messages where ``options`` want those of ``rank``.
+
+    Raises `UnsupportedError` where the library has no such memory.
+    """
+    place = options.place_of(rank, ranks)
+    return buffer if place is None else buffer.at(place)
+
+
+def check_host_only(options: Options) -> None:
+    """Raise `UsageError` for options that are without sense where no rank's messages are on a
+    device."""
+    wanted = {"--staging": options.staging, "--stream-sync": options.stream_sync}
+    name = next((name for name, asked in wanted.items() if asked), None)
+    if name is not None:
+        raise UsageError(f"{name} is for messages on a device: choose one, as in --buffer cupy")
+
+
+def arranged(plan: Plan, case: Case) -> Plan:
+    """The plan with copies through the host and a wait for the device, where they are wanted."""
+    if case.options.staging:
+        from omb_py.measure.staging import staged
+
+        plan = staged(plan, case.rank)
+    wait = case.buffer.wait() if case.options.stream_sync else None
+    if wait is not None:
+        from omb_py.measure.staging import waiting
+
+        plan = waiting(plan, wait)
+    return plan
+
+
+def check(binding: Binding, exchanges: Sequence[Sequence[Step]], options: Options) -> None:
+    """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
+    if not binding.passes_addresses:
+        if options.staging:
+            raise UnsupportedError(
+                f"binding {binding.name} copies through the host by itself: leave out --staging"
+            )
+        return
+    on_device = [step for steps in exchanges for step in steps if reaches_device(step)]
+    if on_device:
+        from omb_py.gpu_aware import awareness
+
+        functions = [name for step in on_device for name in binding.functions(step)]
+        awareness(options.gpu_aware).check(tuple(dict.fromkeys(functions)))
+
+
+def reaches_device(step: Step) -> bool:
+    """Whether MPI is given a device's memory in this step."""
+    return any(message.memory.on_device for call in calls_of(step) for message in call.messages)
+
+
+def word(device: Device | None) -> str:
+    """A rank's device in one word: its number there, and what tells it from all others."""
+    return "-" if device is None else f"{device.number}={device.identity[:8]}"
+
+
+def sharing(nodes: Sequence[Node]) -> str | None:
+    """A sentence for the first of ``nodes`` on which several ranks use one device, if any."""
+    for node in nodes:
+        identities = [said.partition("=")[2] for said in node.words if said != "-"]
+        most = max(map(identities.count, identities), default=0)
+        if most > 1:
+            return (
+                f"{most} ranks share one device of {node.host}: times include waiting for it, and "
+                "messages do not leave it"
+            )
+    return None

@@ -1,0 +1,98 @@
+"""What a rank does beside its MPI calls when its messages are on a device.
+
+Staging copies what leaves a rank to page-locked host memory and what arrives from there, inside
+the timed part, as programs do whose MPI library does not know devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from omb_py.benchmarks import Content, Exchange, Plan
+from omb_py.buffers import Local, Memory, StagedMemory
+from omb_py.calls import Call, Message, Step, Window
+
+
+def staged(plan: Plan, rank: int) -> Plan:
+    """The plan with messages on a device copied through the host; others stay as they are."""
+    through = _Staging(rank)
+    exchanges = tuple(through.exchange(exchange) for exchange in plan.exchanges)
+    return replace(plan, exchanges=exchanges)
+
+
+def waiting(plan: Plan, wait: Local) -> Plan:
+    """The plan with a wait before the calls of each iteration."""
+    exchanges = (replace(item, steps=(wait, *item.steps)) for item in plan.exchanges)
+    return replace(plan, exchanges=tuple(exchanges))
+
+
+class _Staging:
+    """Makes the host memory of each message once."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._twins: dict[int, StagedMemory | None] = {}
+        self._calls: dict[int, Call] = {}
+
+    def exchange(self, exchange: Exchange) -> Exchange:
+        steps: list[Step] = []
+        for step in exchange.steps:
+            steps += self._step(step, exchange.inputs)
+        return replace(exchange, steps=tuple(steps))
+
+    def _step(self, step: Step, inputs: Sequence[Content]) -> Iterator[Step]:
+        if isinstance(step, Local):
+            yield step
+            return
+        calls = [step] if isinstance(step, Call) else [c for group in step.groups for c in group]
+        for call in calls:
+            yield from self._downloads(call, inputs)
+        if isinstance(step, Call):
+            yield self._on_host(step)
+        else:
+            yield Window(tuple(tuple(map(self._on_host, group)) for group in step.groups))
+        for call in calls:
+            arrived = call.written(self._rank)
+            twin = arrived and self._twin(arrived.memory)
+            if twin:
+                yield twin.upload()
+
+    def _downloads(self, call: Call, inputs: Sequence[Content]) -> Iterator[Local]:
+        """Copies of a call's data, neighbouring blocks by one."""
+        for message in call.messages:
+            twin = self._twin(message.memory)
+            if twin is None:
+                continue
+            base = message.memory.address
+            parts = sorted(_within(message.memory, inputs))
+            while parts:
+                start, end = parts.pop(0)
+                while parts and parts[0][0] == end:
+                    end = parts.pop(0)[1]
+                yield twin.download(start - base, end - start)
+
+    def _on_host(self, call: Call) -> Call:
+        if id(call) not in self._calls:
+            operands = (
+                replace(operand, memory=self._twin(operand.memory) or operand.memory)
+                if isinstance(operand, Message)
+                else operand
+                for operand in call.operands
+            )
+            self._calls[id(call)] = replace(call, operands=tuple(operands))
+        return self._calls[id(call)]
+
+    def _twin(self, memory: Memory) -> StagedMemory | None:
+        if id(memory) not in self._twins:
+            self._twins[id(memory)] = memory.staged()
+        return self._twins[id(memory)]
+
+
+def _within(memory: Memory, contents: Sequence[Content]) -> Iterator[tuple[int, int]]:
+    """Where the parts of ``contents`` that lie in ``memory`` start and end."""
+    end = memory.address + memory.nbytes
+    for content in contents:
+        start = content.memory.address
+        if memory.address <= start and start + content.memory.nbytes <= end:
+            yield start, start + content.memory.nbytes
