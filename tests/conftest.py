@@ -46,7 +46,8 @@ class Finished:
     @property
     def rows(self) -> list[list[str]]:
         """The lines of native OMB's table, split into cells."""
-        lines = [line for line in self.out.splitlines() if line and not line.startswith("#")]
+        # a launcher can pass stderr on as stdout
+        lines = [line for line in self.out.splitlines() if line and line[0] not in "#o"]
         return [line.split() for line in lines]
 
 
@@ -101,3 +102,13 @@ def mpiexec(tmp_path: Path) -> Callable[..., Finished]:
         return run(command, environment, tmp_path, timeout)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in for the CUDA driver, compiled; skips where there is no compiler."""
+    from tests import fakecuda
+
+    if fakecuda.compiler() is None:
+        pytest.skip("no C compiler")
+    return fakecuda.build(tmp_path_factory.mktemp("driver"))

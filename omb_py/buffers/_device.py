@@ -32,8 +32,11 @@ PREFERENCES = {Place.MANAGED_HOST: "host", Place.MANAGED_DEVICE: "device"}
 class Library(ABC):
     """An array library with arrays of bytes on the device that is current.
 
-    Made from the number of that device; it works in the device's primary context.
+    Made from the number of that device; it works in the device's primary context. ``lacks`` are
+    NumPy's types that the library has no elements of.
     """
+
+    lacks: frozenset[str] = frozenset()
 
     @abstractmethod
     def empty(self, nbytes: int) -> Any:
@@ -162,6 +165,10 @@ class DeviceBuffer(Buffer):
         return DeviceBuffer(self.name, self.driver, self.library, self.device, place)
 
     def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
+        if datatype.dtype in self.library.lacks:
+            raise UnsupportedError(
+                f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
+            )
         make = self.library.empty if self.place is Place.DEVICE else self.library.managed
         try:
             raw = make(nbytes + PAGE)
@@ -177,12 +184,7 @@ class DeviceBuffer(Buffer):
         if self.place in PREFERENCES:
             on_device = PREFERENCES[self.place] == "device"
             self.driver.settle(address, nbytes, self.device.number if on_device else None)
-        try:
-            return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise UnsupportedError(
-                f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
-            ) from error
+        return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
 
     def describe(self) -> dict[str, str]:
         device = self.device

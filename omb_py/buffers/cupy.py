@@ -10,6 +10,8 @@ from omb_py.buffers._device import CudaBuffer, Library
 class Cupy(Library):
     """``cupy.empty``."""
 
+    lacks = frozenset({"longdouble", "clongdouble"})
+
     def __init__(self, device: int) -> None:
         import cupy
 

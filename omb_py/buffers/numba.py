@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,18 @@ class Numba(Library):
         return getattr(error, "code", None) == OUT_OF_MEMORY
 
     def typed(self, array: Any, dtype: str) -> Any:
+        if isinstance(array, np.ndarray):  # managed; its own view fails on slices of it
+            return np.ndarray.view(array, np.dtype(dtype))
         return array.view(np.dtype(dtype))
 
     def versions(self) -> dict[str, str]:
         from importlib.metadata import version
 
-        runtime = ".".join(str(part) for part in self._cuda.runtime.get_version())
         found = {name: version(name) for name in ("numba", "numba-cuda")}
-        return found | {"cuda_runtime": runtime}
+        with suppress(ImportError, OSError, RuntimeError):  # only a toolkit tells it
+            runtime = self._cuda.runtime.get_version()
+            found["cuda_runtime"] = ".".join(str(part) for part in runtime)
+        return found
 
     def payload(self, array: Any) -> Any:
         raise UnsupportedError(

@@ -223,13 +223,19 @@ CUDA(cuMemsetD8Async, address place, unsigned char value, size_t count, void *st
 
 /* ---- memory of another process ------------------------------------------------------------ */
 
-typedef struct { int mark, process, file, number; size_t size; char rest[40]; } handle;
+/* The identity tells an allocation from an earlier one with the same file and address. */
+typedef struct {
+    int mark, process, file, number;
+    size_t size;
+    uint64_t identity;
+    char rest[32];
+} handle;
 
 CUDA(cuIpcGetMemHandle, handle *out, address place) {
     allocation *item = find(place);
     if (!item) return INVALID_VALUE;
     memset(out, 0, sizeof *out);
-    *out = (handle){0xfa, getpid(), item->file, item->number, item->size, {0}};
+    *out = (handle){0xfa, getpid(), item->file, item->number, item->size, item->identity, {0}};
     return SUCCESS;
 }
 CUDA(cuIpcOpenMemHandle_v2, address *place, handle in, unsigned flags) {

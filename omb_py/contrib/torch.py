@@ -1,0 +1,101 @@
+"""PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch-cpu``).
+
+Nothing in the suite knows of this module but two lines under ``[project.entry-points]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from omb_py.buffers import PAGE, Buffer
+from omb_py.buffers._device import CudaBuffer, Library
+from omb_py.buffers.numpy import NumpyMemory
+from omb_py.datatypes import Datatype
+from omb_py.errors import OutOfMemoryError, UnsupportedError
+
+LACKS = frozenset({"longdouble", "clongdouble"})
+
+
+class Torch(Library):
+    """``torch.empty`` on a device."""
+
+    lacks = LACKS
+
+    def __init__(self, device: int) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._device = f"cuda:{device}"
+        torch.cuda.set_device(device)
+        torch.cuda.init()
+
+    def empty(self, nbytes: int) -> Any:
+        return self._torch.empty(nbytes, dtype=self._torch.uint8, device=self._device)
+
+    def out_of_memory(self, error: Exception) -> bool:
+        return isinstance(error, self._torch.OutOfMemoryError)
+
+    def typed(self, array: Any, dtype: str) -> Any:
+        return array.view(getattr(self._torch, dtype))
+
+    def address(self, array: Any) -> int:
+        address: int = array.data_ptr()
+        return address
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": self._torch.__version__, "cuda_runtime": str(self._torch.version.cuda)}
+
+
+class TensorMemory(NumpyMemory):
+    """A tensor on the host, filled and checked through the NumPy array that shares its bytes."""
+
+    def __init__(self, tensor: Any, dtype: str) -> None:
+        """``tensor`` holds bytes."""
+        import torch
+
+        super().__init__(tensor.numpy().view(dtype))
+        self._tensor = tensor
+        self._dtype = dtype
+        self.array = tensor.view(getattr(torch, dtype))
+
+    def slice(self, start: int, nbytes: int) -> TensorMemory:
+        return TensorMemory(self._tensor[start : start + nbytes], self._dtype)
+
+
+class HostTensors(Buffer):
+    """``torch.empty`` on the host."""
+
+    name = "torch-cpu"
+
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
+        if find_spec("torch") is None:
+            raise UnsupportedError(
+                "buffer torch-cpu needs the Python package torch, which is not installed: pip "
+                "install 'omb-py[torch]'"
+            )
+        return self
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
+        import torch
+
+        try:
+            raw = torch.empty(nbytes + PAGE, dtype=torch.uint8)
+        except RuntimeError as error:
+            raise OutOfMemoryError(f"torch cannot allocate {nbytes} bytes: lower -m") from error
+        start = -raw.data_ptr() % PAGE
+        if datatype.dtype in LACKS:
+            raise UnsupportedError(
+                f"buffer torch-cpu has no elements of type {datatype.name}: choose another -T"
+            )
+        return TensorMemory(raw[start : start + nbytes], datatype.dtype)
+
+    def describe(self) -> dict[str, str]:
+        import torch
+
+        return {"torch": torch.__version__}
+
+
+CUDA = CudaBuffer("torch", ("torch",), "torch", Torch)
+CPU = HostTensors()

@@ -1,0 +1,285 @@
+"""Messages on a device, with MPI libraries that know none: refused, or staged; placed; counted.
+
+The device is a stand-in (`tests/fakecuda`); the MPI libraries, launchers and ranks are real.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks import all_benchmarks
+from tests.conftest import Finished, run
+from tests.devices import libraries, own_launcher
+
+QUICK = ("-i", "4", "-x", "1", "-u", "1")
+SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
+COLLECTIVES = [b.name for b in all_benchmarks() if b.sized and b.family == "collective"]
+IN_PLACE = [b.name for b in all_benchmarks() if "in_place" in b.options]
+ROOTED = [b.name for b in all_benchmarks() if "root" in b.options]
+
+
+@pytest.fixture
+def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+    """``job(ranks, *arguments)`` runs the suite on the stand-in and this environment's MPI."""
+
+    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
+        own = own_launcher()
+        settings = own.with_driver(driver) | environment
+        return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
+
+    return start
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(lines))
+
+
+def metadata(path: Path) -> dict[str, str]:
+    lines = [line[2:] for line in path.read_text().splitlines() if line.startswith("# ")]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def without_sharing(job: Finished) -> list[str]:
+    return [line for line in job.sentences if "share one device" not in line]
+
+
+@pytest.mark.parametrize("name", libraries())
+def test_an_mpi_library_that_knows_no_devices_never_gets_their_memory(
+    job: Callable[..., Finished], name: str
+) -> None:
+    refused = job(2, "latency", "--buffer", name, "-m", "0:64")
+    assert refused.code == 1
+    (sentence,) = without_sharing(refused)
+    assert "does not take memory on a device (MPIX_" in sentence
+    assert "says no" in sentence
+    assert "--staging" in sentence
+    assert "Traceback" not in refused.err
+
+
+def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., Finished]) -> None:
+    insist = ("--sizes", "8", "--gpu-aware", "yes", "-c", *QUICK)
+    crashed = job(2, "latency", "--buffer", "raw", *insist)
+    assert crashed.code != 0
+    assert "Pass" not in crashed.out
+
+
+@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("binding", ["buffer", "native"])
+def test_staged_data_is_right(job: Callable[..., Finished], name: str, binding: str) -> None:
+    sizes = ("--sizes", "8,60,20000")
+    done = job(2, name, "--buffer", "raw", "--binding", binding, "--staging", "-c", *sizes, *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 3
+    assert "MPI-CUDA" in done.out
+    assert f"buffer raw, binding {binding}, staged" in done.out
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_staged_data_in_place_is_right(job: Callable[..., Finished], name: str) -> None:
+    done = job(3, name, "--buffer", "raw", "--staging", "-c", "-l", "--sizes", "48,1200", *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+
+
+@pytest.mark.parametrize("name", ROOTED)
+def test_staged_data_of_every_root_is_right(job: Callable[..., Finished], name: str) -> None:
+    rotating = ("-k", "rotate", "--sizes", "48,1200")
+    done = job(3, name, "--buffer", "raw", "--staging", "-c", *rotating, *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+
+
+@pytest.mark.parametrize("name", libraries())
+@pytest.mark.parametrize("binding", ["buffer", "array", "prebound", "persistent", "native"])
+def test_every_library_and_form_is_staged(
+    job: Callable[..., Finished], name: str, binding: str
+) -> None:
+    arguments = ("--buffer", name, "--binding", binding, "--staging", "-c", "-b", "multiple")
+    done = job(2, "bw", *arguments, "-W", "4", "--sizes", "1,4096", *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+
+
+def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -> None:
+    faulty = {"OMB_TEST_RANK": "1", "OMB_TEST_OFFSET": "-1"}
+    arguments = ("--buffer", "raw", "--staging", "--binding", "corrupting", "-c")
+    done = job(2, "latency", *arguments, "--sizes", "64,128", *QUICK, **faulty)
+    assert done.code == 1
+    assert done.rows == [["64", done.rows[0][1], "Fail"]]
+    assert "rank 1, offset 63 of 64 bytes" in done.err
+
+
+@pytest.mark.parametrize("places", [("D", "H"), ("H", "D"), ("H", "H")])
+@pytest.mark.parametrize("name", ["latency", "bw", "mbw_mr"])
+def test_each_end_has_its_own_place(
+    job: Callable[..., Finished], tmp_path: Path, name: str, places: tuple[str, str]
+) -> None:
+    staging = ("--staging",) if "D" in places else ()
+    arguments = ("--buffer", "raw", *staging, "-c", "--sizes", "8,3000", "--output", "rows.csv")
+    done = job(2, name, *places, *arguments, *QUICK)
+    assert done.code == 0, done.err
+    assert " ".join(places) in done.out
+    rows = table(tmp_path / "rows.csv")
+    assert {row["placement"] for row in rows} == {" ".join(places)}
+    assert {row["staged"] for row in rows} == {"True" if staging else ""}
+
+
+@pytest.mark.parametrize("place", [("MD", "MH"), ("MH", "MH"), ("--managed",)])
+@pytest.mark.parametrize("name", libraries())
+def test_any_mpi_library_takes_managed_memory(
+    job: Callable[..., Finished], tmp_path: Path, name: str, place: tuple[str, ...]
+) -> None:
+    arguments = ("--buffer", name, "-c", "--sizes", "8,3000", "--output", "rows.csv")
+    done = job(2, "latency", *place, *arguments, *QUICK)
+    assert done.code == 0, done.err
+    expected = "M" if place == ("--managed",) else " ".join(place)
+    assert {row["placement"] for row in table(tmp_path / "rows.csv")} == {expected}
+
+
+def test_ranks_of_a_node_take_its_devices_in_turn(
+    job: Callable[..., Finished], tmp_path: Path
+) -> None:
+    arguments = ("allreduce", "--buffer", "raw", "--staging", "--sizes", "8", *QUICK, "--output")
+    done = job(4, *arguments, "two.csv", OMB_FAKE_DEVICES="2")
+    assert done.code == 0, done.err
+    assert "2 ranks share one device" in done.err
+    said = metadata(tmp_path / "two.csv")
+    # Open MPI may number local ranks otherwise than ranks of the world
+    assert sorted(said["devices"].partition(":")[2].split(",")) == sorted(
+        ["0=50505050", "1=51515151"] * 2
+    )
+    assert said["device_chosen"] == "before MPI"
+    assert said["device"] == "0: Fake device 0 (host memory), 16.0 GiB"
+    done = job(3, *arguments, "four.csv", OMB_FAKE_DEVICES="4")
+    assert "share one device" not in done.err
+    said = metadata(tmp_path / "four.csv")
+    assert len(set(said["devices"].partition(":")[2].split(","))) == 3
+    done = job(3, *arguments, "named.csv", "--device", "3,1", OMB_FAKE_DEVICES="4")
+    said = metadata(tmp_path / "named.csv")
+    assert sorted(said["devices"].partition(":")[2].split(",")) == sorted(
+        ["3=53535353", "1=51515151", "3=53535353"]
+    )
+
+
+def test_a_launcher_that_tells_no_local_rank_costs_the_order_not_the_device(
+    driver: Path, tmp_path: Path
+) -> None:
+    hidden = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID")
+    own = own_launcher()
+    *launch, program = own.run(2)
+    unset = [word for name in hidden for word in ("-u", name)]
+    measure = ("latency", "--buffer", "raw", "--staging", "--sizes", "8", "--output", "rows.csv")
+    settings = own.with_driver(driver) | {"OMB_FAKE_DEVICES": "2"}
+    done = run([*launch, "env", *unset, program, *measure], settings, tmp_path, timeout=60)
+    assert done.code == 0, done.err
+    assert "set OMB_PY_LOCAL_RANK" in done.err
+    said = metadata(tmp_path / "rows.csv")
+    assert said["devices"].partition(":")[2] == "0=50505050,1=51515151"
+    assert said["device_chosen"] == "after MPI"
+
+
+def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished]) -> None:
+    small = {"OMB_FAKE_MEMORY": str(300 << 10)}
+    sizes = ("--sizes", "1024,262144,2048")
+    done = job(2, "latency", "--buffer", "raw", "--staging", *sizes, *QUICK, **small)
+    assert done.code == 3
+    assert [row[0] for row in done.rows] == ["1024", "2048"]
+    (sentence,) = without_sharing(done)
+    assert "left out messages of 262144 bytes" in sentence
+    assert "on device 0" in sentence
+
+
+def test_waiting_for_the_stream_is_inside_the_time_and_in_the_row(
+    job: Callable[..., Finished], tmp_path: Path
+) -> None:
+    for binding in ("buffer", "native"):
+        arguments = ("--buffer", "raw", "--staging", "--stream-sync", "--binding", binding)
+        done = job(2, "latency", *arguments, "--sizes", "8", *QUICK, "--output", "rows.csv")
+        assert done.code == 0, done.err
+        assert "with stream sync" in done.out
+    assert {row["stream_sync"] for row in table(tmp_path / "rows.csv")} == {"True"}
+
+
+def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
+    arguments = ("--buffer", "raw", "--staging", "--sizes", "8", "--rounds", "6", "-i", "60")
+    chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")
+    done = job(2, "overhead", "latency", *arguments, *chosen)
+    assert done.code == 0, done.err
+    rows = table(tmp_path / "rows.csv")
+    assert {row["staged"] for row in rows} == {"True"}
+    assert {row["split"] for row in rows} >= {"looking the array up"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (("latency", "--buffer", "raw"), {"OMB_FAKE_DEVICES": "0"}, "no device is visible"),
+        (("latency", "--buffer", "raw", "--device", "1"), {}, "no device 1; the last of 1"),
+        (("latency", "--buffer", "raw", "--device", "one"), {}, "is not a list of device numbers"),
+        (
+            ("latency", "--buffer", "numpy", "--staging"),
+            {},
+            "--staging is for messages on a device",
+        ),
+        (("bcast", "--stream-sync"), {}, "--stream-sync is for messages on a device"),
+        (("latency", "D", "D"), {}, "buffer numpy is in host memory and has no D"),
+        (("bcast", "--managed"), {}, "buffer numpy is in host memory and has no M"),
+        (("latency", "H", "D", "--managed"), {}, "managed memory is MD or MH"),
+        (
+            ("latency", "--buffer", "raw", "--staging", "--binding", "pickle"),
+            {},
+            "copies through the host by itself",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    job: Callable[..., Finished],
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    words: str,
+) -> None:
+    done = job(2, *arguments, "-i", "1", **environment)
+    assert done.code in (1, 2)
+    (sentence,) = without_sharing(done)
+    assert words in sentence
+    assert "Traceback" not in done.err
+
+
+def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> None:
+    done = mpiexec(2, "latency", "--buffer", "raw")
+    if done.code == 0:
+        pytest.skip("this machine has a driver")
+    (sentence,) = done.sentences
+    assert "no CUDA driver here (libcuda.so.1 cannot be loaded)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [("cupy", "cupy", "omb-py[cu13]"), ("pycuda", "pycuda", "omb-py[pycuda]")]
+    + [(name, "torch", "omb-py[torch]") for name in ("torch", "torch-cpu")],
+)
+def test_a_missing_library_is_named_with_its_extra(
+    mpiexec: Callable[..., Finished], name: str, package: str, extra: str
+) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is not None:
+        pytest.skip(f"{package} is installed")
+    done = mpiexec(2, "latency", "--buffer", name)
+    (sentence,) = done.sentences
+    assert f"needs the Python package {package}" in sentence
+    assert f"pip install '{extra}'" in sentence
+
+
+def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
+    job: Callable[..., Finished],
+) -> None:
+    arguments = ("--buffer", "simulated", "--gpu-aware", "yes", "-c", "--sizes", "1,8,1000")
+    done = job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1")
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 3

@@ -1,0 +1,77 @@
+"""An interpreter of the PTX instructions that the suite's kernel uses, one thread after another."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+WORD = (1 << 64) - 1
+
+
+def launch(
+    source: str, memory: bytearray, arguments: dict[str, int], blocks: int, threads: int
+) -> None:
+    """Run a kernel on ``memory``, whose addresses start at 0."""
+    body = source[source.index("{") + 1 : source.rindex("}")]
+    lines = [line.strip() for line in re.split(r"[;\n]", body)]
+    lines = [line for line in lines if line and not line.startswith(".reg")]
+    labels = {line[:-1]: number for number, line in enumerate(lines) if line.endswith(":")}
+    for block in range(blocks):
+        for thread in range(threads):
+            special = {"%ctaid.x": block, "%nctaid.x": blocks, "%tid.x": thread}
+            registers: dict[str, Any] = special | {"%ntid.x": threads}
+            _run(lines, labels, memory, arguments, registers)
+
+
+def _run(
+    lines: list[str],
+    labels: dict[str, int],
+    memory: bytearray,
+    arguments: dict[str, int],
+    registers: dict[str, Any],
+) -> None:
+    at = 0
+    while True:
+        line = lines[at]
+        at += 1
+        if line.endswith(":"):
+            continue
+        if line.startswith("@"):
+            guard, line = line[1:].split(None, 1)
+            if not registers[guard]:
+                continue
+        name, _, rest = line.partition(" ")
+        operands = [operand.strip() for operand in rest.split(",")]
+        if name == "ret":
+            return
+        if name == "bra":
+            at = labels[operands[0]]
+            continue
+        if name == "ld.param.u64":
+            registers[operands[0]] = arguments[operands[1].strip("[]")]
+            continue
+        if name == "red.global.min.u64":
+            place = registers[operands[0].strip("[]")]
+            old = int.from_bytes(memory[place : place + 8], "little")
+            new = min(old, registers[operands[1]])
+            memory[place : place + 8] = new.to_bytes(8, "little")
+            continue
+        if name == "ld.global.u8":
+            registers[operands[0]] = memory[registers[operands[1].strip("[]")]]
+            continue
+        target, *values = operands
+        registers[target] = _compute(name, [registers[value] for value in values])
+
+
+def _compute(name: str, values: list[int]) -> Any:
+    operations = {
+        "mov.u32": lambda: values[0],
+        "cvt.u64.u32": lambda: values[0],
+        "mad.wide.u32": lambda: values[0] * values[1] + values[2],
+        "mul.wide.u32": lambda: values[0] * values[1],
+        "add.u64": lambda: values[0] + values[1],
+        "rem.u64": lambda: values[0] % values[1],
+        "setp.ge.u64": lambda: values[0] >= values[1],
+        "setp.eq.u16": lambda: values[0] == values[1],
+    }
+    return operations[name]() & WORD

@@ -1,0 +1,138 @@
+"""Memory on a device, without MPI: filled, compared and copied where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omb_py.buffers import Buffer, Place, _driver
+from omb_py.buffers._comparison import PTX
+from omb_py.datatypes import find_types
+from omb_py.errors import OutOfMemoryError, UnsupportedError
+from omb_py.job import Node
+from omb_py.measure.devices import sharing
+from tests.ptx import launch
+
+(CHAR,) = find_types(["mpi_char"])
+TILES = st.binary(min_size=1, max_size=40)
+
+
+@pytest.fixture(scope="module")
+def opened(driver: Path) -> Iterator[Buffer]:
+    """A buffer of the test's own library on the stand-in, in this process."""
+    import ctypes
+    import sys
+
+    from tests.conftest import PLUGIN
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_driver, "LIBRARY", str(driver))
+        patch.setattr(sys, "path", [*sys.path, str(PLUGIN)])
+        from omb_test_device import RAW, Raw
+
+        patch.setattr(Raw, "__init__", lambda self, device: None)
+        patch.setattr(Raw, "_driver", ctypes.CDLL(str(driver)), raising=False)
+        yield RAW.prepare(local_rank=0)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(tile=TILES, nbytes=st.integers(0, 300))
+def test_fill_repeats_the_tile(opened: Buffer, tile: bytes, nbytes: int) -> None:
+    memory = opened.allocate(nbytes, CHAR)
+    memory.fill(tile)
+    assert memory.read(0, nbytes) == (tile * nbytes)[:nbytes]
+    assert memory.first_difference(tile) is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(tile=TILES, nbytes=st.integers(1, 300), data=st.data())
+def test_the_first_difference_is_found(
+    opened: Buffer, tile: bytes, nbytes: int, data: st.DataObject
+) -> None:
+    memory = opened.allocate(nbytes, CHAR)
+    memory.fill(tile)
+    content = bytearray(memory.read(0, nbytes))
+    wrong = data.draw(st.sets(st.integers(0, nbytes - 1), min_size=1))
+    for offset in wrong:
+        content[offset] ^= 1
+    memory.write(content)
+    assert memory.first_difference(tile) == min(wrong)
+
+
+def test_memory_is_aligned_and_sliced_in_place(opened: Buffer) -> None:
+    memory = opened.allocate(5000, CHAR)
+    assert memory.address % 4096 == 0
+    memory.fill(b"abcde")
+    part = memory.slice(7, 10)
+    assert part.read(0, 10) == b"cdeabcdeab"
+    part.fill(b"-")
+    assert memory.read(5, 14) == b"ab----------cd"
+    assert part.array.__cuda_array_interface__["data"][0] == memory.address + 7
+
+
+def test_a_payload_of_another_length_is_no_payload(opened: Buffer) -> None:
+    memory = opened.allocate(8, CHAR)
+    memory.write(opened.allocate(8, CHAR).array)
+    with pytest.raises(ValueError, match="9 bytes arrived instead of 8"):
+        memory.write(bytes(9))
+
+
+def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
+    memory = opened.allocate(16, CHAR)
+    memory.fill(b"0123456789abcdef")
+    host = memory.staged()
+    assert host is not None
+    host.fill(b"-")
+    host.download(4, 6).run()
+    assert host.read(0, 16) == b"----456789------"
+    host.upload().run()
+    assert memory.read(0, 16) == b"----456789------"
+    assert opened.at(Place.HOST).allocate(16, CHAR).staged() is None
+
+
+def test_more_than_the_device_has(opened: Buffer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMB_FAKE_MEMORY", "100000")
+    with pytest.raises(OutOfMemoryError, match="on device 0: lower -m"):
+        opened.allocate(1_000_000, CHAR)
+
+
+def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_driver, "LIBRARY", "libno-such-driver.so.1")
+    with pytest.raises(UnsupportedError, match=r"no CUDA driver here \(libno-such-driver"):
+        _driver.Driver.load()
+
+
+@given(
+    length=st.integers(0, 90),
+    tile=TILES,
+    blocks=st.integers(1, 4),
+    threads=st.integers(1, 8),
+    data=st.data(),
+)
+@settings(deadline=None)
+def test_the_kernel_finds_the_first_difference(
+    length: int, tile: bytes, blocks: int, threads: int, data: st.DataObject
+) -> None:
+    """The PTX itself, run by an interpreter of the few instructions that it uses."""
+    content = bytearray((tile * length)[:length])
+    wrong = data.draw(st.sets(st.integers(0, length - 1))) if length else set()
+    for offset in wrong:
+        content[offset] ^= 1
+    none = (1 << 64) - 1
+    memory = bytearray(none.to_bytes(8, "little") + tile + content)
+    place = 8 + len(tile)
+    arguments = {"data": place, "length": length, "tile": 8, "period": len(tile), "result": 0}
+    launch(PTX.decode(), memory, arguments, blocks, threads)
+    assert int.from_bytes(memory[:8], "little") == min(wrong, default=none)
+
+
+def test_ranks_that_share_a_device_are_told_apart_from_ranks_that_do_not() -> None:
+    assert sharing([Node("a", ("0=aa", "1=bb")), Node("b", ("0=cc", "0=dd"))]) is None
+    shared = sharing([Node("a", ("0=aa", "1=bb")), Node("b", ("0=cc", "1=cc", "0=cc"))])
+    assert shared is not None
+    assert "3 ranks share one device of b" in shared
+    assert sharing([Node("a", ("-", "-"))]) is None
