@@ -37,7 +37,13 @@ class Pace:
 
 
 class Loop(ABC):
-    """The iterations of one rank, ready to run."""
+    """The iterations of one rank, ready to run.
+
+    ``device_seconds`` has what events on a device said of each iteration, for all runs, where the
+    calls are work of a device.
+    """
+
+    device_seconds: array[float] = array("d")
 
     @abstractmethod
     def run(self, first: int, seconds: array[float]) -> None:

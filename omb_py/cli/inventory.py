@@ -9,7 +9,7 @@ import click
 import omb_py
 from omb_py.benchmarks import all_benchmarks
 from omb_py.bindings import BINDINGS
-from omb_py.buffers import BUFFERS
+from omb_py.buffers import BUFFERS, Buffer
 from omb_py.errors import OmbError
 from omb_py.job import library_name
 from omb_py.registry import Registry
@@ -56,8 +56,9 @@ def state(registry: Registry, name: str) -> str:
     try:
         member = registry.load(name)
         if registry is BUFFERS:
-            member.prepare(0)
-            versions = ", ".join(" ".join(item) for item in member.describe().items())
+            buffer: Buffer = member.prepare(0)
+            versions = ", ".join(" ".join(item) for item in buffer.describe().items())
+            buffer.close()
             return f"ready   {versions}".rstrip()
     except (OmbError, ImportError, RuntimeError) as error:
         return f"not here: {' '.join(str(error).split())}"

@@ -44,6 +44,9 @@ class Torch(Library):
         address: int = array.data_ptr()
         return address
 
+    def payload(self, array: Any) -> Any:
+        return array.clone()
+
     def versions(self) -> dict[str, str]:
         return {"torch": self._torch.__version__, "cuda_runtime": str(self._torch.version.cuda)}
 
@@ -62,6 +65,9 @@ class TensorMemory(NumpyMemory):
 
     def slice(self, start: int, nbytes: int) -> TensorMemory:
         return TensorMemory(self._tensor[start : start + nbytes], self._dtype)
+
+    def payload(self) -> Any:
+        return self.array.clone()  # a view would be pickled with all that it is a view of
 
 
 class HostTensors(Buffer):

@@ -50,7 +50,8 @@ def check(binding: Binding, exchanges: Sequence[Sequence[Step]], options: Option
     if not binding.passes_addresses:
         if options.staging:
             raise UnsupportedError(
-                f"binding {binding.name} copies through the host by itself: leave out --staging"
+                f"binding {binding.name} hands no addresses to MPI that could be staged: leave out "
+                "--staging"
             )
         return
     on_device = [step for steps in exchanges for step in steps if reaches_device(step)]

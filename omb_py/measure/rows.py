@@ -31,7 +31,7 @@ class Outcome:
 
     ``payload`` are the bytes of a message that really travel; ``passed`` tells whether the data
     was right, and is None when it was not checked; ``starts`` tells of common starts, if there
-    were any.
+    were any, ``on_device`` has the samples by the device's own events, if there are any.
     """
 
     combined: Combined
@@ -39,6 +39,7 @@ class Outcome:
     warmup: int
     passed: bool | None
     starts: Starts | None = None
+    on_device: Combined | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
@@ -52,6 +53,9 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     rate = messages / summary.mean * scale
     sized = benchmark.sized
     interval = summary.median_interval
+    events = None
+    if outcome.on_device is not None:
+        events = summarize([seconds * scale for seconds in outcome.on_device.samples])
     bandwidths = _bandwidths(benchmark, case, summary.mean)
     slowest = None
     if combined.slowest is not None:
@@ -90,6 +94,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         slowest_p50_us=slowest.percentile(50) if slowest else None,
         slowest_p99_us=slowest.percentile(99) if slowest else None,
         slowest_max_us=slowest.percentile(100) if slowest else None,
+        event_mean_us=events.mean if events else None,
+        event_p50_us=events.percentile(50) if events else None,
         percentiles=tuple(
             (percent, _tail(summary, percent, None if latency else messages * payload))
             for percent in options.percentiles

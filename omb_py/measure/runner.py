@@ -60,10 +60,13 @@ class Run(Walk):
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
+        on_device = None
+        if len(loop.device_seconds) >= len(sampled.seconds) > 0 and not options.validate:
+            on_device = job.combine(loop.device_seconds[-len(sampled.seconds) :], plan.timed)
         passed = job.total(len(faults)) == 0 if options.validate else None
         with self.agreement():
             if combined is not None:
-                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, starts)
+                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, starts, on_device)
                 row = make_row(self.run, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)

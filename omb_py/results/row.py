@@ -20,6 +20,7 @@ class Row:
     ``median_low_us`` and ``median_high_us`` enclose the median with 95 %; ``slowest_*`` are of the
     slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to,
     ``clock_error_us`` bounds how far apart those were in time that came to it together.
+    ``event_*`` are the samples by events on the device, where the calls are its work.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
     """
 
@@ -56,6 +57,8 @@ class Row:
     slowest_p50_us: float | None
     slowest_p99_us: float | None
     slowest_max_us: float | None
+    event_mean_us: float | None
+    event_p50_us: float | None
     percentiles: tuple[tuple[float, float], ...]
     iterations: int
     warmup: int

@@ -1,0 +1,47 @@
+"""PyTorch's tensors, a buffer that comes by an entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import pytest
+
+from omb_py.benchmarks import all_benchmarks
+from tests.conftest import Finished
+
+QUICK = ("-i", "4", "-x", "1", "-u", "1")
+SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
+
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("binding", ["buffer", "native"])
+def test_tensors_on_the_host(mpiexec: Callable[..., Finished], name: str, binding: str) -> None:
+    arguments = ("--buffer", "torch-cpu", "--binding", binding, "-c", "--sizes", "8,60,20000")
+    done = mpiexec(2, name, *arguments, *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 3
+
+
+@pytest.mark.parametrize("binding", ["array", "prebound", "pickle", "persistent"])
+def test_tensors_in_every_form(mpiexec: Callable[..., Finished], binding: str) -> None:
+    for name in ("latency", "bw", "allgather"):
+        arguments = ("--buffer", "torch-cpu", "--binding", binding, "-c", "-T", "float32")
+        done = mpiexec(2, name, *arguments, "--sizes", "8,4096", *QUICK)
+        assert done.code == 0, done.err
+        assert [row[-1] for row in done.rows] == ["Pass"] * 2
+
+
+def test_types_that_torch_lacks(mpiexec: Callable[..., Finished]) -> None:
+    done = mpiexec(2, "latency", "--buffer", "torch-cpu", "-T", "longdouble", "--sizes", "16")
+    assert done.code == 1
+    assert "no elements of type longdouble" in done.err
+
+
+def test_tensors_on_a_device_need_one(mpiexec: Callable[..., Finished]) -> None:
+    done = mpiexec(2, "latency", "--buffer", "torch")
+    if done.code == 0:
+        pytest.skip("this machine has a device")
+    assert "no CUDA driver here" in done.err

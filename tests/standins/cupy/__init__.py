@@ -1,0 +1,51 @@
+"""A stand-in for CuPy on the stand-in for the driver: as much of it as the suite calls.
+
+The real one cannot run without a GPU. This shows that calls reach it in its own names and order
+(those of CuPy 14), never what it does with them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from omb_test_device import Allocation, Array
+
+from cupy import cuda
+
+__all__ = ["__version__", "cuda", "empty", "ndarray", "uint8"]
+__version__ = "14.0-stand-in"
+uint8 = np.uint8
+
+
+class ndarray(Array):  # noqa: N801 - CuPy's name
+    """An array that tells its address as CuPy's do."""
+
+    def __init__(self, shape: int, dtype: Any, memptr: Any) -> None:
+        super().__init__(memptr, 0, shape, dtype)
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.allocation.address + self.start)
+
+    def _at(self, start: int, nbytes: int, dtype: Any) -> ndarray:
+        other = ndarray(nbytes, dtype, self.allocation)
+        other.start = start
+        other.shape = (nbytes // np.dtype(dtype).itemsize,)
+        return other
+
+    def __getitem__(self, part: slice) -> ndarray:
+        start, stop, _ = part.indices(self.nbytes)
+        return self._at(self.start + start, stop - start, self.dtype)
+
+    def view(self, dtype: str) -> ndarray:
+        return self._at(self.start, self.nbytes, dtype)
+
+
+def empty(shape: int, dtype: Any) -> ndarray:
+    try:
+        return ndarray(shape, dtype, Allocation(ctypes.CDLL("libcuda.so.1"), shape))
+    except MemoryError:
+        raise cuda.memory.OutOfMemoryError from None

@@ -1,0 +1,5 @@
+"""CuPy's error."""
+
+
+class OutOfMemoryError(MemoryError):
+    pass
