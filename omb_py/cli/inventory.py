@@ -60,6 +60,8 @@ def state(registry: Registry, name: str) -> str:
             versions = ", ".join(" ".join(item) for item in buffer.describe().items())
             buffer.close()
             return f"ready   {versions}".rstrip()
+        if registry is BINDINGS:
+            member.check()
     except (OmbError, ImportError, RuntimeError) as error:
         return f"not here: {' '.join(str(error).split())}"
     return "ready"

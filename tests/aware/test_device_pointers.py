@@ -15,7 +15,7 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks
 from tests.conftest import Finished, run
-from tests.devices import Launcher, aware_launchers, libraries
+from tests.devices import Launcher, aware_launchers, libraries, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
@@ -35,7 +35,7 @@ def job(launcher: Launcher, driver: Path, tmp_path: Path) -> Callable[..., Finis
     """``job(ranks, *arguments)`` runs the suite with an MPI library that knows devices."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        settings = launcher.with_driver(driver) | environment
+        settings = with_driver(launcher, driver) | environment
         return run(launcher.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start

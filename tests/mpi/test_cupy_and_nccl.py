@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PLUGIN, Finished, run
-from tests.devices import own_launcher
+from tests.devices import own_launcher, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 STANDINS = Path(__file__).parent.parent / "standins"
@@ -23,7 +23,7 @@ def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
         own = own_launcher()
-        settings = own.with_driver(driver) | {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"} | environment
+        settings = with_driver(own, driver) | {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"} | environment
         command = own.run(ranks, *arguments, "--buffer", "cupy")
         return run(command, settings, tmp_path, timeout=60)
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
+from perf.launchers import OMB_PY
 from tests.conftest import Finished, run
-from tests.devices import libraries, own_launcher
+from tests.devices import libraries, own_launcher, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
@@ -28,7 +29,7 @@ def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
         own = own_launcher()
-        settings = own.with_driver(driver) | environment
+        settings = with_driver(own, driver) | environment
         return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start
@@ -171,11 +172,12 @@ def test_a_launcher_that_tells_no_local_rank_costs_the_order_not_the_device(
 ) -> None:
     hidden = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID")
     own = own_launcher()
-    *launch, program = own.run(2)
     unset = [word for name in hidden for word in ("-u", name)]
     measure = ("latency", "--buffer", "raw", "--staging", "--sizes", "8", "--output", "rows.csv")
-    settings = own.with_driver(driver) | {"OMB_FAKE_DEVICES": "2"}
-    done = run([*launch, "env", *unset, program, *measure], settings, tmp_path, timeout=60)
+    settings = with_driver(own, driver) | {"OMB_FAKE_DEVICES": "2"}
+    done = run(
+        own.run(2, "env", *unset, *OMB_PY, *measure, program=()), settings, tmp_path, timeout=60
+    )
     assert done.code == 0, done.err
     assert "set OMB_PY_LOCAL_RANK" in done.err
     said = metadata(tmp_path / "rows.csv")

@@ -1,0 +1,295 @@
+"""What a machine with an NVIDIA GPU is asked: is all of it right, and what does it cost?
+
+Usage: python perf/gpu_check.py [--output FOLDER] [--parts PART,…] [--buffers NAME,…]
+
+It needs an MPI library that takes memory on a device: Intel MPI or an Open MPI with CUDA, found as
+`perf/launchers.py` says, else this environment's own, which is then asked. Two ranks may share one
+GPU. Parts, each a file or more in the folder:
+
+    machine   machine.txt: the GPU, the driver, what works here
+    lookup    lookup.csv: what finding an array's address costs on the processor
+    overhead  overhead-*.csv: bindings by turns, natural and prebound, against native
+    rows      rows-*.csv: latency, bandwidth and allreduce; device, host, managed and staged
+    native    native.csv: beside Intel's IMB-MPI1-GPU, by turns
+    nccl      nccl.csv: NCCL beside MPI
+    validate  validate.csv: every benchmark on every buffer through every form, data checked
+
+Each job is a line on standard output; what failed is counted at the end, and is the exit code.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import click
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from omb_py.benchmarks import all_benchmarks  # noqa: E402
+from perf.launchers import OMB_PY, Launcher, aware_launchers, own_launcher  # noqa: E402
+
+PARTS = ("machine", "lookup", "overhead", "rows", "native", "nccl", "validate")
+BUFFERS = ("cupy", "numba", "pycuda", "torch")
+FORMS = ("buffer", "prebound", "native")
+ONE_NODE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+SIZES = "1:4194304"
+ROUNDS = 5
+IMB_LINE = re.compile(r"^\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)(?:\s+([\d.]+))?")
+
+
+class Check:
+    """Runs jobs, keeps what they print, counts those that fail."""
+
+    def __init__(self, folder: Path, launchers: list[Launcher], seconds: float) -> None:
+        self.folder = folder
+        self.launchers = launchers
+        self.failed = 0
+        self._limit = seconds
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def job(
+        self,
+        launcher: Launcher,
+        *arguments: str,
+        ranks: int = 2,
+        program: tuple[str, ...] = OMB_PY,
+        **environment: str,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a job in the folder and say how it ended."""
+        settings = os.environ | ONE_NODE | launcher.with_libraries() | environment
+        settings["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(ROOT), settings.get("PYTHONPATH")])
+        )
+        begin = time.monotonic()
+        command = ["timeout", f"{self._limit:g}", *launcher.run(ranks, *arguments, program=program)]
+        done = subprocess.run(
+            command, cwd=self.folder, env=settings, capture_output=True, text=True, check=False
+        )
+        state = "ok" if done.returncode == 0 else f"exit code {done.returncode}"
+        if done.returncode:
+            self.failed += 1
+            said = [line for line in done.stderr.splitlines() if line.startswith("omb-py: ")]
+            state += f": {said[-1] if said else done.stderr.strip()[-200:]}"
+        name = " ".join(arguments) or Path(program[0]).name
+        print(f"{time.monotonic() - begin:6.1f} s  {launcher.name}: {name}: {state}", flush=True)
+        return done
+
+    def table(self, name: str, rows: list[dict[str, object]]) -> None:
+        """Write rows of one kind."""
+        if not rows:
+            return
+        with (self.folder / name).open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def machine(check: Check, buffers: list[str]) -> None:
+    """What the machine is, and what of the suite works on it."""
+    text = ""
+    for command in (["nvidia-smi"], ["nvidia-smi", "topo", "-m"], [*OMB_PY, "info"]):
+        try:
+            settings = os.environ | check.launchers[0].with_libraries()
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+                check=False,
+                timeout=120,
+                env=settings,
+            )
+            said = done.stdout + done.stderr
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said = f"{error}\n"
+        shown = command if command[0] == "nvidia-smi" else ["omb-py", "info"]
+        text += f"$ {' '.join(shown)}\n{said}\n"
+    (check.folder / "machine.txt").write_text(text)
+    print(text, flush=True)
+
+
+def lookup(check: Check, buffers: list[str]) -> None:
+    """The parts of handing an array to MPI, one rank by itself."""
+    rows: list[dict[str, object]] = []
+    for name in ["numpy", *buffers]:
+        script = (sys.executable, str(ROOT / "perf" / "device_lookup.py"))
+        done = check.job(check.launchers[0], name, ranks=1, program=script)
+        rows += csv.DictReader(done.stdout.splitlines())  # type: ignore[arg-type]
+    check.table("lookup.csv", rows)
+
+
+def overhead(check: Check, buffers: list[str]) -> None:
+    """What each form adds to the native call on the same memory."""
+    for launcher in check.launchers:
+        for name in buffers:
+            for benchmark in ("latency", "allreduce"):
+                check.job(
+                    launcher,
+                    *("overhead", benchmark, "--buffer", name, "-m", SIZES, "--rounds", "20"),
+                    *("--bindings", "native,prebound,buffer,array", "-i", "400", "-q"),
+                    *("--output", file("overhead", launcher)),
+                )
+
+
+def rows(check: Check, buffers: list[str]) -> None:
+    """Where messages lie, and what copying through the host costs."""
+    places = (("D", "D"), ("D", "H"), ("H", "D"), ("H", "H"), ("MD", "MD"), ("MH", "MH"))
+    for launcher in check.launchers:
+        common = ("-m", SIZES, "-q", "--output", file("rows", launcher))
+        for benchmark in ("latency", "bw"):
+            for place in places:
+                arguments = (benchmark, *place, "--buffer", buffers[0], "--binding", "native")
+                check.job(launcher, *arguments, *common)
+            staged = ("--buffer", buffers[0], "--binding", "native", "--staging")
+            check.job(launcher, benchmark, *staged, *common)
+        for name in buffers:
+            for form in ("native", "buffer"):
+                for benchmark in ("latency", "bw", "allreduce"):
+                    chosen = (benchmark, "--buffer", name, "--binding", form)
+                    check.job(launcher, *chosen, *common)
+            check.job(launcher, "latency", "--buffer", name, "--stream-sync", *common)
+
+
+def native(check: Check, buffers: list[str]) -> None:
+    """Intel's C benchmarks beside ours, by turns, medians over the rounds."""
+    intel = next((item for item in check.launchers if item.name == "Intel MPI"), None)
+    if intel is None:
+        print("no Intel MPI here: IMB-MPI1-GPU is not measured", flush=True)
+        return
+    program = Path(intel.command[0]).parent / "IMB-MPI1-GPU"
+    found: dict[tuple[str, int, str], list[float]] = {}
+    for theirs, ours in (("PingPong", "latency"), ("Allreduce", "allreduce")):
+        for _ in range(ROUNDS):
+            options = (theirs, "-msglog", "2:22", "-iter", "400", "-mem_alloc_type", "device")
+            done = check.job(intel, *options, program=(str(program),))
+            for size, microseconds in imb_rows(done.stdout):
+                found.setdefault((ours, size, "IMB-MPI1-GPU"), []).append(microseconds)
+            for form in ("native", "buffer"):
+                arguments = (ours, "--buffer", buffers[0], "--binding", form, "-m", "4:4194304")
+                done = check.job(intel, *arguments, "-i", "400", "--format", "csv")
+                for row in csv_rows(done.stdout):  # lines of a launcher may follow
+                    key = (ours, int(row["bytes"]), form)
+                    found.setdefault(key, []).append(float(row["latency_us"]))
+    check.table(
+        "native.csv",
+        [
+            {"benchmark": name, "bytes": size, "program": program, "latency_us": median(values)}
+            for (name, size, program), values in found.items()
+        ],
+    )
+
+
+def nccl(check: Check, buffers: list[str]) -> None:
+    """NCCL and MPI; ranks that share a device only where NCCL allows it."""
+    if "cupy" not in buffers:
+        return
+    launcher = check.launchers[0]
+    for name in ("allreduce", "allgather", "bcast", "reduce", "alltoall", "latency", "bw"):
+        for binding in ("nccl", "native"):
+            check.job(
+                launcher,
+                *(name, "--buffer", "cupy", "--binding", binding, "-m", "4:4194304", "-q"),
+                *("--output", "nccl.csv"),
+                NCCL_MULTI_RANK_GPU_ENABLE="1",
+            )
+
+
+def validate(check: Check, buffers: list[str]) -> None:
+    """Every benchmark on every buffer in every form."""
+    results: list[dict[str, object]] = []
+    for launcher in check.launchers:
+        for name in buffers:
+            for benchmark in (item for item in all_benchmarks() if item.sized):
+                for form in FORMS:
+                    arguments = (benchmark.name, "--buffer", name, "--binding", form, "-c")
+                    sizes = ("--sizes", "8,65536,4194304", "-i", "3", "-x", "1", "-u", "1")
+                    done = check.job(launcher, *arguments, *sizes)
+                    results.append(
+                        {
+                            "mpi": launcher.name,
+                            "benchmark": benchmark.name,
+                            "buffer": name,
+                            "binding": form,
+                            "result": "Pass" if done.returncode == 0 else "Fail",
+                        }
+                    )
+                    check.table("validate.csv", results)
+
+
+def imb_rows(text: str) -> Iterator[tuple[int, float]]:
+    """Sizes and microseconds of IMB's tables: the only time, or the average of three."""
+    for line in text.splitlines():
+        found = IMB_LINE.match(line)
+        if found:
+            size, _, first, _, third = found.groups()
+            yield int(size), float(third if third is not None else first)
+
+
+def csv_rows(text: str) -> Iterator[dict[str, str]]:
+    """The rows of omb-py's CSV on standard output."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    yield from (row for row in csv.DictReader(lines) if (row.get("bytes") or "").isdigit())
+
+
+def file(kind: str, launcher: Launcher) -> str:
+    """The name of a library's file of one kind."""
+    return f"{kind}-{launcher.name.lower().replace(' ', '-')}.csv"
+
+
+def usable(names: tuple[str, ...]) -> list[str]:
+    """Those buffers that work here; why the others don't is printed."""
+    from omb_py.buffers import BUFFERS
+    from omb_py.errors import OmbError
+
+    found = []
+    for name in names:
+        command = [sys.executable, "-c", f"from perf.gpu_check import prepare; prepare({name!r})"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+        if done.returncode == 0:
+            found.append(name)
+            continue
+        try:
+            BUFFERS.load(name).prepare(0)
+        except OmbError as error:
+            print(f"without {name}: {error}", flush=True)
+    return found
+
+
+def prepare(name: str) -> None:
+    """Take and leave a buffer's device, in a process of its own."""
+    from omb_py.buffers import BUFFERS
+
+    BUFFERS.load(name).prepare(0).close()
+
+
+@click.command(help=__doc__)
+@click.option("--output", default="results/gpu", show_default=True, type=Path)
+@click.option("--parts", default=",".join(PARTS), show_default=True)
+@click.option("--buffers", default=",".join(BUFFERS), show_default=True)
+@click.option("--mpi", help="Only the library whose name contains this.")
+@click.option("--job-seconds", default=120.0, show_default=True, help="Limit of one job.")
+def main(output: Path, parts: str, buffers: str, mpi: str | None, job_seconds: float) -> None:
+    launchers = [item for item in aware_launchers() if mpi is None or mpi in item.name]
+    chosen = usable(tuple(buffers.split(",")))
+    if not chosen:
+        raise click.ClickException("no buffer on a device works here, so there is nothing to check")
+    check = Check(output.resolve(), launchers or [own_launcher()], job_seconds)
+    for part in parts.split(","):
+        if part not in PARTS:
+            raise click.ClickException(f"no part {part!r}: choose from {', '.join(PARTS)}")
+        globals()[part](check, chosen)
+    print(f"{check.failed} jobs failed; files in {output}")
+    sys.exit(min(check.failed, 1))
+
+
+if __name__ == "__main__":
+    main()

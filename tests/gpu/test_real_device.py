@@ -1,0 +1,121 @@
+"""On a real GPU: memory filled and checked by the kernel itself, and jobs between two ranks.
+
+Skipped where there is none. `make gpu-check` measures what these only check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.buffers import BUFFERS, Buffer, Place
+from omb_py.buffers._driver import Driver
+from omb_py.datatypes import TYPES, find_types
+from omb_py.errors import OmbError, UnsupportedError
+from perf.launchers import Launcher, aware_launchers
+from tests.conftest import Finished, run
+
+NAMES = ("cupy", "numba", "pycuda", "torch")
+SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
+QUICK = ("-i", "3", "-x", "1", "-u", "1")
+LAUNCHERS = aware_launchers() or [
+    pytest.param(None, marks=pytest.mark.skip("no MPI library here takes memory on a device"))
+]
+(CHAR,) = find_types(["mpi_char"])
+
+
+def why_not() -> str:
+    """Why there is no real device here; empty where there is."""
+    try:
+        driver = Driver.load()
+    except OmbError as error:
+        return str(error)
+    return "a stand-in" if driver.activate(0).name.startswith("Fake") else ""
+
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(why_not()), reason=why_not() or "a GPU")]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def opened(request: pytest.FixtureRequest) -> Iterator[Buffer]:
+    try:
+        buffer: Buffer = BUFFERS.load(request.param).prepare(0)
+    except OmbError as error:
+        pytest.skip(str(error))
+    yield buffer
+    buffer.close()
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 255, 256, 257, 4096, 1_000_003, 64 << 20])
+@pytest.mark.parametrize("tile", [b"\xff", bytes(range(251)), bytes(1009 * 4 - 1)])
+def test_what_is_written_is_found(opened: Buffer, nbytes: int, tile: bytes) -> None:
+    memory = opened.allocate(nbytes, CHAR)
+    memory.fill(tile)
+    assert memory.first_difference(tile) is None
+    assert memory.read(0, min(nbytes, 5000)) == (tile * 5000)[: min(nbytes, 5000)]
+    for offset in {0, nbytes // 2, nbytes - 1} & set(range(nbytes)):
+        part = memory.slice(offset, 1)
+        kept = part.read(0, 1)
+        part.write(bytes([kept[0] ^ 1]))
+        assert memory.first_difference(tile) == offset
+        part.write(kept)
+
+
+@pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)
+def test_every_type(opened: Buffer, datatype: object) -> None:
+    try:
+        memory = opened.allocate(960, datatype)  # type: ignore[arg-type]
+    except UnsupportedError:
+        assert "longdouble" in datatype.dtype  # type: ignore[attr-defined]
+        return
+    memory.fill(b"abc")
+    assert memory.slice(480, 480).first_difference(b"abc") is None
+
+
+@pytest.mark.parametrize("place", [Place.MANAGED, Place.MANAGED_DEVICE, Place.MANAGED_HOST])
+def test_managed_memory(opened: Buffer, place: Place) -> None:
+    if opened.name == "torch":
+        pytest.skip("torch has none")
+    memory = opened.at(place).allocate(100_000, CHAR)
+    memory.fill(b"abc")
+    assert memory.first_difference(b"abc") is None
+
+
+def test_staging(opened: Buffer) -> None:
+    memory = opened.allocate(1_000_003, CHAR)
+    memory.fill(b"abc")
+    host = memory.staged()
+    assert host is not None
+    host.download(0, memory.nbytes).run()
+    assert host.first_difference(b"abc") is None
+    host.fill(b"de")
+    host.upload().run()
+    assert memory.first_difference(b"de") is None
+
+
+def test_more_than_there_is(opened: Buffer) -> None:
+    with pytest.raises(OmbError, match="lower -m"):
+        opened.allocate(1 << 44, CHAR)
+
+
+@pytest.fixture(params=LAUNCHERS, ids=lambda launcher: launcher.name if launcher else "none")
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Finished]:
+    launcher: Launcher = request.param
+
+    def start(ranks: int, *arguments: str) -> Finished:
+        command = launcher.run(ranks, *arguments)
+        return run(command, launcher.with_libraries(), tmp_path, timeout=120)
+
+    return start
+
+
+@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("binding", ["buffer", "prebound", "native"])
+def test_every_benchmark(job: Callable[..., Finished], name: str, binding: str) -> None:
+    arguments = ("--buffer", "cupy", "--binding", binding, "-c", "--sizes", "8,65536,4194304")
+    done = job(2, name, *arguments, *QUICK)
+    assert done.code == 0, done.err
+    assert [row[-1] for row in done.rows] == ["Pass"] * 3
