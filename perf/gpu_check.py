@@ -42,6 +42,7 @@ BUFFERS = ("cupy", "numba", "pycuda", "torch")
 FORMS = ("buffer", "prebound", "native")
 ONE_NODE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SIZES = "1:4194304"
+TELLING = "8,64,1024,8192,65536,1048576,4194304"
 ROUNDS = 5
 IMB_LINE = re.compile(r"^\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)(?:\s+([\d.]+))?")
 
@@ -134,8 +135,9 @@ def overhead(check: Check, buffers: list[str]) -> None:
             for benchmark in ("latency", "allreduce"):
                 check.job(
                     launcher,
-                    *("overhead", benchmark, "--buffer", name, "-m", SIZES, "--rounds", "20"),
-                    *("--bindings", "native,prebound,buffer,array", "-i", "400", "-q"),
+                    *("overhead", benchmark, "--buffer", name, "--sizes", TELLING),
+                    *("--bindings", "native,prebound,buffer,array", "--rounds", "20"),
+                    *("-i", "200", "-x", "20", "-q"),
                     *("--output", file("overhead", launcher)),
                 )
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from omb_py.benchmarks import all_benchmarks
 from omb_py.buffers import Buffer, Place, _driver
 from omb_py.buffers._comparison import PTX
 from omb_py.datatypes import find_types
@@ -136,3 +137,31 @@ def test_ranks_that_share_a_device_are_told_apart_from_ranks_that_do_not() -> No
     assert shared is not None
     assert "3 ranks share one device of b" in shared
     assert sharing([Node("a", ("-", "-"))]) is None
+
+
+PERFORMANCE = {  # nccl-tests: size for a message size of 12 bytes on 4 ranks, factor
+    "allreduce": (12, 2 * 3 / 4),
+    "reduce": (12, 1),
+    "bcast": (12, 1),
+    "reduce_scatter": (12, 3 / 4),
+    "reduce_scatter_block": (12, 3 / 4),
+    "allgather": (48, 3 / 4),
+    "allgatherv": (48, 3 / 4),
+    "alltoall": (48, 3 / 4),
+    "alltoallv": (48, 3 / 4),
+    "alltoallw": (48, 3 / 4),
+    "gather": (48, 3 / 4),
+    "gatherv": (48, 3 / 4),
+    "scatter": (48, 3 / 4),
+    "scatterv": (48, 3 / 4),
+    "scan": (12, 1),
+    "exscan": (12, 1),
+}
+
+
+def test_every_collective_that_moves_data_has_a_bus_bandwidth() -> None:
+    collectives = [b for b in all_benchmarks() if b.family == "collective" and b.sized]
+    assert {benchmark.name for benchmark in collectives} == set(PERFORMANCE)
+    for benchmark in collectives:
+        assert benchmark.traffic is not None
+        assert benchmark.traffic(12, 4) == PERFORMANCE[benchmark.name]

@@ -17,7 +17,7 @@ from tests.conftest import Finished
 def test_modules_are_members() -> None:
     assert BUFFERS.builtin() == ["bytearray", "cupy", "numba", "numpy", "pycuda"]
     assert set(BINDINGS.builtin()) == set(
-        "array buffer native persistent pickle pkl5 prebound".split()
+        "array buffer native nccl persistent pickle pkl5 prebound".split()
     )
 
 
