@@ -1,0 +1,86 @@
+"""Asking an MPI library whether it takes memory on a device: the answers that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import mpi4py
+import pytest
+
+from omb_py.errors import UnsupportedError
+
+
+@pytest.fixture
+def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module that asks, with MPI loaded but not started in this process."""
+    monkeypatch.setattr(mpi4py.rc, "initialize", False)
+    from omb_py import gpu_aware
+
+    yield gpu_aware
+
+
+def gpu_query(answer: int, code: int = 0) -> Callable[..., int]:
+    """MPIX_GPU_query_support of MPICH and its relatives."""
+
+    def query(kind: Any, result: Any) -> int:
+        assert kind.value == 0
+        result._obj.value = answer
+        return code
+
+    return query
+
+
+@pytest.mark.parametrize(
+    ("functions", "expected"),
+    [
+        ({"MPIX_Query_cuda_support": lambda: 1}, (True, "MPIX_Query_cuda_support says yes")),
+        ({"MPIX_Query_cuda_support": lambda: 0}, (False, "MPIX_Query_cuda_support says no")),
+        ({"MPIX_GPU_query_support": gpu_query(1)}, (True, "MPIX_GPU_query_support says yes")),
+        ({"MPIX_GPU_query_support": gpu_query(1, 5)}, (False, "MPIX_GPU_query_support says no")),
+        ({}, (False, "it does not say that it does")),
+    ],
+)
+def test_its_functions(
+    asking: ModuleType, functions: dict[str, Any], expected: tuple[bool, str]
+) -> None:
+    assert asking._ask(SimpleNamespace(**functions)) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "variable"),
+    [
+        (
+            "MPI VERSION    : CRAY MPICH version 8.1.28 (ANL base 3.4a2)",
+            "MPICH_GPU_SUPPORT_ENABLED",
+        ),
+        ("MVAPICH2 Version      : 2.3.7-GDR", "MV2_USE_CUDA"),
+        ("MVAPICH-Plus Version  : 4.0", "MVP_USE_CUDA"),
+    ],
+)
+def test_its_variables(
+    asking: ModuleType, monkeypatch: pytest.MonkeyPatch, version: str, variable: str
+) -> None:
+    library = SimpleNamespace(Get_library_version=lambda: version, Is_initialized=lambda: False)
+    monkeypatch.setattr(asking, "MPI", library)
+    monkeypatch.delenv(variable, raising=False)
+    assert asking._ask(SimpleNamespace()) == (False, f"{variable} is not 1")
+    monkeypatch.setenv(variable, "1")
+    assert asking._ask(SimpleNamespace()) == (True, f"{variable}=1")
+
+
+def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
+    aware = asking.Awareness(True, "it says yes", asking.UNSAFE["Open MPI"])
+    aware.check(("send", "allreduce", "ibcast", "bcast_init"))
+    for name in ("iallreduce", "ireduce", "allreduce_init", "accumulate"):
+        with pytest.raises(UnsupportedError, match=f"crashes in MPI_{name.capitalize()}"):
+            aware.check(("send", name))
+    with pytest.raises(UnsupportedError, match=r"does not take memory on a device \(it says no\)"):
+        asking.Awareness(False, "it says no").check(("send",))
+
+
+def test_the_user_s_word_counts(asking: ModuleType) -> None:
+    assert asking.awareness("yes") == asking.Awareness(True, "--gpu-aware yes")
+    assert not asking.awareness("no").aware
+    asking.awareness("yes").check(("iallreduce",))
