@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,12 +13,12 @@ from omb_py.errors import UnsupportedError
 
 
 @pytest.fixture
-def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def asking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module that asks, with MPI loaded but not started in this process."""
     monkeypatch.setattr(mpi4py.rc, "initialize", False)
     from omb_py import gpu_aware
 
-    yield gpu_aware
+    return gpu_aware
 
 
 def gpu_query(answer: int, code: int = 0) -> Callable[..., int]:
