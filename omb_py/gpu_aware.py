@@ -21,6 +21,7 @@ SWITCHES = (
     ("CRAY MPICH", "MPICH_GPU_SUPPORT_ENABLED"),
     ("MVAPICH2", "MV2_USE_CUDA"),
     ("MVAPICH-Plus", "MVP_USE_CUDA"),
+    ("Intel(R) MPI", "I_MPI_OFFLOAD"),
 )
 """Libraries, by a part of what they say of themselves, that a variable makes aware of devices."""
 
@@ -70,7 +71,7 @@ def awareness(wish: str) -> Awareness:
 
 
 def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
-    """The first clear answer of the library: by its functions, its variables, its memory kinds."""
+    """The library's answer: by its functions, else by its variables, else by its memory kinds."""
     said = []
     if hasattr(library, "MPIX_GPU_query_support"):
         answer = ctypes.c_int(0)
@@ -85,9 +86,10 @@ def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
     version = MPI.Get_library_version()
     for name, variable in SWITCHES:
         if name.lower() in version.lower():
-            if os.environ.get(variable) == "1":
+            if os.environ.get(variable) != "1":
+                said.append(f"{variable} is not 1")
+            elif not said:
                 return True, f"{variable}=1"
-            said.append(f"{variable} is not 1")
     if "cuda" in _memory_kinds():
         return True, "its memory kinds include cuda"
     return False, " and ".join(said) or "it does not say that it does"

@@ -72,7 +72,8 @@ class Driver:
         self._call("cuCtxSetCurrent", context)
         self._call("cuDeviceGetName", name, ctypes.c_int(len(name)), device)
         self._call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
-        self._call("cuDeviceGetUuid_v2", identity, device)
+        newer = hasattr(self._library, "cuDeviceGetUuid_v2")
+        self._call("cuDeviceGetUuid_v2" if newer else "cuDeviceGetUuid", identity, device)
         text = name.value.decode(errors="replace")
         return Device(number, text, identity.raw.hex(), memory.value)
 
@@ -121,6 +122,8 @@ class Driver:
 
     def settle(self, address: int, nbytes: int, number: int | None) -> None:
         """Have pages of managed memory stay on a device, or for None on the host, and go there."""
+        if nbytes == 0:
+            return
         where = ctypes.c_int(HOST if number is None else number)
         length = ctypes.c_size_t(nbytes)
         self._call("cuMemAdvise", word(address), length, ctypes.c_int(PREFER_LOCATION), where)

@@ -57,6 +57,7 @@ def test_its_functions(
         ),
         ("MVAPICH2 Version      : 2.3.7-GDR", "MV2_USE_CUDA"),
         ("MVAPICH-Plus Version  : 4.0", "MVP_USE_CUDA"),
+        ("Intel(R) MPI Library 2021.19 for Linux* OS", "I_MPI_OFFLOAD"),
     ],
 )
 def test_its_variables(
@@ -68,6 +69,8 @@ def test_its_variables(
     assert asking._ask(SimpleNamespace()) == (False, f"{variable} is not 1")
     monkeypatch.setenv(variable, "1")
     assert asking._ask(SimpleNamespace()) == (True, f"{variable}=1")
+    denying = SimpleNamespace(MPIX_Query_cuda_support=lambda: 0)
+    assert asking._ask(denying) == (False, "MPIX_Query_cuda_support says no")
 
 
 def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
