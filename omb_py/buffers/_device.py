@@ -25,9 +25,6 @@ from omb_py.errors import OmbError, OutOfMemoryError, UnsupportedError
 if TYPE_CHECKING:
     from omb_py.buffers._driver import Driver
 
-PREFERENCES = {Place.MANAGED_HOST: "host", Place.MANAGED_DEVICE: "device"}
-"""Managed memory whose pages are told where to stay."""
-
 
 class Library(ABC):
     """An array library with arrays of bytes on the device that is current.
@@ -98,6 +95,7 @@ class DeviceMemory(Memory):
             driver.copy(self.address + done, self.address, part)
             done += part
         driver.synchronize()
+        self._opened.settle(self.address, self.nbytes)
 
     def first_difference(self, tile: bytes) -> int | None:
         return self._opened.driver.first_difference(self.address, self.nbytes, tile)
@@ -181,10 +179,14 @@ class DeviceBuffer(Buffer):
             ) from None
         start = -self.library.address(raw) % PAGE
         address = self.library.address(raw) + start
-        if self.place in PREFERENCES:
-            on_device = PREFERENCES[self.place] == "device"
-            self.driver.settle(address, nbytes, self.device.number if on_device else None)
         return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
+
+    def settle(self, address: int, nbytes: int) -> None:
+        """Move pages of managed memory to where they shall stay, if that is somewhere."""
+        if self.place is Place.MANAGED_DEVICE:
+            self.driver.settle(address, nbytes, self.device.number)
+        elif self.place is Place.MANAGED_HOST:
+            self.driver.settle(address, nbytes, None)
 
     def describe(self) -> dict[str, str]:
         device = self.device

@@ -152,13 +152,15 @@ def in_job(
     with ExitStack() as after_mpi:
         local_rank = launcher.local_rank()
         buffer, failure = prepare_buffer(options, local_rank or 0)
+        if buffer is not None:
+            after_mpi.callback(buffer.close)
         with Job(options.thread_level, options.session, debug) as job:
             job.agree(failure)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
             if buffer.device is not None and not device_first:
-                buffer = choose_device_again(buffer, options, job)
-            after_mpi.callback(buffer.close)
+                buffer = choose_device_again(options, job)
+                after_mpi.callback(buffer.close)
             if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
                 job.note(
                     f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
@@ -181,13 +183,12 @@ def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, Om
         return None, error
 
 
-def choose_device_again(buffer: Buffer, options: Options, job: Job) -> Buffer:
+def choose_device_again(options: Options, job: Job) -> Buffer:
     """The buffer on the device of this rank's turn, which only MPI knows; collective."""
     job.note(
         "the launcher tells no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
     )
-    buffer.close()
     again, failure = prepare_buffer(options, job.local_rank())
     job.agree(failure)
     assert again is not None

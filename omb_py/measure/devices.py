@@ -22,11 +22,14 @@ def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
     return buffer if place is None else buffer.at(place)
 
 
-def check_host_only(options: Options) -> None:
-    """Raise `UsageError` for options that are without sense where no rank's messages are on a
-    device."""
-    wanted = {"--staging": options.staging, "--stream-sync": options.stream_sync}
-    name = next((name for name, asked in wanted.items() if asked), None)
+def check_host_only(options: Options, device: Device | None) -> None:
+    """Raise `UsageError` for options without sense where no rank's messages are on a device."""
+    asked = {
+        "--staging": options.staging,
+        "--stream-sync": options.stream_sync,
+        "--device": options.devices and device is None,
+    }
+    name = next((name for name, wanted in asked.items() if wanted), None)
     if name is not None:
         raise UsageError(f"{name} is for messages on a device: choose one, as in --buffer cupy")
 
@@ -80,6 +83,6 @@ def sharing(nodes: Sequence[Node]) -> str | None:
         if most > 1:
             return (
                 f"{most} ranks share one device of {node.host}: times include waiting for it, and "
-                "messages do not leave it"
+                "messages between them stay on it"
             )
     return None

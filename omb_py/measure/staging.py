@@ -54,8 +54,8 @@ class _Staging:
             yield Window(tuple(tuple(map(self._on_host, group)) for group in step.groups))
         for call in calls:
             arrived = call.written(self._rank)
-            twin = arrived and self._twin(arrived.memory)
-            if twin:
+            twin = self._twin(arrived.memory) if arrived and arrived.memory.nbytes else None
+            if twin is not None:
                 yield twin.upload()
 
     def _downloads(self, call: Call, inputs: Sequence[Content]) -> Iterator[Local]:
@@ -70,7 +70,8 @@ class _Staging:
                 start, end = parts.pop(0)
                 while parts and parts[0][0] == end:
                     end = parts.pop(0)[1]
-                yield twin.download(start - base, end - start)
+                if end > start:
+                    yield twin.download(start - base, end - start)
 
     def _on_host(self, call: Call) -> Call:
         if id(call) not in self._calls:

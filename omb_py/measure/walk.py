@@ -164,7 +164,7 @@ class Walk(ABC):
         with self.agreement():
             self._buffer = devices.placed(self._setting.buffer, options, job.rank, job.ranks)
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
-            devices.check_host_only(options)
+            devices.check_host_only(options, self._setting.buffer.device)
 
     def _case(self, datatype: Datatype, size: int, window: int) -> Case:
         job, buffer = self.job, self._buffer

@@ -80,6 +80,13 @@ def test_staged_data_is_right(job: Callable[..., Finished], name: str, binding: 
     assert f"buffer raw, binding {binding}, staged" in done.out
 
 
+def test_an_empty_message_is_not_copied(job: Callable[..., Finished]) -> None:
+    for binding in ("buffer", "native"):
+        arguments = ("--buffer", "raw", "--binding", binding, "--staging", "-c", "--sizes", "0")
+        done = job(2, "latency", *arguments, *QUICK)
+        assert done.code == 0, done.err
+
+
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_staged_data_in_place_is_right(job: Callable[..., Finished], name: str) -> None:
     done = job(3, name, "--buffer", "raw", "--staging", "-c", "-l", "--sizes", "48,1200", *QUICK)
@@ -228,6 +235,7 @@ def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Pa
             {},
             "--staging is for messages on a device",
         ),
+        (("bcast", "--device", "0"), {}, "--device is for messages on a device"),
         (("bcast", "--stream-sync"), {}, "--stream-sync is for messages on a device"),
         (("latency", "D", "D"), {}, "buffer numpy is in host memory and has no D"),
         (("bcast", "--managed"), {}, "buffer numpy is in host memory and has no M"),
