@@ -29,6 +29,15 @@ class UnsupportedError(OmbError):
     """This benchmark, buffer and binding do not go together; the text says why."""
 
 
+class MissingPackageError(UnsupportedError):
+    """A Python package is not installed; the text says how to get it."""
+
+    def __init__(self, what: str, package: str | None, install: str) -> None:
+        super().__init__(
+            f"{what} needs the Python package {package}, which is not installed: {install}"
+        )
+
+
 class OutOfMemoryError(OmbError):
     """A buffer could not be allocated; other sizes may do."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from omb_py.errors import UnsupportedError, UsageError
+from omb_py.errors import MissingPackageError, UsageError
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,8 @@ class Registry:
             return self._load(name)
         except ModuleNotFoundError as error:
             extra = f"'omb-py[{name}]'" if name in self.builtin() else error.name
-            raise UnsupportedError(
-                f"{self.kind} {name} needs the Python package {error.name}, which is not "
-                f"installed: pip install {extra}"
+            raise MissingPackageError(
+                f"{self.kind} {name}", error.name, f"pip install {extra}"
             ) from error
 
     def _load(self, name: str) -> Any:

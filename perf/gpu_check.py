@@ -37,7 +37,6 @@ sys.path.insert(0, str(ROOT))
 from omb_py.benchmarks import all_benchmarks  # noqa: E402
 from perf.launchers import OMB_PY, Launcher, aware_launchers, own_launcher  # noqa: E402
 
-PARTS = ("machine", "lookup", "overhead", "rows", "native", "nccl", "validate")
 BUFFERS = ("cupy", "numba", "pycuda", "torch")
 FORMS = ("buffer", "prebound", "native")
 ONE_NODE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -120,12 +119,12 @@ def machine(check: Check, buffers: list[str]) -> None:
 
 def lookup(check: Check, buffers: list[str]) -> None:
     """The parts of handing an array to MPI, one rank by itself."""
-    rows: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     for name in ["numpy", *buffers]:
         script = (sys.executable, str(ROOT / "perf" / "device_lookup.py"))
         done = check.job(check.launchers[0], name, ranks=1, program=script)
-        rows += csv.DictReader(done.stdout.splitlines())  # type: ignore[arg-type]
-    check.table("lookup.csv", rows)
+        found += csv.DictReader(done.stdout.splitlines())  # type: ignore[arg-type]
+    check.table("lookup.csv", found)
 
 
 def overhead(check: Check, buffers: list[str]) -> None:
@@ -249,28 +248,34 @@ def file(kind: str, launcher: Launcher) -> str:
 
 def usable(names: tuple[str, ...]) -> list[str]:
     """Those buffers that work here; why the others don't is printed."""
-    from omb_py.buffers import BUFFERS
-    from omb_py.errors import OmbError
-
     found = []
     for name in names:
         command = [sys.executable, "-c", f"from perf.gpu_check import prepare; prepare({name!r})"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
         if done.returncode == 0:
             found.append(name)
-            continue
-        try:
-            BUFFERS.load(name).prepare(0)
-        except OmbError as error:
-            print(f"without {name}: {error}", flush=True)
+        else:
+            print(f"without {name}: {last_line(done.stderr)}", flush=True)
     return found
 
 
-def prepare(name: str) -> None:
-    """Take and leave a buffer's device, in a process of its own."""
-    from omb_py.buffers import BUFFERS
+def last_line(text: str) -> str:
+    """The last line of a text, where tracebacks and our sentences have what matters."""
+    return (text.strip().splitlines() or [""])[-1]
 
-    BUFFERS.load(name).prepare(0).close()
+
+def prepare(name: str) -> None:
+    """Take and leave a buffer's device, in a process of its own; its exit says why it cannot."""
+    from omb_py.buffers import BUFFERS
+    from omb_py.errors import OmbError
+
+    try:
+        BUFFERS.load(name).prepare(0).close()
+    except OmbError as error:
+        sys.exit(str(error))
+
+
+PARTS = {part.__name__: part for part in (machine, lookup, overhead, rows, native, nccl, validate)}
 
 
 @click.command(help=__doc__)
@@ -288,7 +293,7 @@ def main(output: Path, parts: str, buffers: str, mpi: str | None, job_seconds: f
     for part in parts.split(","):
         if part not in PARTS:
             raise click.ClickException(f"no part {part!r}: choose from {', '.join(PARTS)}")
-        globals()[part](check, chosen)
+        PARTS[part](check, chosen)
     print(f"{check.failed} jobs failed; files in {output}")
     sys.exit(min(check.failed, 1))
 

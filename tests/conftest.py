@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -47,8 +48,15 @@ class Finished:
     def rows(self) -> list[list[str]]:
         """The lines of native OMB's table, split into cells."""
         # a launcher can pass stderr on as stdout
-        lines = [line for line in self.out.splitlines() if line and line[0] not in "#o"]
+        noise = ("#", "omb-py: ")
+        lines = [line for line in self.out.splitlines() if line and not line.startswith(noise)]
         return [line.split() for line in lines]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, without its comments."""
+    with path.open() as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 @contextmanager

@@ -8,8 +8,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from perf.launchers import Launcher, aware_launchers, own_launcher
+from tests.conftest import Finished
 
-__all__ = ["Launcher", "aware_launchers", "libraries", "own_launcher", "with_driver"]
+__all__ = [
+    "Launcher",
+    "assert_refused",
+    "aware_launchers",
+    "libraries",
+    "own_launcher",
+    "with_driver",
+]
+
+
+def assert_refused(done: Finished, words: str) -> None:
+    """A job that cannot be done says why and ends."""
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert "Traceback" not in done.err
 
 
 def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:

@@ -76,8 +76,7 @@ class Program:
             )
         large = any(
             max(message.counts[-1] + message.displacements[-1], *message.counts) > LARGEST_INT
-            for message in call.operands
-            if isinstance(message, Message)
+            for message in call.messages
         )
         arguments = list(self._arguments(call, kinds, requests, large))
         self._function(call.function, arguments, large, times)
@@ -114,7 +113,7 @@ class Program:
         """
         if isinstance(operand, Message) or call.op is None:
             return operand if isinstance(operand, Message) else None
-        return next((other for other in call.operands if isinstance(other, Message)), None)
+        return next(iter(call.messages), None)
 
     def _buffer(self, operand: Operand) -> int:
         if operand is IN_PLACE:

@@ -15,10 +15,9 @@ class ArrayBinding(BufferBinding):
     name = "array"
 
     def arguments(self, call: Call) -> list[Any]:
-        messages = [operand for operand in call.operands if isinstance(operand, Message)]
-        if not all(message.layout.contiguous for message in messages):
+        if not all(message.layout.contiguous for message in call.messages):
             raise UnsupportedError("binding array sends whole arrays: leave out -D")
-        if call.op is not None and not all(message.memory.adds for message in messages):
+        if call.op is not None and not all(message.memory.adds for message in call.messages):
             raise UnsupportedError(
                 "binding array cannot reduce these objects, whose elements are bytes to mpi4py: "
                 "use --buffer numpy"

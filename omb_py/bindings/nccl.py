@@ -7,7 +7,7 @@ NCCL's alone. Calls go through CuPy's wrapper, `cupy.cuda.nccl`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.buffers import Local
 from omb_py.calls import Call, Message, Step
 from omb_py.errors import UnsupportedError
-from omb_py.loop import Loop, Pace, no_garbage_collection
+from omb_py.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.options import Options
 
 if TYPE_CHECKING:
@@ -69,10 +69,13 @@ class NcclBinding(Binding):
         return call
 
     def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
-        queued = [[self._queue(step) for step in steps] for steps in exchanges]
-        before = [pace.start.wait] if pace.start else []
-        after = [self.comm.Barrier] if pace.barrier else []
-        return NcclLoop(self._cuda, self._stream, queued, before, after)
+        return NcclLoop(
+            self._cuda,
+            self._stream,
+            [tuple(self._queue(step) for step in steps) for steps in exchanges],
+            self.comm.Barrier if pace.barrier else None,
+            pace.start.wait if pace.start else None,
+        )
 
     def describe(self) -> dict[str, str]:
         version = self._nccl.get_version()
@@ -174,7 +177,7 @@ class NcclBinding(Binding):
         return [] if call.root is None else [call.root]
 
 
-class NcclLoop(Loop):
+class NcclLoop(PythonLoop):
     """Puts the work of each iteration on the stream and waits for it.
 
     The host's clock spans both; an event before and one after the work give the device's time.
@@ -184,36 +187,29 @@ class NcclLoop(Loop):
         self,
         cuda: Any,
         stream: Any,
-        exchanges: list[list[BoundCall]],
-        before: list[BoundCall],
-        after: list[BoundCall],
+        exchanges: Sequence[Calls],
+        barrier: BoundCall | None,
+        start: BoundCall | None,
     ) -> None:
+        super().__init__(exchanges, barrier, start)
+        self._time = self._time_on_stream
         self._elapsed = cuda.get_elapsed_time
         self._events = cuda.Event(), cuda.Event()
         self._stream = stream
-        self._exchanges = exchanges
-        self._before = before
-        self._after = after
         self.device_seconds = array("d")
 
-    def run(self, first: int, seconds: array[float]) -> None:
+    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         stream, (begun, ended) = self._stream, self._events
         wait = stream.synchronize
-        with no_garbage_collection():
-            for index in range(len(seconds)):
-                calls = self._exchanges[(first + index) % len(self._exchanges)]
-                for call in self._before:
-                    call()
-                begun.record(stream)
-                begin = perf_counter()
-                for call in calls:
-                    call()
-                ended.record(stream)
-                wait()
-                seconds[index] = perf_counter() - begin
-                self.device_seconds.append(self._elapsed(begun, ended) * MILLISECOND)
-                for call in self._after:
-                    call()
+        for index, calls in enumerate(sequence):
+            begun.record(stream)
+            begin = perf_counter()
+            for call in calls:
+                call()
+            ended.record(stream)
+            wait()
+            seconds[index] = perf_counter() - begin
+            self.device_seconds.append(self._elapsed(begun, ended) * MILLISECOND)
 
 
 def _grouped(start: BoundCall, end: BoundCall, calls: Sequence[BoundCall]) -> None:

@@ -71,9 +71,9 @@ class PickleBinding(MethodBinding):
             for block, data in zip(message.blocks(), arrived, strict=True):
                 block.write(data)
 
-    def _check(self, call: Call) -> list[Message]:
+    def _check(self, call: Call) -> tuple[Message, ...]:
         """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""
-        messages = [operand for operand in call.operands if isinstance(operand, Message)]
+        messages = call.messages
         if call.function.endswith(("v", "w")) and call.function not in RECEIVES:
             plain = call.function[:-1]
             raise UnsupportedError(

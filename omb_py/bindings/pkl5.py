@@ -34,7 +34,7 @@ class Pkl5Binding(PickleBinding):
     def wait_all(self, requests: Sequence[Any]) -> list[Any]:
         return pkl5.Request.waitall(requests) or []
 
-    def _check(self, call: Call) -> list[Message]:
+    def _check(self, call: Call) -> tuple[Message, ...]:
         if call.function == "irecv":
             raise UnsupportedError(
                 "binding pkl5 cannot post receives: mpi4py.util.pkl5 has no irecv; use --binding "

@@ -152,6 +152,13 @@ class Buffer(ABC):
         has no such element type.
         """
 
+    def check_elements(self, datatype: Datatype, lacks: frozenset[str]) -> None:
+        """Raise `UnsupportedError` for a type that is one of NumPy's that the library lacks."""
+        if datatype.dtype in lacks:
+            raise UnsupportedError(
+                f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
+            )
+
     def describe(self) -> dict[str, str]:
         """Versions and hardware that a reader of the results needs to know."""
         return {}

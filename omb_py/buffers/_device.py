@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -20,7 +20,7 @@ from omb_py.buffers import PAGE, Buffer, Device, Local, Memory, Place, StagedMem
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.datatypes import Datatype
-from omb_py.errors import OmbError, OutOfMemoryError, UnsupportedError
+from omb_py.errors import MissingPackageError, OmbError, OutOfMemoryError, UnsupportedError
 
 if TYPE_CHECKING:
     from omb_py.buffers._driver import Driver
@@ -49,11 +49,12 @@ class Library(ABC):
 
     def typed(self, array: Any, dtype: str) -> Any:
         """The bytes of ``array`` as elements of a NumPy type, not copied."""
-        return array.view(dtype)
+        return array.view(np.dtype(dtype))
 
     def address(self, array: Any) -> int:
-        """Where an array's bytes are."""
-        address: int = array.__cuda_array_interface__["data"][0]
+        """Where an array's bytes are; managed ones can be NumPy's to some libraries."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        address: int = array.ctypes.data if interface is None else interface["data"][0]
         return address
 
     @abstractmethod
@@ -160,13 +161,10 @@ class DeviceBuffer(Buffer):
     def at(self, place: Place) -> Buffer:
         if place is Place.HOST:
             return NUMPY
-        return DeviceBuffer(self.name, self.driver, self.library, self.device, place)
+        return replace(self, place=place)
 
     def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
-        if datatype.dtype in self.library.lacks:
-            raise UnsupportedError(
-                f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
-            )
+        self.check_elements(datatype, self.library.lacks)
         make = self.library.empty if self.place is Place.DEVICE else self.library.managed
         try:
             raw = make(nbytes + PAGE)
@@ -219,10 +217,7 @@ class CudaBuffer(Buffer):
 
         missing = next((name for name in self.packages if find_spec(name) is None), None)
         if missing is not None:
-            raise UnsupportedError(
-                f"buffer {self.name} needs the Python package {missing}, which is not installed: "
-                f"{self._how_to_install()}"
-            )
+            raise MissingPackageError(f"buffer {self.name}", missing, self._how_to_install())
         driver = Driver.load()
         visible = driver.devices()
         chosen = devices or range(visible)

@@ -34,7 +34,7 @@ class Numba(Library):
     def typed(self, array: Any, dtype: str) -> Any:
         if isinstance(array, np.ndarray):  # managed; its own view fails on slices of it
             return np.ndarray.view(array, np.dtype(dtype))
-        return array.view(np.dtype(dtype))
+        return super().typed(array, dtype)
 
     def versions(self) -> dict[str, str]:
         from importlib.metadata import version

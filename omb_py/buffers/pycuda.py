@@ -35,14 +35,6 @@ class Pycuda(Library):
     def out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, self._driver.MemoryError)
 
-    def typed(self, array: Any, dtype: str) -> Any:
-        return array.view(np.dtype(dtype))
-
-    def address(self, array: Any) -> int:
-        if isinstance(array, np.ndarray):
-            return int(array.ctypes.data)
-        return int(array.gpudata)
-
     def versions(self) -> dict[str, str]:
         from importlib.metadata import version
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import click
 
 from omb_py.benchmarks import Benchmark
+from omb_py.cli.device_options import DEVICE_OPTIONS
+from omb_py.cli.option_row import BINDING, CHECKING, FLAG, RESULTS, OptionRow, count
 from omb_py.cli.parameters import (
     Bytes,
-    Devices,
     LayoutType,
     Percentiles,
     Precision,
@@ -28,43 +26,6 @@ HIGHEST_PROTOCOL = 5
 """Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
 
 FORMATS = ("text", "csv", "json")
-
-RESULTS, CHECKING, BINDING = "results", "checking", "binding"
-"""Purposes of options: one benchmark's own table, its data, and the choice of one binding."""
-
-
-@dataclass(frozen=True)
-class OptionRow:
-    """An option: the names click knows it by, what click needs beside, and who has it.
-
-    ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
-    belong to all benchmarks, or to all that move data where ``sized`` is set. ``purpose`` is what
-    the option is for: commands that do something else with a benchmark leave it out.
-    """
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-    feature: str | None = None
-    sized: bool = False
-    purpose: str = ""
-
-    def applies(self, benchmark: Benchmark) -> bool:
-        """Whether ``benchmark`` has this option."""
-        if self.feature is not None:
-            return self.feature in benchmark.options
-        return benchmark.sized or not self.sized
-
-    def option(self) -> click.Option:
-        """The option as click wants it."""
-        return click.Option(self.names, **self.settings)
-
-
-def count(least: int) -> dict[str, Any]:
-    """Settings of an option that takes a whole number from ``least`` on."""
-    return {"type": click.IntRange(min=least), "metavar": "N"}
-
-
-FLAG: dict[str, Any] = {"is_flag": True}
 
 TABLE: tuple[OptionRow, ...] = (
     OptionRow(
@@ -262,43 +223,7 @@ TABLE: tuple[OptionRow, ...] = (
         ("--buffer",),
         {"default": "numpy", "metavar": "NAME", "help": "Where the bytes live: see omb-py list."},
     ),
-    OptionRow(
-        ("--device", "devices"),
-        {
-            "type": Devices(),
-            "default": (),
-            "show_default": "all visible",
-            "metavar": "N,N,…",
-            "help": "Devices that the ranks of a node take in turn.",
-        },
-    ),
-    OptionRow(
-        ("--managed",),
-        FLAG | {"help": "Managed memory, whose pages move between host and device."},
-        sized=True,
-    ),
-    OptionRow(
-        ("--gpu-aware",),
-        {
-            "type": click.Choice(["auto", "yes", "no"]),
-            "default": "auto",
-            "help": "Whether MPI takes memory on a device; auto asks the library. A wrong yes "
-            "crashes.",
-        },
-        sized=True,
-    ),
-    OptionRow(
-        ("--staging",),
-        FLAG
-        | {"help": "Copy messages on a device through page-locked host memory, inside the time."},
-        sized=True,
-    ),
-    OptionRow(
-        ("--stream-sync",),
-        FLAG
-        | {"help": "Wait for the device's stream before each iteration's calls, inside the time."},
-        sized=True,
-    ),
+    *DEVICE_OPTIONS,
     OptionRow(
         ("--binding",),
         {"default": "buffer", "metavar": "NAME", "help": "How MPI is called: see omb-py list."},

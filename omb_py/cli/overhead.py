@@ -9,7 +9,8 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, read_values
-from omb_py.cli.options import BINDING, CHECKING, RESULTS, options_of
+from omb_py.cli.option_row import BINDING, CHECKING, RESULTS
+from omb_py.cli.options import options_of
 from omb_py.errors import OmbError, UsageError
 from omb_py.options import Options
 

@@ -13,7 +13,7 @@ from omb_py.buffers import PAGE, Buffer
 from omb_py.buffers._device import CudaBuffer, Library
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.datatypes import Datatype
-from omb_py.errors import OutOfMemoryError, UnsupportedError
+from omb_py.errors import MissingPackageError, OutOfMemoryError
 
 LACKS = frozenset({"longdouble", "clongdouble"})
 
@@ -77,24 +77,18 @@ class HostTensors(Buffer):
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         if find_spec("torch") is None:
-            raise UnsupportedError(
-                "buffer torch-cpu needs the Python package torch, which is not installed: pip "
-                "install 'omb-py[torch]'"
-            )
+            raise MissingPackageError("buffer torch-cpu", "torch", "pip install 'omb-py[torch]'")
         return self
 
     def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
         import torch
 
+        self.check_elements(datatype, LACKS)
         try:
             raw = torch.empty(nbytes + PAGE, dtype=torch.uint8)
         except RuntimeError as error:
             raise OutOfMemoryError(f"torch cannot allocate {nbytes} bytes: lower -m") from error
         start = -raw.data_ptr() % PAGE
-        if datatype.dtype in LACKS:
-            raise UnsupportedError(
-                f"buffer torch-cpu has no elements of type {datatype.name}: choose another -T"
-            )
         return TensorMemory(raw[start : start + nbytes], datatype.dtype)
 
     def describe(self) -> dict[str, str]:

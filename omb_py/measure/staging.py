@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from omb_py.benchmarks import Content, Exchange, Plan
+from omb_py.bindings import calls_of
 from omb_py.buffers import Local, Memory, StagedMemory
 from omb_py.calls import Call, Message, Step, Window
 
@@ -42,17 +43,15 @@ class _Staging:
         return replace(exchange, steps=tuple(steps))
 
     def _step(self, step: Step, inputs: Sequence[Content]) -> Iterator[Step]:
-        if isinstance(step, Local):
-            yield step
-            return
-        calls = [step] if isinstance(step, Call) else [c for group in step.groups for c in group]
-        for call in calls:
+        for call in calls_of(step):
             yield from self._downloads(call, inputs)
         if isinstance(step, Call):
             yield self._on_host(step)
-        else:
+        elif isinstance(step, Window):
             yield Window(tuple(tuple(map(self._on_host, group)) for group in step.groups))
-        for call in calls:
+        else:
+            yield step
+        for call in calls_of(step):
             arrived = call.written(self._rank)
             twin = self._twin(arrived.memory) if arrived and arrived.memory.nbytes else None
             if twin is not None:

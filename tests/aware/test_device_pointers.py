@@ -7,14 +7,13 @@ no kernel of theirs runs: Intel MPI adds up long vectors by one, so reductions s
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
-from tests.conftest import Finished, run
+from tests.conftest import Finished, rows_of, run
 from tests.devices import Launcher, aware_launchers, libraries, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
@@ -80,8 +79,7 @@ def test_staging_can_be_measured_beside_it(job: Callable[..., Finished], tmp_pat
     for staging in ((), ("--staging",)):
         arguments = ("--buffer", "raw", *staging, "--sizes", "8,65536", "--output", "rows.csv")
         assert job(2, "latency", *arguments, *QUICK).code == 0
-    lines = (tmp_path / "rows.csv").read_text().splitlines()
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    rows = rows_of(tmp_path / "rows.csv")
     assert [row["staged"] for row in rows] == ["False", "False", "True", "True"]
 
 

@@ -5,7 +5,6 @@ The device is a stand-in (`tests/fakecuda`); the MPI libraries, launchers and ra
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks
 from perf.launchers import OMB_PY
-from tests.conftest import Finished, run
-from tests.devices import libraries, own_launcher, with_driver
+from tests.conftest import Finished, rows_of, run
+from tests.devices import assert_refused, libraries, own_launcher, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
@@ -33,11 +32,6 @@ def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
         return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    return list(csv.DictReader(lines))
 
 
 def metadata(path: Path) -> dict[str, str]:
@@ -132,7 +126,7 @@ def test_each_end_has_its_own_place(
     done = job(2, name, *places, *arguments, *QUICK)
     assert done.code == 0, done.err
     assert " ".join(places) in done.out
-    rows = table(tmp_path / "rows.csv")
+    rows = rows_of(tmp_path / "rows.csv")
     assert {row["placement"] for row in rows} == {" ".join(places)}
     assert {row["staged"] for row in rows} == {"True" if staging else ""}
 
@@ -146,7 +140,7 @@ def test_any_mpi_library_takes_managed_memory(
     done = job(2, "latency", *place, *arguments, *QUICK)
     assert done.code == 0, done.err
     expected = "M" if place == ("--managed",) else " ".join(place)
-    assert {row["placement"] for row in table(tmp_path / "rows.csv")} == {expected}
+    assert {row["placement"] for row in rows_of(tmp_path / "rows.csv")} == {expected}
 
 
 def test_ranks_of_a_node_take_its_devices_in_turn(
@@ -211,7 +205,7 @@ def test_waiting_for_the_stream_is_inside_the_time_and_in_the_row(
         done = job(2, "latency", *arguments, "--sizes", "8", *QUICK, "--output", "rows.csv")
         assert done.code == 0, done.err
         assert "with stream sync" in done.out
-    assert {row["stream_sync"] for row in table(tmp_path / "rows.csv")} == {"True"}
+    assert {row["stream_sync"] for row in rows_of(tmp_path / "rows.csv")} == {"True"}
 
 
 def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
@@ -219,7 +213,7 @@ def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Pa
     chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")
     done = job(2, "overhead", "latency", *arguments, *chosen)
     assert done.code == 0, done.err
-    rows = table(tmp_path / "rows.csv")
+    rows = rows_of(tmp_path / "rows.csv")
     assert {row["staged"] for row in rows} == {"True"}
     assert {row["split"] for row in rows} >= {"looking the array up"}
 
@@ -254,10 +248,9 @@ def test_what_cannot_be_done_is_said(
     words: str,
 ) -> None:
     done = job(2, *arguments, "-i", "1", **environment)
-    assert done.code in (1, 2)
+    assert_refused(done, words)
     (sentence,) = without_sharing(done)
     assert words in sentence
-    assert "Traceback" not in done.err
 
 
 def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Finished, run
+from tests.conftest import BIN, Finished, rows_of, run
 
 QUICK = ("-i", "2", "-x", "1", "--sizes", "8")
 
@@ -64,11 +63,6 @@ def test_what_cannot_be_done_is_said(
     job = mpiexec(ranks, *arguments)
     assert_failed_well(job, *words)
     assert job.rows == []
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def left_behind(text: str) -> list[str]:

@@ -53,7 +53,7 @@ class Array:
         start, stop, _ = part.indices(self.nbytes)
         return Array(self.allocation, self.start + start, stop - start, self.dtype)
 
-    def view(self, dtype: str) -> Array:
+    def view(self, dtype: Any) -> Array:
         return Array(self.allocation, self.start, self.nbytes, dtype)
 
 
@@ -69,11 +69,6 @@ class Raw(Library):
     def managed(self, nbytes: int) -> Any:
         return np.empty(nbytes, np.uint8)
 
-    def address(self, array: Any) -> int:
-        if isinstance(array, np.ndarray):
-            return int(array.ctypes.data)
-        return super().address(array)
-
     def out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, MemoryError)
 
@@ -83,9 +78,6 @@ class Raw(Library):
 
 class Simulated(Numba):
     """Numba's simulator (NUMBA_ENABLE_CUDASIM=1), whose arrays are on the host."""
-
-    def address(self, array: Any) -> int:
-        return int(array.ctypes.data)
 
     def versions(self) -> dict[str, str]:
         return {"simulator": "numba"}

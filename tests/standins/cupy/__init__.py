@@ -40,7 +40,7 @@ class ndarray(Array):  # noqa: N801 - CuPy's name
         start, stop, _ = part.indices(self.nbytes)
         return self._at(self.start + start, stop - start, self.dtype)
 
-    def view(self, dtype: str) -> ndarray:
+    def view(self, dtype: Any) -> ndarray:
         return self._at(self.start, self.nbytes, dtype)
 
 

@@ -1,0 +1,47 @@
+"""An option of benchmarks as one row of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+
+RESULTS, CHECKING, BINDING = "results", "checking", "binding"
+"""Purposes of options: one benchmark's own table, its data, and the choice of one binding."""
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """An option: the names click knows it by, what click needs beside, and who has it.
+
+    ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
+    belong to all benchmarks, or to all that move data where ``sized`` is set. ``purpose`` is what
+    the option is for: commands that do something else with a benchmark leave it out.
+    """
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+    feature: str | None = None
+    sized: bool = False
+    purpose: str = ""
+
+    def applies(self, benchmark: Benchmark) -> bool:
+        """Whether ``benchmark`` has this option."""
+        if self.feature is not None:
+            return self.feature in benchmark.options
+        return benchmark.sized or not self.sized
+
+    def option(self) -> click.Option:
+        """The option as click wants it."""
+        return click.Option(self.names, **self.settings)
+
+
+def count(least: int) -> dict[str, Any]:
+    """Settings of an option that takes a whole number from ``least`` on."""
+    return {"type": click.IntRange(min=least), "metavar": "N"}
+
+
+FLAG: dict[str, Any] = {"is_flag": True}
