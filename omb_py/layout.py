@@ -59,7 +59,7 @@ def parse_layout(text: str) -> Layout:
     if kind == "cont" and not rest:
         return CONTIGUOUS
     if kind == "vect":
-        stride, length = _numbers(rest, ":", f"-D {text}", "vect:STRIDE:BLOCK")
+        stride, length = numbers(rest, ":", f"-D {text}", "vect:STRIDE:BLOCK")
         if not 1 <= length <= stride:
             raise UsageError(f"-D {text}: the block must have 1 to STRIDE ({stride}) elements")
         return Layout(text, stride=stride, length=length)
@@ -69,19 +69,7 @@ def parse_layout(text: str) -> Layout:
 
 
 def _read_blocks(path: str) -> tuple[tuple[int, int], ...]:
-    from pathlib import Path
-
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"-D indx: cannot read {path}: {error}") from error
-    blocks = []
-    for number, line in enumerate(lines, start=1):
-        if line:
-            where = f"-D indx: {path}, line {number}"
-            displacement, length = _numbers(line, ",", where, "DISPLACEMENT,LENGTH")
-            blocks.append((displacement, length))
+    blocks = number_pairs(path, "-D indx", "DISPLACEMENT,LENGTH")
     if not any(length for _, length in blocks):
         raise UsageError(f"-D indx: {path} has no line DISPLACEMENT,LENGTH")
     end = 0
@@ -91,10 +79,30 @@ def _read_blocks(path: str) -> tuple[tuple[int, int], ...]:
                 f"-D indx: {path}: the block at element {displacement} overlaps another"
             )
         end = displacement + length
-    return tuple(blocks)
+    return blocks
 
 
-def _numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
+def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ...]:
+    """The pairs of whole numbers on the lines of a file, comments and empty lines left out.
+
+    Raises `UsageError` when the file cannot be read or a line is not like ``form``.
+    """
+    from pathlib import Path
+
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: cannot read {path}: {error}") from error
+    return tuple(
+        numbers(line, ",", f"{option}: {path}, line {number}", form)
+        for number, line in enumerate(lines, start=1)
+        if line
+    )
+
+
+def numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
+    """Two whole numbers; raises `UsageError` where a text is not like ``form``."""
     parts = [part.strip() for part in text.split(separator)]
     if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
         raise UsageError(f"{where}: expected {form}, two whole numbers")

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,9 +61,12 @@ class PythonLoop(Loop):
         exchanges: Sequence[Calls],
         barrier: Callable[[], Any] | None = None,
         start: Callable[[], Any] | None = None,
+        around: Sequence[tuple[Calls, Calls]] = (),
     ) -> None:
-        """``exchanges`` are the calls of one iteration each; the others are made around each."""
+        """``exchanges`` are the timed calls of one iteration each, ``around`` those before and
+        after them; a common start comes last before, a barrier last after."""
         self._exchanges = exchanges
+        self._around = [*around] if any(map(any, around)) else []
         self._start = start
         self._barrier = barrier
         lengths = {len(calls) for calls in exchanges}
@@ -74,18 +77,27 @@ class PythonLoop(Loop):
     def run(self, first: int, seconds: array[float]) -> None:
         skipped = first % len(self._exchanges)
         sequence: Iterator[Calls] = islice(cycle(self._exchanges), skipped, skipped + len(seconds))
-        if self._start is not None or self._barrier is not None:
-            sequence = self._paced(sequence)
+        if self._around:
+            parts = islice(cycle(self._around), skipped, skipped + len(seconds))
+            sequence = self._paced(sequence, parts)
+        elif self._start is not None or self._barrier is not None:
+            sequence = self._paced(sequence, repeat(((), ())))
         with no_garbage_collection():
             self._time(sequence, seconds)
 
-    def _paced(self, sequence: Iterable[Calls]) -> Iterator[Calls]:
-        """The same iterations, each with its start before and its barrier after it."""
+    def _paced(
+        self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
+    ) -> Iterator[Calls]:
+        """The same iterations, each with what comes before and after it."""
         start, barrier = self._start, self._barrier
-        for calls in sequence:
+        for calls, (before, after) in zip(sequence, around, strict=False):
+            for call in before:
+                call()
             if start is not None:
                 start()
             yield calls
+            for call in after:
+                call()
             if barrier is not None:
                 barrier()
 

@@ -16,7 +16,7 @@ from jobs import BIN, ENVIRONMENT, compile_reference
 
 from omb_py import launcher
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
-from omb_py.calls import Message, Step, Window
+from omb_py.calls import Message, Round, Step, Window
 from omb_py.cli.benchmark import in_job
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
@@ -46,12 +46,13 @@ class CBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         raise NotImplementedError
 
-    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
         from mpi4py import MPI
 
         functions = ctypes.CDLL(self.library)
         comm = MPI._handleof(self.comm)
-        calls = [step.groups[0][0] if isinstance(step, Window) else step for step in exchanges[0]]
+        steps = rounds[0].steps
+        calls = [step.groups[0][0] if isinstance(step, Window) else step for step in steps]
         first = calls[0]
         messages = [
             operand for call in calls for operand in call.operands if isinstance(operand, Message)

@@ -23,6 +23,7 @@ from omb_py.bindings.buffer import BufferBinding  # noqa: E402
 from omb_py.buffers.numpy import BUFFER  # noqa: E402
 from omb_py.datatypes import find_types  # noqa: E402
 from omb_py.loop import PythonLoop, no_garbage_collection  # noqa: E402
+from omb_py.measure.resources import Resources  # noqa: E402
 from omb_py.options import Options  # noqa: E402
 
 ROUNDS, ITERATIONS, SIZE = int(sys.argv[1]), 10_000, 8
@@ -86,14 +87,11 @@ def hand_sampled_self() -> float:
 def suite(name: str, on: MPI.Intracomm, calls: int) -> Callable[[], float]:
     benchmark = find_benchmark(name)
     datatype = integer if benchmark.reduces else char
-    case = Case(on.rank, on.size, SIZE, datatype, 64, BUFFER, Options())
+    resources = Resources(on, Options())
+    case = Case(on.rank, on.size, SIZE, datatype, 64, BUFFER, Options(), resources)
     binding = BufferBinding(on, Options())
-    exchanges = [
-        tuple(binding.bind(step) for step in exchange.steps)
-        for exchange in benchmark.plan(case).exchanges
-    ]
-
-    loop = PythonLoop(exchanges)
+    exchanges = benchmark.plan(case).exchanges
+    loop = PythonLoop([binding.bound(exchange).calls for exchange in exchanges])
     seconds = array("d", bytes(8 * ITERATIONS))
 
     def run() -> float:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.buffers import Local
-from omb_py.calls import Call, Step, Window
+from omb_py.calls import Call, Round, Step, Window
 from omb_py.errors import UnsupportedError
-from omb_py.loop import Loop, Pace, PythonLoop
+from omb_py.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.options import Options
 from omb_py.registry import Registry
 
@@ -26,17 +27,29 @@ BoundCall: TypeAlias = Callable[[], Any]
 """A call with everything looked up beforehand: run it, and the message moves."""
 
 
+@dataclass(frozen=True)
+class BoundRound:
+    """A `Round` of bound calls, set up."""
+
+    calls: Calls
+    before: Calls = ()
+    after: Calls = ()
+
+
 class Binding(ABC):
     """A way of calling MPI, on one communicator."""
 
     name: str
     passes_addresses = True
     """Whether MPI gets the address of an array, rather than of an object made from it."""
+    serves_threads = True
+    """Whether a thread can call while another waits for a message."""
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         """Made on all ranks together, so that it may communicate."""
         self.comm = comm
         self.options = options
+        self._teardown: list[BoundCall] = []
 
     @staticmethod  # noqa: B027 - most need nothing
     def check() -> None:
@@ -49,20 +62,49 @@ class Binding(ABC):
         Raises `UnsupportedError` when this way of calling has no such function.
         """
 
-    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
-        """The loop that runs these steps, one sequence of them for each kind of iteration.
+    def arranged(self, round_: Round) -> Round:
+        """The round as this way of calling makes it; most leave it as it is."""
+        return round_
+
+    def set_up(self, round_: Round) -> None:
+        """Do what comes before the first iteration; `release` does what comes after the last.
+
+        Raises `UnsupportedError` where the MPI library lacks a function.
+        """
+        for step in round_.setup:
+            try:
+                self.bind(step)()
+            except NotImplementedError:
+                name = calls_of(step)[0].function
+                raise UnsupportedError(
+                    f"this MPI library lacks MPI_{name.capitalize()} of MPI 4: use one that has it"
+                ) from None
+        self._teardown += [self.bind(step) for step in round_.teardown]
+
+    def bound(self, round_: Round) -> BoundRound:
+        """The bound calls of one iteration, set up; raises `UnsupportedError` as `bind` does."""
+        round_ = self.arranged(round_)
+        self.set_up(round_)
+        parts = (round_.steps, round_.before, round_.after)
+        return BoundRound(*(tuple(self.bind(step) for step in steps) for steps in parts))
+
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+        """The loop that runs these iterations in turn.
 
         Raises `UnsupportedError` as `bind` does.
         """
+        bound = [self.bound(round_) for round_ in rounds]
         return PythonLoop(
-            [tuple(self.bind(step) for step in steps) for steps in exchanges],
+            [round_.calls for round_ in bound],
             self.comm.Barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
+            [(round_.before, round_.after) for round_ in bound],
         )
 
-    def functions(self, step: Step) -> tuple[str, ...]:
-        """MPI's names of the functions that a step calls, in lower case."""
-        return tuple(call.function for call in calls_of(step))
+    def functions(self, round_: Round) -> tuple[str, ...]:
+        """MPI's names of the functions that a round calls, in lower case."""
+        steps = self.arranged(round_).everything
+        return tuple(call.function for step in steps for call in calls_of(step))
 
     def deliver(self, step: Step, result: Any) -> None:  # noqa: B027 - most write to memory
         """Put what a bound call returned into the memory that ``step`` receives in.
@@ -70,8 +112,11 @@ class Binding(ABC):
         A binding whose calls write there themselves has nothing to do.
         """
 
-    def release(self) -> None:  # noqa: B027 - most hold nothing
+    def release(self) -> None:
         """Give back what bound calls hold; none of them is run again."""
+        for call in self._teardown:
+            call()
+        self._teardown.clear()
 
     def describe(self) -> dict[str, str]:
         """What a reader of the results needs to know of this way of calling."""
@@ -101,13 +146,17 @@ class MethodBinding(Binding):
     def wait_all(self, requests: Sequence[Any]) -> Any:
         """Complete requests, and return what arrived if the binding returns objects."""
 
-    def method(self, name: str) -> Any:
-        """The communicator's method ``name``; raises `UnsupportedError` when it has none."""
+    def method(self, name: str, on: Any = None) -> Any:
+        """The method ``name`` of an MPI object, by default the communicator.
+
+        Raises `UnsupportedError` when it has none.
+        """
         try:
-            return getattr(self.comm, name)
+            return getattr(self.comm if on is None else on, name)
         except AttributeError:
             raise UnsupportedError(
-                f"binding {self.name} cannot do it: mpi4py has no {name}"
+                f"binding {self.name} has no {name.lower()}, which mpi4py lacks: use --binding "
+                "buffer"
             ) from None
 
 

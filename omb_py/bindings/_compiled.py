@@ -126,6 +126,10 @@ SIGNATURE = types.int64(
 )
 
 
+PARTS = BEFORE, ANNOUNCEMENT, TIMED, AFTER = 0, 1, 2, 3
+"""The parts of an exchange, in order; the last ends with the barrier, if there is one."""
+
+
 def run(
     rows: int,
     words: Sequence[int],
@@ -141,62 +145,96 @@ def run(
     """Run iterations and store the seconds of each; 0, or where and how a call failed.
 
     ``rows`` is the program's address, ``words`` its words. ``bounds`` has the number of exchanges,
-    the barrier's row and the row that announces a start (-1: there is none), the first row of
-    each exchange and the end of the last. ``clock`` is the address of ``clock_gettime``, and
-    so on. ``start`` is what a `CommonStart` knows: the time announced, 1 on the rank that
-    announces, slack, offset, drift and the drift's reference. A failure is the row's number times
-    2**32 plus the error code.
+    then the first row of each part of each exchange and the end of the last. ``clock`` is the
+    address of ``clock_gettime``, and so on. ``start`` is what a `CommonStart` knows: the time
+    announced, 1 on the rank that announces, slack, offset, drift and the drift's reference. A
+    failure is the row's number times 2**32 plus the error code.
     """
     exchanges = bounds[0]
-    barrier = bounds[1]
-    announcement = bounds[2]
+    begin = 0
     for index in range(iterations):
-        if announcement >= 0:
-            if start[1] > 0.0:
+        for part in range(4):
+            row = bounds[1 + 4 * exchange + part]
+            end = bounds[2 + 4 * exchange + part]
+            if part == ANNOUNCEMENT and row < end and start[1] > 0.0:
                 start[0] = nanoseconds(clock) * 1e-9 + start[2]
-            code = call(rows + announcement * ROW_BYTES, 0)
-            if code != 0:
-                return (announcement << 32) + code
-            local = start[0] - start[3]
-            local -= start[4] * (local - start[5])
-            now = nanoseconds(clock) * 1e-9
-            lateness[index] = max(0.0, now - local)
-            while now < local:
-                if local - now > SPIN_SECONDS:
-                    give_way(sched_yield)
-                now = nanoseconds(clock) * 1e-9
-        row = bounds[3 + exchange]
-        end = bounds[4 + exchange]
-        begin = nanoseconds(clock)
-        while row < end:
-            times = words[row * WORDS + TIMES]
-            stride = words[row * WORDS + STRIDE]
-            for time in range(times):
-                code = call(rows + row * ROW_BYTES, time * stride)
-                if code != 0:
-                    return (row << 32) + code
-            row += 1
-        seconds[index] = (nanoseconds(clock) - begin) * 1e-9
-        if barrier >= 0:
-            code = call(rows + barrier * ROW_BYTES, 0)
-            if code != 0:
-                return (barrier << 32) + code
+            if part == TIMED:
+                if row > bounds[2 + 4 * exchange]:
+                    local = start[0] - start[3]
+                    local -= start[4] * (local - start[5])
+                    now = nanoseconds(clock) * 1e-9
+                    lateness[index] = max(0.0, now - local)
+                    while now < local:
+                        if local - now > SPIN_SECONDS:
+                            give_way(sched_yield)
+                        now = nanoseconds(clock) * 1e-9
+                begin = nanoseconds(clock)
+            while row < end:
+                times = words[row * WORDS + TIMES]
+                stride = words[row * WORDS + STRIDE]
+                for time in range(times):
+                    code = call(rows + row * ROW_BYTES, time * stride)
+                    if code != 0:
+                        return (row << 32) + code
+                row += 1
+            if part == TIMED:
+                seconds[index] = (nanoseconds(clock) - begin) * 1e-9
         exchange += 1
         if exchange == exchanges:
             exchange = 0
     return 0
 
 
-def machine_code(symbol: str) -> bytes:
-    """An object file in which `run` is the function ``symbol``, for any processor of this kind.
+def compute(times: int) -> int:
+    """Multiply and add so many times, each time with what came of the last; always 0."""
+    value = float(times)
+    for _ in range(times):
+        value = value * 0.75 + 0.3
+    return int(value < 0.0)
+
+
+def lap(clock: int, state: MutableSequence[int], kind: int) -> int:
+    """Add the nanoseconds since the last lap to those of ``kind``; always 0.
+
+    ``state`` has the time of the last lap, then the sum of each kind.
+    """
+    now = nanoseconds(clock)
+    state[1 + kind] += now - state[0]
+    state[0] = now
+    return 0
+
+
+def reset(position: MutableSequence[int]) -> int:
+    """Make a position 0 again; always 0."""
+    position[0] = 0
+    return 0
+
+
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    "omb_py_run": (SIGNATURE, run),
+    "omb_py_compute": (types.int32(types.int64), compute),
+    "omb_py_lap": (types.int32(types.int64, pointer(types.int64), types.int64), lap),
+    "omb_py_reset": (types.int32(pointer(types.int64)), reset),
+}
+"""What the object file holds, by symbol."""
+
+
+def machine_code() -> bytes:
+    """An object file with `FUNCTIONS`, for any processor of this kind.
 
     Raises `RuntimeError` when the code would need anything from outside.
     """
-    compiled = cfunc(SIGNATURE, forceinline=True)(run)
-    module = llvm.parse_assembly(compiled.inspect_llvm())
-    module.get_function(compiled.native_name).name = symbol
-    needed = [function.name for function in module.functions if function.is_declaration]
+    modules = []
+    for symbol, (signature, function) in FUNCTIONS.items():
+        compiled = cfunc(signature, forceinline=True)(function)
+        module = llvm.parse_assembly(compiled.inspect_llvm())
+        module.get_function(compiled.native_name).name = symbol
+        modules.append(module)
+    first, *others = modules
+    for module in others:
+        first.link_in(module)
+    needed = [function.name for function in first.functions if function.is_declaration]
     if not all(name.startswith("llvm.") for name in needed):
         raise RuntimeError(f"Numba's code needs {', '.join(needed)}")
     llvm.initialize_native_asmprinter()
-    return target_machine().emit_object(module)  # type: ignore[no-any-return]
+    return target_machine().emit_object(first)  # type: ignore[no-any-return]

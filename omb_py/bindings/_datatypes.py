@@ -1,8 +1,9 @@
-"""MPI's datatypes for messages: basic ones, and derived ones for layouts with gaps."""
+"""MPI's datatypes for messages: basic ones, and derived ones for layouts with gaps; constants."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mpi4py import MPI
 
@@ -22,6 +23,11 @@ class Blocks:
     datatype: MPI.Datatype
     counts: list[int]
     displacements: list[int]
+
+    @property
+    def count(self) -> int:
+        """The count of each block where all have the same; 0 where there is no block."""
+        return self.counts[0] if self.counts else 0
 
 
 class Datatypes:
@@ -43,7 +49,7 @@ class Datatypes:
     def _of(self, message: Message) -> tuple[MPI.Datatype, int]:
         """MPI's datatype for a message, and how many elements one of it covers."""
         basic: MPI.Datatype = getattr(MPI, message.datatype.mpi)
-        elements = message.counts[0]
+        elements = message.counts[0] if message.counts else 0
         if message.layout.contiguous or not elements:
             return basic, 1
         key = (message.datatype, message.layout, elements)
@@ -68,3 +74,8 @@ def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -
     resized = shaped.Create_resized(0, elements * itemsize)
     shaped.Free()
     return resized.Commit()
+
+
+def constant(value: Any) -> Any:
+    """A further argument: itself, or the constant of MPI that a text names."""
+    return getattr(MPI, value) if isinstance(value, str) else value

@@ -24,10 +24,13 @@ from omb_py.errors import SharedError
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-SYMBOL = "omb_py_run"
+SYMBOLS = ("omb_py_run", "omb_py_compute", "omb_py_lap", "omb_py_reset")
 SOURCES = ("_compiled.py", "_prototypes.py", "../clock.py")
 DIGEST_BYTES = 32
 SECONDS_BETWEEN_LOOKS = 0.001
+
+_LOADED: list[tuple[Any, dict[str, int]]] = []
+"""The code is in this process once, as a module is."""
 
 
 def target_machine() -> Any:
@@ -36,13 +39,23 @@ def target_machine() -> Any:
     return llvm.Target.from_default_triple().create_target_machine(opt=3, reloc="pic")
 
 
-def load(code: bytes) -> tuple[Any, int]:
-    """Link an object file into this process; its owner, to be kept alive, and `run`'s address."""
+def load(code: bytes) -> tuple[Any, dict[str, int]]:
+    """Link an object file into this process; its owner, to be kept alive, and its addresses."""
     llvm.initialize_native_asmprinter()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, engine.get_function_address(SYMBOL)
+    return engine, {symbol: engine.get_function_address(symbol) for symbol in SYMBOLS}
+
+
+def loaded(comm: MPI.Intracomm) -> dict[str, int]:
+    """The addresses of the functions, linked into this process once; collective.
+
+    Raises `SharedError` as `shared_code` does.
+    """
+    if not _LOADED:
+        _LOADED.append(load(shared_code(comm)))
+    return _LOADED[0][1]
 
 
 def shared_code(comm: MPI.Intracomm) -> bytes:
@@ -98,7 +111,7 @@ def cached_code(directory: Path) -> bytes:
     if code is None:
         from omb_py.bindings._compiled import machine_code
 
-        code = machine_code(SYMBOL)
+        code = machine_code()
         with contextlib.suppress(OSError):  # a read-only home: compile again next time
             _write(path, code)
     return code

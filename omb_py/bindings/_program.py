@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings._datatypes import Datatypes
+from omb_py.bindings._datatypes import Datatypes, constant
 from omb_py.bindings._prototypes import PROTOTYPES, SHAPES, TIMES, shape
 from omb_py.buffers import Local
-from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
+from omb_py.calls import IN_PLACE, Call, Cell, Message, Operand, Step
 from omb_py.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from omb_py.clock import CommonStart
 
 LARGEST_INT = 2**31 - 1
 
@@ -25,10 +22,20 @@ LARGEST_INT = 2**31 - 1
 class Program:
     """C calls, written as rows of 64-bit words that the compiled loop reads."""
 
-    def __init__(self, comm: MPI.Intracomm, library: Library, datatypes: Datatypes) -> None:
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        library: Library,
+        datatypes: Datatypes,
+        cells: dict[Cell, Any],
+        code: dict[str, int],
+    ) -> None:
+        """``code`` has the addresses of our own functions."""
         self._comm = MPI._handleof(comm)
         self._library = library
         self._datatypes = datatypes
+        self._cells = cells
+        self._code = code
         self._kept: list[Any] = []
         self.words: list[int] = []
         self.names: list[str] = []
@@ -46,7 +53,7 @@ class Program:
             self._row(step.name, step.function, "p" * len(step.arguments), list(step.arguments))
             return
         if isinstance(step, Call):
-            self._call(step, requests=0)
+            self._call(step, self._place(step))
             return
         waits = []
         for group in step.groups:
@@ -62,49 +69,83 @@ class Program:
             statuses = self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
             self._function("waitall", [count, requests, statuses], large=False)
 
-    def announce(self, start: CommonStart) -> None:
-        """The broadcast of a common start; the loop fills in where its time is."""
+    def add_all(self, steps: Iterable[Step]) -> None:
+        """The calls of several steps."""
+        for step in steps:
+            self.add(step)
+
+    def announce(self, place: int) -> None:
+        """The broadcast of the time at this address, at which all ranks start."""
         double = MPI._handleof(MPI.DOUBLE)
-        self._function("bcast", [address_of(start.cells), 1, double, 0, self._comm], large=False)
+        self._function("bcast", [place, 1, double, 0, self._comm], large=False)
 
     def _call(self, call: Call, requests: int, times: int = 1) -> None:
         kinds = PROTOTYPES.get(call.function)
         if kinds is None:
             raise UnsupportedError(
-                f"binding native has no {call.function}: add its prototype to "
-                "bindings/_prototypes.py, or use --binding buffer"
+                f"binding native has no {call.function}, whose prototype is not in "
+                "bindings/_prototypes.py: use --binding buffer"
             )
-        large = any(
-            max(message.counts[-1] + message.displacements[-1], *message.counts) > LARGEST_INT
-            for message in call.messages
-        )
+        large = any(message.elements > LARGEST_INT for message in call.messages)
         arguments = list(self._arguments(call, kinds, requests, large))
         self._function(call.function, arguments, large, times)
 
     def _arguments(self, call: Call, kinds: str, requests: int, large: bool) -> Iterator[int]:
-        operands = iter(call.operands)
-        integers = iter([call.root] if call.peer is None else [call.peer, call.tag])
+        operands, further = iter(call.operands), iter(call.further)
         message: Message | None = None
+        array_of_ints: tuple[int, ...] = ()
         for kind in kinds:
-            if kind == "b":
+            if kind in "bB":
                 operand = next(operands)
                 message = self._described_by(call, operand)
                 yield self._buffer(operand)
-            elif kind in "ntNDT":
-                yield self._side(kind, message, call.counts, large)
-            elif kind == "i":
-                value = next(integers)
-                assert value is not None
-                yield value
+            elif kind in "ntNDATRzq":
+                yield self._side(kind, message, call, large)
+            elif kind in "ig":
+                value = constant(next(further))
+                yield value if kind == "i" else MPI._handleof(value)
             elif kind == "o":
                 assert call.op is not None
                 yield MPI._handleof(getattr(MPI, call.op.upper()))
-            elif kind == "c":
-                yield self._comm
+            elif kind in "cwf":
+                yield self._comm if call.on is None else MPI._handleof(call.on)
+            elif kind in "dO":
+                assert call.at is not None
+                yield call.at
+            elif kind == "l":
+                assert call.cell is not None
+                yield call.cell.count
+            elif kind == "k":
+                array_of_ints = next(further)
+                yield len(array_of_ints)
+            elif kind == "a":
+                yield self._array("i", list(array_of_ints))
+            elif kind == "u":
+                yield int(MPI.UNWEIGHTED)
+            elif kind == "I":
+                yield MPI._handleof(MPI.INFO_NULL)
             elif kind == "r":
                 yield requests
+            elif kind == "H":
+                code = {4: ctypes.c_int32, 8: ctypes.c_int64}[self._library.handle]
+                yield code.from_address(requests).value
+            elif kind == "P":
+                position = self._keep(ctypes.create_string_buffer(8))
+                self._row("reset", self._code["omb_py_reset"], "p", [position])
+                yield position
+            elif kind == "F":
+                yield self._keep(ctypes.create_string_buffer(8))
             else:
-                yield self._keep(ctypes.create_string_buffer(MPI._sizeof(MPI.Status)))
+                count = call.cell.count if call.cell else 1
+                yield self._keep(ctypes.create_string_buffer(count * MPI._sizeof(MPI.Status)))
+
+    def _place(self, call: Call) -> int:
+        """The address of the object of a cell that a call makes or takes; 0 for none."""
+        if call.cell is None:
+            return 0
+        size = call.cell.count * self._library.handle
+        found = self._cells.setdefault(call.cell, ctypes.create_string_buffer(size))
+        return ctypes.addressof(found) + call.index * self._library.handle
 
     def _described_by(self, call: Call, operand: Operand) -> Message | None:
         """The message whose count and datatype stand after an operand.
@@ -124,9 +165,7 @@ class Program:
         self._kept.append(memory)
         return memory.address
 
-    def _side(
-        self, kind: str, message: Message | None, counts: tuple[int, ...] | None, large: bool
-    ) -> int:
+    def _side(self, kind: str, message: Message | None, call: Call, large: bool) -> int:
         """A count, a datatype or an array of them; nothing where a rank has no part."""
         if message is None:
             return MPI._handleof(MPI.BYTE) if kind == "t" else 0
@@ -139,14 +178,18 @@ class Program:
             types = [_signed(handle, self._library.handle)] * len(blocks.counts)
             return self._array(code, types)
         if kind == "n":
-            return blocks.counts[0]
-        code = "q" if large else "i"
-        if kind == "N":
-            return self._array(code, list(counts or blocks.counts))
-        return self._array(code, blocks.displacements)
+            return blocks.count
+        if kind == "q":
+            return blocks.count // int(call.values[0])
+        if kind == "z":
+            return message.memory.nbytes
+        code = "q" if large or kind == "A" else "i"
+        if kind == "R":
+            return self._array(code, list(call.counts or ()))
+        return self._array(code, blocks.counts if kind == "N" else blocks.displacements)
 
     def _array(self, code: str, values: list[int]) -> int:
-        kept = array(code, values)
+        kept = array(code, values or [0])  # of no elements it has no address, which MPI refuses
         self._kept.append(kept)
         return address_of(kept)
 

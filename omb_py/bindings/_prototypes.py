@@ -1,21 +1,31 @@
 """MPI's C functions, one row each: the kinds of their parameters, in order.
 
-This table is all that binding native knows of a function. A letter stands for a kind:
+This table is all that a binding knows of a function. A letter stands for a kind:
 
     b  buffer                        c  communicator
-    n  count (int, or MPI_Count)     o  operation
-    t  datatype                      i  int: peer and tag, or root
-    N  counts of all ranks           r  requests, by address
-    D  displacements of all ranks    s  statuses, by address
-    T  datatypes of all ranks        l  number of requests (int)
+    n  count (int, or MPI_Count)     w  window
+    t  datatype                      f  file
+    N  counts of all ranks           g  group
+    D  displacements of all ranks    I  info, always the null one
+    A  the same, always MPI_Aint     o  operation
+    T  datatypes of all ranks        i  int: peer and tag, root, assertion
+    R  counts that ranks receive     r  requests or other objects, by address
+    B  buffer, of which only         s  statuses, by address
+    z  the bytes are told (int)      l  number of requests (int)
+    d  displacement in a window      H  object, by value
+    O  offset in a file              P  an int that starts as 0, by address
+    q  count of one partition        F  a flag, by address
+    k  length of the next array      a  array of ints
+    u  no weights
 
-A count, datatype or array belongs to the buffer before it. In a large-count function, whose name
-ends in ``_c``, ``n`` is MPI_Count, ``N`` an array of those and ``D`` one of MPI_Aint.
+A count, datatype or array belongs to the buffer before it; after a displacement, to the last
+buffer. In a large-count function, whose name ends in ``_c``, ``n`` and ``z`` are MPI_Count, ``N``
+an array of those and ``D`` one of MPI_Aint.
 """
 
 from __future__ import annotations
 
-PROTOTYPES = {
+COLLECTIVES = {
     "allgather": "bntbntc",
     "allgatherv": "bntbNDtc",
     "allreduce": "bbntoc",
@@ -27,21 +37,79 @@ PROTOTYPES = {
     "exscan": "bbntoc",
     "gather": "bntbntic",
     "gatherv": "bntbNDtic",
-    "irecv": "bntiicr",
-    "isend": "bntiicr",
-    "recv": "bntiics",
+    "neighbor_allgather": "bntbntc",
+    "neighbor_allgatherv": "bntbNDtc",
+    "neighbor_alltoall": "bntbntc",
+    "neighbor_alltoallv": "bNDtbNDtc",
+    "neighbor_alltoallw": "bNATbNATc",
     "reduce": "bbntoic",
-    "reduce_scatter": "bbNtoc",
+    "reduce_scatter": "bbRtoc",
     "reduce_scatter_block": "bbntoc",
     "scan": "bbntoc",
     "scatter": "bntbntic",
     "scatterv": "bNDtbntic",
-    "send": "bntiic",
+}
+SENDS = {"send": "bntiic", "bsend": "bntiic", "rsend": "bntiic", "ssend": "bntiic"}
+
+PROTOTYPES = {
+    **COLLECTIVES,
+    **{f"i{name}": f"{kinds}r" for name, kinds in COLLECTIVES.items()},
+    **{f"{name}_init": f"{kinds}Ir" for name, kinds in COLLECTIVES.items()},
+    **SENDS,
+    **{f"i{name}": f"{kinds}r" for name, kinds in SENDS.items()},
+    **{f"{name}_init": f"{kinds}r" for name, kinds in SENDS.items()},
+    "accumulate": "bntidntow",
+    "comm_disconnect": "r",
+    "comm_dup": "cr",
+    "comm_free": "r",
+    "comm_split": "ciir",
+    "compare_and_swap": "bbbtidw",
+    "fetch_and_op": "bbtidow",
+    "dist_graph_create_adjacent": "ckaukauIir",
+    "file_read_at": "fObnts",
+    "file_read_at_all": "fObnts",
+    "file_sync": "f",
+    "file_write_at": "fObnts",
+    "file_write_at_all": "fObnts",
+    "get": "bntidntw",
+    "get_accumulate": "bntbntidntow",
+    "irecv": "bntiicr",
+    "mprobe": "iicrs",
+    "mrecv": "bntrs",
+    "pack": "bntBzPc",
+    "pready": "iH",
+    "precv_init": "biqtiicIr",
+    "probe": "iics",
+    "psend_init": "biqtiicIr",
+    "put": "bntidntw",
+    "recv": "bntiics",
+    "recv_init": "bntiicr",
+    "request_free": "r",
+    "rget": "bntidntwr",
+    "rput": "bntidntwr",
+    "sendrecv": "bntiibntiics",
+    "start": "r",
+    "startall": "lr",
+    "test": "rFs",
+    "unpack": "BzPbntc",
+    "wait": "rs",
     "waitall": "lrs",
+    "win_complete": "w",
+    "win_fence": "iw",
+    "win_flush": "iw",
+    "win_flush_local": "iw",
+    "win_lock": "iiiw",
+    "win_lock_all": "iw",
+    "win_post": "giw",
+    "win_start": "giw",
+    "win_unlock": "iw",
+    "win_unlock_all": "w",
+    "win_wait": "w",
 }
 
-LOCAL_SHAPES = {"p", "ppp"}
-"""Shapes of what is no MPI call: a wait for a device, a copy from or to it."""
+LOCAL_SHAPES = {"p", "pp", "ppp", "p" * 11}
+"""Shapes of what is no MPI call: a wait for a device, work, a copy or a lap of the clock, and the
+launch of a kernel, whose narrower arguments fill words of their own in the calling conventions."""
 
 WORDS = 16
 ROW_BYTES = 8 * WORDS
@@ -61,8 +129,9 @@ def shape(kinds: str, handle_bytes: int, large: bool) -> str:
     ``i`` has 32 bits, ``q`` 64; ``p`` is a pointer, and ``r`` one that moves from time to time.
     """
     handle = "i" if handle_bytes == 4 else "p"
-    types = {"n": "q" if large else "i", "i": "i", "l": "i", "r": "r"}
-    types |= dict.fromkeys("toc", handle)
+    count = "q" if large else "i"
+    types = dict.fromkeys("nz", count) | dict.fromkeys("ilk", "i") | dict.fromkeys("dOq", "q")
+    types |= dict.fromkeys("tocwgIH", handle) | {"r": "r"}
     return "".join(types.get(kind, "p") for kind in kinds)
 
 

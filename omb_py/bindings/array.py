@@ -34,5 +34,11 @@ class ArrayBinding(BufferBinding):
             return [message.memory.array, message.counts]
         return message.memory.array
 
+    def partitioned(self, message: Message, partitions: int) -> Any:
+        return message.memory.array
+
+    def target(self, call: Call, origin: Message) -> Any:
+        return call.at
+
 
 BINDING = ArrayBinding

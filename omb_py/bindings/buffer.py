@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -10,9 +11,26 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding
-from omb_py.bindings._datatypes import Datatypes
+from omb_py.bindings._cells import METHODS, Cells
+from omb_py.bindings._datatypes import Datatypes, constant
+from omb_py.bindings._prototypes import PROTOTYPES
 from omb_py.calls import IN_PLACE, Call, Message, Operand
 from omb_py.options import Options
+
+PREFIXES = ("win_", "file_", "comm_")
+"""What a function's name begins with that is a method of such an object."""
+
+MAKERS = {
+    "comm_spawn": "Spawn",
+    "dist_graph_create_adjacent": "Create_dist_graph_adjacent",
+}
+"""Functions that make a communicator, by methods whose arguments are not C's."""
+
+SPAWNED = "from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()"
+"""What a spawned process does."""
+
+REORDERED = {"win_lock": (1, 0, 2)}
+"""Functions whose methods take the further arguments in another order than C."""
 
 
 class BufferBinding(MethodBinding):
@@ -23,34 +41,67 @@ class BufferBinding(MethodBinding):
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
         self._datatypes = Datatypes()
+        self.cells = Cells()
 
     def bind_call(self, call: Call) -> BoundCall:
-        return partial(self.method(call.function.capitalize()), *self.arguments(call))
+        if call.cell is not None and call.function in METHODS:
+            return self.cells.use(call, self.arguments(call))
+        if call.function in ("pack", "unpack"):
+            return self._bind_packing(call)
+        if call.function in MAKERS:
+            maker = partial(self.method(MAKERS[call.function]), *self._given_to_maker(call))
+            return self.cells.keep(call, maker)
+        name = call.function
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        bound = partial(self.method(name.capitalize(), call.on), *self.arguments(call))
+        return bound if call.cell is None else self.cells.keep(call, bound)
 
     def start(self, calls: Sequence[Call]) -> Callable[[], list[Any]]:
         if any(call is not calls[0] for call in calls):
             return super().start(calls)
-        method = self.method(calls[0].function.capitalize())
+        method = self.method(calls[0].function.capitalize(), calls[0].on)
         return partial(_repeat, method, self.arguments(calls[0]), len(calls))
 
     def wait_all(self, requests: Sequence[MPI.Request]) -> None:
         MPI.Request.Waitall(requests)
 
     def release(self) -> None:
+        super().release()
+        self.cells.clear()
         self._datatypes.free()
 
     def arguments(self, call: Call) -> list[Any]:
-        """What the communicator's method for ``call`` is to be given."""
-        arguments: list[Any] = [self.specification(operand) for operand in call.operands]
-        if call.peer is not None:
-            arguments += [call.peer, call.tag]
-        if call.counts is not None:
-            arguments.append(call.counts)
-        if call.op is not None:
-            arguments.append(getattr(MPI, call.op.upper()))
-        if call.root is not None:
-            arguments.append(call.root)
-        return arguments
+        """What the method for ``call`` is to be given: as in C, but each side in one piece."""
+        order = REORDERED.get(call.function)
+        if order is None:
+            return list(self._arguments(call))
+        return [constant(call.values[place]) for place in order]
+
+    def _arguments(self, call: Call) -> Iterator[Any]:
+        kinds = PROTOTYPES.get(call.function, "")
+        operands, further = iter(call.operands), iter(call.further)
+        last: Operand = None
+        for position, kind in enumerate(kinds):
+            if kind in "bB":
+                last = next(operands)
+                if "q" in kinds and isinstance(last, Message):
+                    yield self.partitioned(last, call.values[0])
+                else:
+                    yield self.specification(last)
+            elif kind in "ig":
+                yield constant(next(further))
+            elif kind == "R":
+                yield call.counts
+            elif kind == "o":
+                assert call.op is not None
+                yield getattr(MPI, call.op.upper())
+            elif kind == "O":
+                yield call.at
+            elif kind == "d":
+                assert isinstance(last, Message)
+                counted = kinds[position + 1] == "n"
+                yield self.target(call, last) if counted else call.at
 
     def specification(self, operand: Operand) -> Any:
         """mpi4py's buffer specification of an operand: what a user would write."""
@@ -69,7 +120,32 @@ class BufferBinding(MethodBinding):
             return [array, (blocks.counts, blocks.displacements), types]
         if message.form == "v":
             return [array, (blocks.counts, blocks.displacements), datatype]
-        return [array, blocks.counts[0], datatype]
+        return [array, blocks.count, datatype]
+
+    def target(self, call: Call, origin: Message) -> Any:
+        """Where a one-sided call goes in the target's window."""
+        _, count, datatype = self.describe_message(origin)
+        return [call.at, count, datatype]
+
+    def partitioned(self, message: Message, partitions: int) -> Any:
+        """The specification of a message in equal parts, which has the count of one."""
+        array, count, datatype = self.describe_message(message)
+        return [array, count // partitions, datatype]
+
+    def _given_to_maker(self, call: Call) -> tuple[Any, ...]:
+        """What mpi4py wants for a new communicator, where that is not what C wants."""
+        if call.function == "comm_spawn":
+            return sys.executable, ["-c", SPAWNED], call.values[0]
+        return call.values[:2]
+
+    def _bind_packing(self, call: Call) -> BoundCall:
+        """MPI_Pack or MPI_Unpack, which are methods of the datatype."""
+        first, second = call.messages
+        arrays = first.memory.array, second.memory.array
+        if call.function == "pack":
+            return partial(self._datatypes.blocks(first).datatype.Pack, *arrays, 0, self.comm)
+        datatype = self._datatypes.blocks(second).datatype
+        return partial(datatype.Unpack, arrays[0], 0, arrays[1], self.comm)
 
 
 def _repeat(method: Callable[..., Any], arguments: list[Any], times: int) -> list[Any]:

@@ -16,10 +16,9 @@ from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings._datatypes import Datatypes
-from omb_py.bindings._machine_code import load, shared_code
+from omb_py.bindings._machine_code import loaded
 from omb_py.bindings._program import Library, Program, address_of
-from omb_py.bindings._prototypes import OPERANDS, WORDS
-from omb_py.calls import Call, Step
+from omb_py.calls import Call, Cell, Round, Step
 from omb_py.errors import OmbError
 from omb_py.loop import Loop, Pace
 from omb_py.options import Options
@@ -40,54 +39,72 @@ class NativeBinding(Binding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self._engine, address = load(shared_code(comm))
-        self._run = RUN(address)
+        self._code = loaded(comm)
+        self._run = RUN(self._code["omb_py_run"])
         self._library = Library()
         self._datatypes = Datatypes()
+        self._cells: dict[Cell, Any] = {}
 
     def bind(self, step: Step) -> BoundCall:
-        return partial(self.loop([[step]], Pace()).run, 0, array("d", [0.0]))
+        return partial(self._loop([Round((step,))], Pace()).run, 0, array("d", [0.0]))
 
-    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
-        program = Program(self.comm, self._library, self._datatypes)
-        bounds = [len(exchanges), -1, -1]
-        if pace.barrier:
-            bounds[1] = program.end
-            program.add(Call("barrier"))
-        if pace.start is not None:
-            bounds[2] = program.end
-            program.announce(pace.start)
-        for steps in exchanges:
-            bounds.append(program.end)
-            for step in steps:
-                program.add(step)
-        bounds.append(program.end)
-        return NativeLoop(self._run, program, bounds, pace.start)
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+        rounds = [self.arranged(round_) for round_ in rounds]
+        for round_ in rounds:
+            self.set_up(round_)
+        return self._loop(rounds, pace)
 
     def release(self) -> None:
+        super().release()
+        self._cells.clear()
         self._datatypes.free()
+
+    def _loop(self, rounds: Sequence[Round], pace: Pace) -> NativeLoop:
+        """The loop of rounds that are set up."""
+        program = Program(self.comm, self._library, self._datatypes, self._cells, self._code)
+        bounds = [len(rounds)]
+        known = array("d", bytes(8 * 6))
+        for round_ in rounds:
+            bounds.append(program.end)
+            program.add_all(round_.before)
+            bounds.append(program.end)
+            if pace.start is not None:
+                program.announce(address_of(known))
+            bounds.append(program.end)
+            program.add_all(round_.steps)
+            bounds.append(program.end)
+            program.add_all((*round_.after, *[Call("barrier")] * pace.barrier))
+        bounds.append(program.end)
+        return NativeLoop(self._run, program, bounds, known, pace.start)
 
 
 class NativeLoop(Loop):
     """A program and the compiled loop that runs it."""
 
     def __init__(
-        self, run: Any, program: Program, bounds: list[int], start: CommonStart | None
+        self,
+        run: Any,
+        program: Program,
+        bounds: list[int],
+        known: array[float],
+        start: CommonStart | None,
     ) -> None:
+        """``known`` is where the program finds what there is to know of the common start."""
         self._run = run
         self._program = program
         self._rows = array("q", program.words)
         self._bounds = array("q", bounds)
+        self._known = known
         self._start = start
 
     def run(self, first: int, seconds: array[float]) -> None:
         start = self._start
-        known = lateness = array("d")
+        lateness = array("d")
         if start is not None:
             offset = start.offset
-            known = array("d", [0.0, start.leads, start.slack, offset.seconds, offset.drift])
-            known.append(offset.reference)
-            self._rows[self._bounds[2] * WORDS + OPERANDS] = address_of(known)
+            now = (0.0, start.leads, start.slack, offset.seconds, offset.drift, offset.reference)
+            for place, value in enumerate(now):
+                self._known[place] = value
             lateness = array("d", bytes(8 * len(seconds)))
         failed = self._run(
             address_of(self._rows),
@@ -97,7 +114,7 @@ class NativeLoop(Loop):
             len(seconds),
             self._program.clock,
             self._program.sched_yield,
-            address_of(known),
+            address_of(self._known),
             address_of(lateness),
             address_of(seconds),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.buffers import Local
-from omb_py.calls import Call, Message, Step
+from omb_py.calls import Call, Message, Round, Step
 from omb_py.errors import UnsupportedError
 from omb_py.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.options import Options
@@ -68,11 +68,13 @@ class NcclBinding(Binding):
 
         return call
 
-    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+        if any(round_.everything != round_.steps for round_ in rounds):
+            raise UnsupportedError("binding nccl has no such calls: use --binding buffer")
         return NcclLoop(
             self._cuda,
             self._stream,
-            [tuple(self._queue(step) for step in steps) for steps in exchanges],
+            [tuple(self._queue(step) for step in round_.steps) for round_ in rounds],
             self.comm.Barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
+from omb_py.bindings.buffer import BufferBinding
 from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
 from omb_py.errors import UnsupportedError
 from omb_py.options import Options
@@ -17,8 +19,8 @@ PICKLE_OVERHEAD = 4096
 """Bytes by which the pickle of an array may exceed its data."""
 
 RECEIVES = ("recv", "irecv")
-TAKES_LIST = ("scatter", "alltoall")
-RETURNS_LIST = ("gather", "allgather", "alltoall")
+TAKES_LIST = ("scatter", "alltoall", "neighbor_alltoall")
+RETURNS_LIST = ("gather", "allgather", "alltoall", "neighbor_allgather", "neighbor_alltoall")
 
 
 class PickleBinding(MethodBinding):
@@ -30,6 +32,7 @@ class PickleBinding(MethodBinding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
+        self._plain = BufferBinding(comm, options)
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 
@@ -38,20 +41,33 @@ class PickleBinding(MethodBinding):
 
     def bind_call(self, call: Call) -> BoundCall:
         messages = self._check(call)
+        if call.function == "mrecv":
+            return self._plain.cells.use(call, (), methodcaller("recv"))
+        if not call.operands and call.function not in ("barrier", "mprobe"):
+            return self._plain.bind_call(call)
+        method = self.method(call.function, call.on)
         if call.function in RECEIVES:
             buffer = None
             if call.function == "irecv":
                 buffer = bytearray(messages[0].memory.nbytes + PICKLE_OVERHEAD)
-            return partial(self.method(call.function), buffer, call.peer, call.tag)
+            return partial(method, buffer, call.peer, call.tag)
         as_list = call.function in TAKES_LIST
         arguments: list[Any] = [_payload(operand, as_list) for operand in call.operands[:1]]
+        if call.function == "sendrecv":
+            destination, sent, source, received = call.values
+            return partial(method, *arguments, destination, sent, None, source, received)
         if call.peer is not None:
             arguments += [call.peer, call.tag]
         if call.op is not None:
             arguments.append(getattr(MPI, call.op.upper()))
         if call.root is not None:
             arguments.append(call.root)
-        return partial(self.method(call.function), *arguments)
+        bound = partial(method, *arguments)
+        return bound if call.cell is None else self._plain.cells.keep(call, bound)
+
+    def release(self) -> None:
+        super().release()
+        self._plain.release()
 
     def wait_all(self, requests: Sequence[MPI.Request]) -> list[Any]:
         return MPI.Request.waitall(requests) or []
@@ -74,7 +90,7 @@ class PickleBinding(MethodBinding):
     def _check(self, call: Call) -> tuple[Message, ...]:
         """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""
         messages = call.messages
-        if call.function.endswith(("v", "w")) and call.function not in RECEIVES:
+        if call.function.endswith(("v", "w")) and not call.function.endswith("recv"):
             plain = call.function[:-1]
             raise UnsupportedError(
                 f"binding {self.name} has no {call.function}: mpi4py's {plain} takes objects "

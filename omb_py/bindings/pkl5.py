@@ -14,12 +14,14 @@ from omb_py.errors import UnsupportedError, UsageError
 from omb_py.options import Options
 
 OUT_OF_BAND_PROTOCOL = 5
+REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")
 
 
 class Pkl5Binding(PickleBinding):
     """``pkl5.Intracomm(comm).send(array, peer, tag)``."""
 
     name = "pkl5"
+    serves_threads = False
     serializer = pkl5.pickle
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
@@ -40,7 +42,7 @@ class Pkl5Binding(PickleBinding):
                 "binding pkl5 cannot post receives: mpi4py.util.pkl5 has no irecv; use --binding "
                 "pickle"
             )
-        if call.op is not None:
+        if call.function in REDUCTIONS:
             raise UnsupportedError(
                 f"binding pkl5 has no {call.function}: mpi4py reduces objects by pickling them "
                 "whole; use --binding pickle"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
+from dataclasses import replace
 
-from omb_py.bindings import BoundCall, calls_of
+from omb_py.benchmarks import Exchange
+from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import Message, Step
+from omb_py.buffers import Memory
+from omb_py.calls import Message, Round, Step
 
 
 def here(binding: BufferBinding) -> bool:
@@ -18,31 +20,45 @@ def here(binding: BufferBinding) -> bool:
 
 
 class CorruptingBinding(BufferBinding):
-    """Flips one byte of what arrives, at ``OMB_TEST_OFFSET`` from the start or the end."""
+    """Flips one byte of what arrives, at ``OMB_TEST_OFFSET`` from the start or the end.
+
+    It does so when nothing more can arrive: after the steps that settle an iteration, or where
+    there are none after the iteration itself.
+    """
 
     name = "corrupting"
+    _last: Step | None = None
+    _memory: Memory
+
+    def bound(self, round_: Round) -> BoundRound:
+        self._last = None
+        bound = super().bound(round_)
+        if not isinstance(round_, Exchange) or not round_.outputs or not here(self):
+            return bound
+        memory = round_.outputs[-1].memory
+        if round_.settle:
+            self._last, self._memory = round_.settle[-1], memory
+            return bound
+        return replace(bound, after=(*bound.after, lambda: flip(memory)))
 
     def bind(self, step: Step) -> BoundCall:
         call = super().bind(step)
-        received = [
-            operand
-            for made in calls_of(step)
-            if not made.function.endswith("send")
-            for operand in made.operands[-1:]
-            if isinstance(operand, Message)
-        ]
-        if not received or not here(self):
+        if step is not self._last:
             return call
-        memory = received[-1].memory
+        memory = self._memory
 
-        def corrupted() -> Any:
-            result = call()
-            data = bytearray(memory.read(0, memory.nbytes))
-            data[int(os.environ["OMB_TEST_OFFSET"])] ^= 1
-            memory.write(data if memory.adds is False else memoryview(data))
-            return result
+        def settled() -> None:
+            call()
+            flip(memory)
 
-        return corrupted
+        return settled
+
+
+def flip(memory: Memory) -> None:
+    """Change one bit."""
+    data = bytearray(memory.read(0, memory.nbytes))
+    data[int(os.environ["OMB_TEST_OFFSET"])] ^= 1
+    memory.write(data if memory.adds is False else memoryview(data))
 
 
 class FailingLater(BufferBinding):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.bindings.native import NativeBinding
-from omb_py.calls import Call, Message, Step
+from omb_py.calls import Call, Message, Round, Step
 from omb_py.loop import Loop, Pace
 
 
@@ -15,8 +15,12 @@ class MisdirectedBinding(NativeBinding):
 
     name = "misdirected"
 
-    def loop(self, exchanges: Sequence[Sequence[Step]], pace: Pace) -> Loop:
-        return super().loop([[misdirect(step) for step in steps] for steps in exchanges], pace)
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+        misdirected = [
+            replace(round_, steps=tuple(misdirect(step) for step in round_.steps))
+            for round_ in rounds
+        ]
+        return super().loop(misdirected, pace)
 
 
 def misdirect(step: Step) -> Step:
