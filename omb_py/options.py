@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from omb_py.buffers import Place
 from omb_py.layout import CONTIGUOUS, Layout
+from omb_py.topology import DEFAULT_TOPOLOGY, Topology
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20
@@ -26,7 +27,8 @@ class Options:
     is the half-width of the median's interval at which to stop, as a fraction of the median;
     ``max_time`` limits the seconds that one message size is timed. ``placement`` is where the
     messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
-    of a node take in turn.
+    of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
+    ``threads`` are those (or the processes) of the sending and of the receiving side.
     """
 
     buffer: str = "numpy"
@@ -65,6 +67,18 @@ class Options:
     in_place: bool = False
     root: int | None = 0
     memory_limit: int = 512 * MEBIBYTE
+    test_calls: int = 0
+    compute_target: str = "cpu"
+    topology: Topology = DEFAULT_TOPOLOGY
+    window_kind: str | None = None
+    window_sync: str = "flush"
+    send_mode: str = "standard"
+    partitions: int = 8
+    threads: tuple[int, int] = (1, 1)
+    node_map: tuple[int, ...] | int | None = None
+    file: str | None = None
+    file_sync: bool = False
+    spawned: int = 1
     session: bool = False
     thread_level: str = "single"
     output: str | None = None

@@ -7,12 +7,13 @@ into a `Plan`: which calls one iteration makes, and what data they should move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any, Protocol
 
 from omb_py.buffers import Buffer, Memory
-from omb_py.calls import Form, Message, Step
+from omb_py.calls import Form, Message, Round, Step
 from omb_py.datatypes import Datatype
 from omb_py.errors import UsageError
 from omb_py.layout import Layout
@@ -35,12 +36,26 @@ class Ranks(Enum):
     """How many ranks a benchmark runs on, in the words of its error message."""
 
     ANY = "at least 1 rank"
+    SEVERAL = "at least 2 ranks"
     TWO = "exactly 2 ranks"
     EVEN = "an even number of ranks"
 
     def allow(self, ranks: int) -> bool:
         """Whether a job of ``ranks`` will do."""
-        return {Ranks.ANY: True, Ranks.TWO: ranks == 2, Ranks.EVEN: ranks % 2 == 0}[self]
+        return {
+            Ranks.ANY: True,
+            Ranks.SEVERAL: ranks >= 2,
+            Ranks.TWO: ranks == 2,
+            Ranks.EVEN: ranks % 2 == 0,
+        }[self]
+
+
+class StartUp(Enum):
+    """What is measured of a job's start."""
+
+    INIT = "MPI_Init alone"
+    HELLO = "the start as a whole"
+    PARTS = "each part of it"
 
 
 @dataclass(frozen=True)
@@ -56,8 +71,46 @@ class Defaults:
 
 
 @dataclass(frozen=True)
+class Exposed:
+    """A window, this rank's memory in it, and where each rank's begins (MPI's displacement)."""
+
+    win: Any
+    memory: Memory
+    bases: tuple[int, ...]
+
+
+class Provider(Protocol):
+    """Makes the MPI objects that a plan's calls need; the first three methods are collective.
+
+    What it returns can be given to `Call.on` or `Call.values`. It takes everything back after the
+    case, the graph after the run.
+    """
+
+    def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
+        """A communicator in which this rank receives from the ones and sends to the others."""
+
+    def window(self, nbytes: int, datatype: Datatype) -> Exposed:
+        """A window of the kind asked for, with so many bytes on each rank."""
+
+    def file(self, nbytes: int) -> tuple[Any, Memory]:
+        """The file asked for, opened by all ranks, and this rank's part of it, in rank order."""
+
+    def group(self, rank: int) -> Any:
+        """The group of one rank."""
+
+    def attach(self, nbytes: int) -> None:
+        """Give MPI memory to keep buffered messages of ``nbytes`` in."""
+
+    def fork(self, processes: int) -> None:
+        """Fork processes that sleep until the case is over."""
+
+
+@dataclass(frozen=True)
 class Case:
-    """One message size on one rank: all that a benchmark may know."""
+    """One message size on one rank: all that a benchmark may know.
+
+    ``nodes`` has the node of each rank, for benchmarks that ask for it by feature ``nodes``.
+    """
 
     rank: int
     ranks: int
@@ -66,6 +119,8 @@ class Case:
     window: int
     buffer: Buffer
     options: Options
+    provider: Provider
+    nodes: tuple[int, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -106,12 +161,16 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """One iteration of one rank: its calls, the data before them and the data expected after."""
+class Exchange(Round):
+    """One iteration of one rank: its calls, the data before them and the data expected after.
 
-    steps: tuple[Step, ...] = ()
+    ``settle`` are steps that come before data is checked or written anew, where that takes more
+    than the calls: other ranks may still reach this one's memory.
+    """
+
     inputs: tuple[Content, ...] = ()
     outputs: tuple[Content, ...] = ()
+    settle: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,12 +178,16 @@ class Plan:
     """One rank's part at one message size.
 
     Iteration ``i`` is ``exchanges[i % len(exchanges)]``; ``timed`` says whether this rank's clock
-    counts, and ``payload`` how many bytes of a message really travel.
+    counts, ``payload`` how many bytes of a message really travel and ``messages`` how many of them
+    one iteration moves over the whole job. With several ``threads``, iteration ``i`` is made by
+    thread ``i % threads``.
     """
 
     exchanges: tuple[Exchange, ...]
     payload: int
     timed: bool = True
+    messages: int = 1
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -132,11 +195,13 @@ class Benchmark:
     """A benchmark and all that the rest of the suite needs to know of it.
 
     ``title`` is its name in native OMB's banner. ``round_trips`` divides an iteration's time
-    into the latency reported; ``messages`` tells how many messages one iteration moves over the
-    whole job, given the options, the ranks and the window. ``paced`` puts a barrier between
-    iterations. ``memory`` gives the bytes that one process needs, given the options, a message
-    size and the number of ranks. ``traffic`` gives, for a message size and a number of ranks,
-    nccl-tests' size in bytes and the part of it that must pass each rank's link. ``native`` is
+    into the latency reported, given the options. ``paced`` puts a barrier between iterations.
+    ``memory`` gives the bytes that one process needs, given the options, a
+    message size and the number of ranks. ``traffic`` gives, for a message size and a number of
+    ranks, nccl-tests' size in bytes and the part of it that must pass each rank's link.
+    ``elements`` is the only length of a message, where there is but one; ``parts`` must divide it.
+    ``preset`` are defaults of options that are not everybody's, ``heading`` lines below the banner.
+    ``start_up`` says what is measured of a job's start; there is then no plan. ``native`` is
     false for what native OMB lacks.
     """
 
@@ -149,14 +214,19 @@ class Benchmark:
     metric: Metric = Metric.LATENCY
     ranks: Ranks = Ranks.ANY
     options: frozenset[str] = field(default_factory=frozenset)
-    round_trips: int = 1
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    round_trips: Callable[[Options], int] = lambda options: 1
     paced: bool = True
     sized: bool = True
     reduces: bool = False
-    messages: Callable[[Options, int, int], int] = lambda options, ranks, window: 1
+    elements: int | None = None
     memory: Callable[[Options, int, int], int] = lambda options, size, ranks: 0
     traffic: Callable[[int, int], tuple[int, float]] | None = None
     smallest_elements: Callable[[int], int] = lambda ranks: 0
+    parts: Callable[[Options], int] = lambda options: 1
+    heading: Callable[[Options, int], tuple[str, ...]] = lambda options, ranks: ()
+    value: str = "Avg Latency(us)"
+    start_up: StartUp | None = None
     native: bool = True
 
     def counts(self, options: Options, size: int) -> tuple[int, int]:
@@ -178,10 +248,22 @@ BENCHMARK_MODULES = Registry(
 )
 
 
+MOST_USED = ("pt2pt", "collective")
+"""Modules that are looked into first, so that what most jobs want loads no others."""
+
+
 def all_benchmarks() -> Iterator[Benchmark]:
     """Every benchmark, family by family."""
-    for module in BENCHMARK_MODULES.names():
+    for module in dict.fromkeys((*MOST_USED, *BENCHMARK_MODULES.names())):
         yield from BENCHMARK_MODULES.load(module)
+
+
+def by_family() -> dict[str, list[Benchmark]]:
+    """Every benchmark, by the name of its family."""
+    found: dict[str, list[Benchmark]] = {}
+    for benchmark in all_benchmarks():
+        found.setdefault(benchmark.family, []).append(benchmark)
+    return found
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -190,7 +272,7 @@ def find_benchmark(name: str) -> Benchmark:
     Raises `UsageError` with the nearest names when there is none.
     """
     wanted = name.replace("-", "_").removeprefix("osu_")
-    for module in BENCHMARK_MODULES.builtin():
+    for module in dict.fromkeys((*MOST_USED, *BENCHMARK_MODULES.builtin())):
         for benchmark in BENCHMARK_MODULES.load(module):
             if benchmark.name == wanted:
                 return benchmark  # type: ignore[no-any-return]

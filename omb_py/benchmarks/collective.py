@@ -164,7 +164,7 @@ def exchange(
     data = target if source is IN_PLACE else source
     inputs = contributed(row, case, data) if isinstance(data, Message) else ()
     outputs = received(row, case, root, target, parts) if isinstance(target, Message) else ()
-    return Exchange((call,), inputs, outputs)
+    return Exchange((call,), inputs=inputs, outputs=outputs)
 
 
 def contributed(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omb_py.benchmarks import (
     Benchmark,
     Case,
@@ -12,24 +14,49 @@ from omb_py.benchmarks import (
     Plan,
     Ranks,
 )
-from omb_py.calls import Call, Message, Window
+from omb_py.calls import Call, Cell, Message, Step, Window
 from omb_py.layout import CONTIGUOUS
 from omb_py.options import VARIED_WINDOWS, Options
+
+BUFFERED_OVERHEAD = 1024
+"""At least MPI_BSEND_OVERHEAD, which is 95 bytes or so: bytes beside each buffered message."""
 
 DATA_TAG = 100
 ACKNOWLEDGE_TAG = 101
 
 
-def ping_pong(case: Case) -> Plan:
+MODES = {"standard": "", "synchronous": "s", "buffered": "b", "ready": "r"}
+"""What a mode of sending puts before the word send in MPI's names."""
+
+
+def ping_pong(case: Case, tag: int = DATA_TAG) -> Plan:
     """The first of each pair sends and waits for the answer; the second answers."""
     peer = partner(case)
     if peer is None:
         return idle(case)
     outgoing, incoming = case.message(), case.message()
-    send = Call("send", (outgoing,), peer=peer, tag=DATA_TAG)
-    receive = Call("recv", (incoming,), peer=peer, tag=DATA_TAG)
+    mode = case.options.send_mode
+    send = Call(f"{MODES[mode]}send", (outgoing,), peer=peer, tag=tag)
+    receive = Call("recv", (incoming,), peer=peer, tag=tag)
     first = case.rank < peer
-    return plan_of(case, (send, receive) if first else (receive, send), [outgoing], [incoming])
+    plan = plan_of(case, (send, receive) if first else (receive, send), [outgoing], [incoming])
+    if mode == "buffered":
+        case.provider.attach(buffered(case, 1))
+    return ready_first(plan, receive) if mode == "ready" else plan
+
+
+def ready_first(plan: Plan, receive: Call) -> Plan:
+    """A ping-pong in which each receive is posted before the message is sent, as ready mode wants.
+
+    The second of a pair posts it, and both pass a barrier, before the time begins.
+    """
+    (exchange,) = plan.exchanges
+    cell = Cell()
+    post, wait = replace(receive, function="irecv", cell=cell), Call("wait", cell=cell)
+    (send,) = (step for step in exchange.steps if step is not receive)
+    steps: tuple[Step, ...] = (post, send, wait) if plan.timed else (wait, send)
+    before = (Call("barrier"),) if plan.timed else (post, Call("barrier"))
+    return replace(plan, exchanges=(replace(exchange, steps=steps, before=before),))
 
 
 def one_way(case: Case) -> Plan:
@@ -38,15 +65,34 @@ def one_way(case: Case) -> Plan:
     if peer is None:
         return idle(case)
     answer = case.message((1,), layout=CONTIGUOUS)
-    if case.rank < peer:
-        window, sent = post("isend", case, peer)
-        return plan_of(
-            case, (window, Call("recv", (answer,), peer, ACKNOWLEDGE_TAG)), sent, [answer]
-        )
-    window, received = post("irecv", case, peer)
-    return plan_of(
-        case, (window, Call("send", (answer,), peer, ACKNOWLEDGE_TAG)), [answer], received
-    )
+    first, mode = case.rank < peer, case.options.send_mode
+    window, messages = post(f"i{MODES[mode]}send" if first else "irecv", case, peer)
+    reply = Call("recv" if first else "send", (answer,), peer, ACKNOWLEDGE_TAG)
+    sides = (messages, [answer]) if first else ([answer], messages)
+    plan = plan_of(case, (window, reply), *sides)
+    if mode == "buffered" and first:
+        case.provider.attach(buffered(case, case.window))
+    if mode == "ready":
+        plan = posted_first(plan, window)
+    return replace(plan, messages=case.window * case.options.pairs_in(case.ranks))
+
+
+def posted_first(plan: Plan, window: Window) -> Plan:
+    """A window whose receives are posted, and a barrier passed, before the time begins."""
+    (exchange,) = plan.exchanges
+    before: tuple[Step, ...] = (Call("barrier"),)
+    if not plan.timed:
+        calls = window.groups[0]
+        cell = Cell(len(calls))
+        posted = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
+        before = (*posted, *before)
+        exchange = replace(exchange, steps=(Call("waitall", cell=cell), *exchange.steps[1:]))
+    return replace(plan, exchanges=(replace(exchange, before=before),))
+
+
+def buffered(case: Case, messages: int) -> int:
+    """Bytes that MPI needs to keep so many messages, and their answers still under way, in."""
+    return 2 * messages * (case.size + BUFFERED_OVERHEAD)
 
 
 def both_ways(case: Case) -> Plan:
@@ -54,7 +100,8 @@ def both_ways(case: Case) -> Plan:
     peer = 1 - case.rank
     receives, received = post("irecv", case, peer)
     sends, sent = post("isend", case, peer)
-    return plan_of(case, (Window(receives.groups + sends.groups),), sent, received)
+    plan = plan_of(case, (Window(receives.groups + sends.groups),), sent, received)
+    return replace(plan, messages=2 * case.window)
 
 
 def partner(case: Case) -> int | None:
@@ -83,7 +130,7 @@ def post(function: str, case: Case, peer: int) -> tuple[Window, list[Message]]:
 
 def plan_of(
     case: Case,
-    steps: tuple[Call | Window, ...],
+    steps: tuple[Step, ...],
     sent: list[Message],
     received: list[Message],
 ) -> Plan:
@@ -101,7 +148,8 @@ def plan_of(
             for index, message in enumerate(messages)
         )
 
-    exchange = Exchange(steps, contents(sent, case.rank), contents(received, peer))
+    inputs, outputs = contents(sent, case.rank), contents(received, peer)
+    exchange = Exchange(steps, inputs=inputs, outputs=outputs)
     return Plan((exchange,), case.payload, timed=case.rank < peer)
 
 
@@ -110,6 +158,18 @@ def window_memory(options: Options, size: int, directions: int) -> int:
     longest = max(VARIED_WINDOWS) if options.vary_window else options.window
     each = options.buffer_per_message or options.validate
     return directions * size * (longest if each else 1)
+
+
+def pairs_line(options: Options, ranks: int) -> str:
+    """What native OMB says of pairs and windows below the banner."""
+    window = "varied" if options.vary_window else options.window
+    return f"# [ pairs: {options.pairs_in(ranks)} ] [ window size: {window} ]"
+
+
+def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
+    """A line on the mode of sending, where it is not the standard one."""
+    mode = options.send_mode
+    return () if mode == "standard" else (f"# Send mode: {mode}",)
 
 
 def idle(case: Case) -> Plan:
@@ -131,11 +191,12 @@ BENCHMARKS = (
         summary="Half the round-trip time of one message between two ranks.",
         plan=ping_pong,
         ranks=Ranks.TWO,
-        round_trips=2,
+        round_trips=lambda options: 2,
         memory=lambda options, size, ranks: 2 * size,
         paced=False,
         defaults=LATENCY,
-        options=COMMON | {"buffer_num"},
+        options=COMMON | {"buffer_num", "send_mode"},
+        heading=mode_line,
     ),
     Benchmark(
         name="bw",
@@ -145,11 +206,11 @@ BENCHMARKS = (
         plan=one_way,
         ranks=Ranks.TWO,
         metric=Metric.BANDWIDTH,
-        messages=lambda options, ranks, window: window,
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         paced=False,
         defaults=BANDWIDTH,
-        options=WINDOWED | {"test_calls"},
+        options=WINDOWED | {"test_calls", "send_mode"},
+        heading=mode_line,
     ),
     Benchmark(
         name="bibw",
@@ -159,7 +220,6 @@ BENCHMARKS = (
         plan=both_ways,
         ranks=Ranks.TWO,
         metric=Metric.BANDWIDTH,
-        messages=lambda options, ranks, window: 2 * window,
         memory=lambda options, size, ranks: window_memory(options, size, directions=2),
         paced=False,
         defaults=BANDWIDTH,
@@ -172,7 +232,7 @@ BENCHMARKS = (
         summary="Half the round-trip time while many pairs of ranks exchange messages.",
         plan=ping_pong,
         ranks=Ranks.EVEN,
-        round_trips=2,
+        round_trips=lambda options: 2,
         memory=lambda options, size, ranks: 2 * size,
         defaults=LATENCY,
         options=COMMON | {"sync"},
@@ -185,9 +245,9 @@ BENCHMARKS = (
         plan=one_way,
         ranks=Ranks.EVEN,
         metric=Metric.MESSAGE_RATE,
-        messages=lambda options, ranks, window: window * options.pairs_in(ranks),
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         defaults=MESSAGE_RATE,
         options=WINDOWED | {"vary_window", "print_rate", "pairs", "sync"},
+        heading=lambda options, ranks: (pairs_line(options, ranks),),
     ),
 )

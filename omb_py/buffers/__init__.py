@@ -48,13 +48,15 @@ class Local:
     """What a rank does by itself between its MPI calls: a copy, or a wait for its device.
 
     ``run`` does it from Python. ``function`` is the address of the C function that does the same
-    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code.
+    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. ``kept``
+    is what has to live as long.
     """
 
     name: str
     run: Callable[[], None]
     function: int
     arguments: tuple[int, ...]
+    kept: Any = None
 
 
 class Memory(ABC):
@@ -152,6 +154,16 @@ class Buffer(ABC):
         has no such element type.
         """
 
+    def wrap(self, view: Any, datatype: Datatype) -> Memory:
+        """Memory that somebody else allocated, of whole elements of ``datatype``.
+
+        ``view`` has Python's buffer interface. Raises `UnsupportedError` where the library cannot
+        take it for its own.
+        """
+        raise UnsupportedError(
+            f"buffer {self.name} cannot use memory that MPI allocates: use -w create or -w dynamic"
+        )
+
     def check_elements(self, datatype: Datatype, lacks: frozenset[str]) -> None:
         """Raise `UnsupportedError` for a type that is one of NumPy's that the library lacks."""
         if datatype.dtype in lacks:
@@ -166,6 +178,16 @@ class Buffer(ABC):
     def wait(self) -> Local | None:
         """A wait for the stream in which the library works; None for host memory."""
         return None
+
+    def compute(self, times: int) -> tuple[Local, Local]:
+        """Work for the device, so many steps: its launch, and the wait for its end.
+
+        Raises `UnsupportedError` where there is no device.
+        """
+        raise UnsupportedError(
+            f"-r gpu and -r both compute on a device, which buffer {self.name} has not: use "
+            "--buffer cupy"
+        )
 
     def close(self) -> None:  # noqa: B027 - host memory holds nothing
         """Give the device back; called after the end of MPI."""

@@ -60,5 +60,8 @@ class BytearrayBuffer(Buffer):
         start = -ctypes.addressof(ctypes.c_char.from_buffer(raw)) % PAGE
         return BytearrayMemory(memoryview(raw)[start : start + nbytes])
 
+    def wrap(self, view: Any, datatype: Datatype) -> BytearrayMemory:
+        return BytearrayMemory(memoryview(view).cast("B"))
+
 
 BUFFER = BytearrayBuffer()

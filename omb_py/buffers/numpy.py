@@ -68,6 +68,9 @@ class NumpyBuffer(Buffer):
         start = -raw.__array_interface__["data"][0] % PAGE
         return NumpyMemory(raw[start : start + nbytes].view(datatype.dtype))
 
+    def wrap(self, view: Any, datatype: Datatype) -> NumpyMemory:
+        return NumpyMemory(np.frombuffer(view, datatype.dtype))
+
     def describe(self) -> dict[str, str]:
         return {"numpy": np.__version__}
 

@@ -6,7 +6,8 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.cli.device_options import DEVICE_OPTIONS
-from omb_py.cli.option_row import BINDING, CHECKING, FLAG, RESULTS, OptionRow, count
+from omb_py.cli.family_options import FAMILY_OPTIONS
+from omb_py.cli.option_row import BINDING, CALLS, CHECKING, FLAG, RESULTS, OptionRow, count
 from omb_py.cli.parameters import (
     Bytes,
     LayoutType,
@@ -18,8 +19,8 @@ from omb_py.cli.parameters import (
     ValidationLog,
     Warmup,
 )
-from omb_py.job import THREAD_LEVELS
 from omb_py.layout import CONTIGUOUS
+from omb_py.mpi import THREAD_LEVELS
 from omb_py.options import MEBIBYTE, MOST_ITERATIONS
 
 HIGHEST_PROTOCOL = 5
@@ -32,14 +33,18 @@ TABLE: tuple[OptionRow, ...] = (
         ("-m", "--message-size"),
         {"type": SizeRange(), "help": "Message sizes in bytes: MIN, doubled up to MAX."},
         sized=True,
+        varied=True,
     ),
     OptionRow(
         ("--sizes",),
         {"type": SizeList(), "help": "These message sizes, instead of doubled ones."},
         sized=True,
+        varied=True,
     ),
     OptionRow(
-        ("-i", "--iterations"), count(1) | {"help": "Timed iterations for every message size."}
+        ("-i", "--iterations"),
+        count(1) | {"help": "Timed iterations for every message size."},
+        purpose=CALLS,
     ),
     OptionRow(
         ("-x", "--warmup"),
@@ -48,6 +53,7 @@ TABLE: tuple[OptionRow, ...] = (
             "metavar": "N|auto",
             "help": "Iterations before the timed ones; auto: until the median settles.",
         },
+        purpose=CALLS,
     ),
     OptionRow(
         ("--precision",),
@@ -167,10 +173,11 @@ TABLE: tuple[OptionRow, ...] = (
         feature="buffer_num",
     ),
     OptionRow(
-        ("-t", "--num-test-calls", "test_calls"),
+        ("-t", "--num-test-calls", "ignored_test_calls"),
         count(0) | {"help": "Accepted and without effect, as in native OMB's bw."},
         feature="test_calls",
     ),
+    *FAMILY_OPTIONS,
     OptionRow(
         ("-T", "--type", "types"),
         {
@@ -191,11 +198,7 @@ TABLE: tuple[OptionRow, ...] = (
         },
         feature="layout",
     ),
-    OptionRow(
-        ("-l", "--in-place"),
-        FLAG | {"help": "Use MPI_IN_PLACE."},
-        feature="in_place",
-    ),
+    OptionRow(("-l", "--in-place"), FLAG | {"help": "Use MPI_IN_PLACE."}, feature="in_place"),
     OptionRow(
         ("-k", "--root-rank", "root"),
         {
@@ -236,6 +239,7 @@ TABLE: tuple[OptionRow, ...] = (
             "metavar": "N",
             "help": "Protocol of bindings that pickle; mpi4py takes the latest.",
         },
+        purpose=CALLS,
     ),
     OptionRow(
         ("-o", "--output"),
@@ -282,7 +286,9 @@ def options_of(
     Options whose purpose is in ``without`` are left out.
     """
     parameters: list[click.Parameter] = [
-        row.option() for row in TABLE if row.applies(benchmark) and row.purpose not in without
+        row.option(benchmark)
+        for row in TABLE
+        if row.applies(benchmark) and row.purpose not in without
     ]
     if "placement" in benchmark.options:
         places = click.Choice(["H", "D", "MH", "MD"])

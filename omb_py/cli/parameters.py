@@ -8,6 +8,7 @@ import click
 
 from omb_py.errors import UsageError
 from omb_py.layout import Layout, parse_layout
+from omb_py.topology import Topology, parse_topology
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]
@@ -179,3 +180,50 @@ class ValidationLog(Parameter):
         if value == "" or kind == "log":
             return directory or ("validation_output" if kind else "")
         self.fail(f"{value!r} is not log or log:DIRECTORY", param, ctx)
+
+
+class TopologyType(Parameter):
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:FILE``."""
+
+    name = "topology"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Topology:
+        try:
+            return value if isinstance(value, Topology) else parse_topology(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Threads(Parameter):
+    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
+
+    name = "n[:n]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        parts = value.split(":")
+        if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+            self.fail(f"{value!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4", param, ctx)
+        first, last = int(parts[0]), int(parts[-1])
+        if not first or not last:
+            self.fail("each side needs at least 1", param, ctx)
+        return first, last
+
+
+class NodeMap(Parameter):
+    """A number of ranks for each node, or the node of each rank separated by commas."""
+
+    name = "n|n,n,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...] | int:
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        parts = value.split(",")
+        if not all(part.isascii() and part.isdigit() for part in parts):
+            self.fail(f"{value!r} is neither a number nor a list such as 0,0,1,1", param, ctx)
+        if len(parts) > 1:
+            return tuple(map(int, parts))
+        if int(value) == 0:
+            self.fail("a node has at least 1 rank", param, ctx)
+        return int(value)

@@ -80,6 +80,11 @@ class HostTensors(Buffer):
             raise MissingPackageError("buffer torch-cpu", "torch", "pip install 'omb-py[torch]'")
         return self
 
+    def wrap(self, view: Any, datatype: Datatype) -> TensorMemory:
+        import torch
+
+        return TensorMemory(torch.frombuffer(view, dtype=torch.uint8), datatype.dtype)
+
     def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
         import torch
 

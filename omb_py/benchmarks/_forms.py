@@ -1,0 +1,56 @@
+"""A benchmark in MPI's other forms: everything but its calls stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
+from omb_py.calls import Call
+from omb_py.forms import nonblocking, persistent
+
+LEGEND = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
+
+
+def nonblocking_form(blocking: Benchmark) -> Benchmark:
+    """The benchmark of the non-blocking function, with computing meanwhile."""
+    words = blocking.title.removesuffix(" Latency").replace(" Personalized Exchange", "")
+    return replace(
+        blocking,
+        name=f"i{blocking.name}",
+        title=f"Non-blocking {words} Latency",
+        family=f"non-blocking {blocking.family}",
+        summary=f"Time of one MPI_I{blocking.name}, and how much of it computing hides.",
+        plan=in_form(blocking, nonblocking),
+        options=blocking.options - {"sync", "bus"} | {"overlap"},
+        traffic=None,
+        paced=True,
+        heading=lambda options, ranks: LEGEND,
+    )
+
+
+def persistent_form(
+    plain: Benchmark, native: bool = True, applies: Callable[[Call], bool] = lambda call: True
+) -> Benchmark:
+    """The benchmark of persistent requests; ``applies`` chooses the calls that get them."""
+    words = plain.title.removesuffix(" Latency")
+    return replace(
+        plain,
+        name=f"{plain.name}_persistent",
+        title=f"{words} Persistent Latency" if words != plain.title else f"{words} Persistent",
+        family=f"persistent {plain.family}",
+        summary=f"{plain.summary.removesuffix('.')}, by persistent requests.",
+        plan=in_form(plain, lambda exchange: persistent(exchange, applies)),
+        options=plain.options - {"send_mode", "test_calls"},
+        native=native and plain.native,
+    )
+
+
+def in_form(plain: Benchmark, form: Callable[[Exchange], Exchange]) -> Callable[[Case], Plan]:
+    """The plan of a benchmark with its calls in another form."""
+
+    def formed(case: Case) -> Plan:
+        made = plain.plan(case)
+        return replace(made, exchanges=tuple(map(form, made.exchanges)))
+
+    return formed

@@ -1,0 +1,66 @@
+"""Ping-pongs of ranks that are not alone: several threads, or forked processes beside them."""
+
+from __future__ import annotations
+
+from math import lcm
+
+from omb_py.benchmarks import Benchmark, Case, Plan, Ranks
+from omb_py.benchmarks.pt2pt import LATENCY, ping_pong
+from omb_py.options import Options
+
+
+def with_threads(case: Case) -> Plan:
+    """Iterations have tags of their own, so that each answer finds the thread that waits for it.
+
+    Sender ``i % S`` and receiver ``i % R`` make iteration ``i``; tags repeat only after both sides
+    have come round.
+    """
+    threads = case.options.threads[case.rank]
+    tags = range(lcm(*case.options.threads))
+    exchanges = tuple(ping_pong(case, tag).exchanges[0] for tag in tags)
+    return Plan(exchanges, case.payload, timed=case.rank == 0, threads=threads)
+
+
+def with_processes(case: Case) -> Plan:
+    """A ping-pong while forked processes, which share the ranks' memory, sleep."""
+    plan = ping_pong(case)
+    case.provider.fork(case.options.threads[case.rank])
+    return plan
+
+
+def counted(what: str, options: Options) -> tuple[str, ...]:
+    """Native OMB's lines on how many threads or processes each side has."""
+    sides = zip(("Sender", "Receiver"), options.threads, strict=True)
+    return tuple(f"# Number of {side} {what}: {number}" for side, number in sides)
+
+
+BENCHMARKS = (
+    Benchmark(
+        name="latency_mt",
+        title="Multi-threaded Latency",
+        family="point-to-point",
+        summary="Half the round-trip time between threads of two ranks.",
+        plan=with_threads,
+        ranks=Ranks.TWO,
+        round_trips=lambda options: 2,
+        memory=lambda options, size, ranks: 2 * size * lcm(*options.threads),
+        paced=False,
+        defaults=LATENCY,
+        options=frozenset({"layout", "placement", "threads"}),
+        preset={"thread_level": "multiple"},
+        heading=lambda options, ranks: counted("threads", options),
+    ),
+    Benchmark(
+        name="latency_mp",
+        title="Multi-process Latency",
+        family="point-to-point",
+        summary="Half the round-trip time between two ranks that have forked processes.",
+        plan=with_processes,
+        ranks=Ranks.TWO,
+        round_trips=lambda options: 2,
+        memory=lambda options, size, ranks: 2 * size,
+        defaults=LATENCY,
+        options=frozenset({"layout", "placement", "processes"}),
+        heading=lambda options, ranks: counted("processes", options),
+    ),
+)

@@ -1,0 +1,55 @@
+"""MPI-IO: every rank writes or reads its own part of one file."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
+from omb_py.calls import Call, Step
+
+
+def plan(function: str, case: Case) -> Plan:
+    """One call on each rank, at a place of its own; all ranks' parts lie one after the other."""
+    message = case.message()
+    file, part = case.provider.file(case.size)
+    writes = function.startswith("file_write")
+    at = case.rank * case.size
+    steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)
+    if case.options.file_sync:
+        steps += (Call("file_sync", on=file),)
+    me = range(case.rank, case.rank + 1)
+    source, target = (message.memory, part) if writes else (part, message.memory)
+    exchange = Exchange(
+        steps,
+        inputs=(Content(source, me),),
+        outputs=(Content(target, me),),
+        settle=(Call("file_sync", on=file), Call("barrier")),
+    )
+    return Plan((exchange,), case.payload, messages=case.ranks)
+
+
+def benchmark(name: str, summary: str) -> Benchmark:
+    """One function, by its independent or its collective form."""
+    together = name.endswith("_all")
+    function = f"{name.removesuffix('_all')}_at{'_all' if together else ''}"
+    writes = name.startswith("file_write")
+    return Benchmark(
+        name=name,
+        title=f"{name.capitalize()} Bandwidth",
+        family="file",
+        summary=f"Data per second of all ranks that {summary}.",
+        plan=partial(plan, function),
+        metric=Metric.BANDWIDTH,
+        defaults=Defaults(100, 10, 20, 2, smallest=1, largest=4 << 20),
+        options=frozenset({"file"} | ({"file_sync"} if writes else set())),
+        memory=lambda options, size, ranks: size,
+        native=False,
+    )
+
+
+BENCHMARKS = (
+    benchmark("file_write", "write to one file, each by itself"),
+    benchmark("file_read", "read one file, each by itself"),
+    benchmark("file_write_all", "write to one file together"),
+    benchmark("file_read_all", "read one file together"),
+)

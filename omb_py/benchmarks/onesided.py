@@ -1,0 +1,292 @@
+"""One-sided communication: one rank reaches into the window of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from omb_py.benchmarks import (
+    Benchmark,
+    Case,
+    Content,
+    Defaults,
+    Exchange,
+    Exposed,
+    Metric,
+    Plan,
+    Ranks,
+)
+from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner, window_memory
+from omb_py.calls import Call, Cell, Step
+from omb_py.errors import UnsupportedError
+from omb_py.options import Options
+
+ACTIVE = ("pscw", "fence")
+INTEGERS = "bBhHiIlLqQ"
+"""Codes of element types."""
+
+NAMES = {
+    "lock": "MPI_Win_lock/unlock",
+    "lock_all": "MPI_Win_lock_all/unlock_all",
+    "pscw": "MPI_Win_post/start/complete/wait",
+    "shared": "MPI_Win_allocate_shared",
+    "dynamic": "MPI_Win_create_dynamic",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """A one-sided function, by what it does to data.
+
+    ``messages`` are those of the origin: its data, what to compare with, room for the result.
+    ``keeps`` and ``writes`` tell whether the target's memory then holds what it held, what the
+    origin sent, or the sum of both; ``fetches`` whether what it held arrives at the origin.
+    """
+
+    function: str
+    keeps: bool
+    writes: bool
+    fetches: bool
+    messages: int = 1
+    makes_request: bool = False
+
+    @property
+    def adds(self) -> bool:
+        """Whether both sides' data are added up."""
+        return self.keeps and self.writes
+
+
+PUT = Access("put", keeps=False, writes=True, fetches=False)
+GET = Access("get", keeps=True, writes=False, fetches=True)
+RPUT = replace(PUT, function="rput", makes_request=True)
+RGET = replace(GET, function="rget", makes_request=True)
+ACCUMULATE = Access("accumulate", keeps=True, writes=True, fetches=False)
+GET_ACCUMULATE = Access("get_accumulate", keeps=True, writes=True, fetches=True, messages=2)
+FETCH_AND_OP = replace(GET_ACCUMULATE, function="fetch_and_op")
+COMPARE_AND_SWAP = Access("compare_and_swap", keeps=False, writes=True, fetches=True, messages=3)
+
+
+def plan(access: Access, case: Case, windowed: bool = False, both: bool = False) -> Plan:
+    """Origins are the first half of the ranks; with active synchronisation sides take turns.
+
+    ``windowed`` makes a window of calls before they are completed, from the origin alone, or from
+    ``both`` sides at once.
+    """
+    if access is COMPARE_AND_SWAP and case.datatype.code not in INTEGERS:
+        raise UnsupportedError(
+            f"MPI compares and swaps integers alone, not {case.datatype.name}: choose others by -T"
+        )
+    sync = case.options.window_sync
+    count = case.window if windowed else 1
+    exposed = case.provider.window(count * case.size, case.datatype)
+    peer = partner(case)
+    if peer is None:
+        steps = fenced(exposed, (), first=False, turns=False) if sync == "fence" else ()
+        exchange = Exchange(steps, settle=(Call("barrier"),))
+        return Plan((exchange,), case.payload, timed=False)
+    first = case.rank < peer
+    turns = sync in ACTIVE and not windowed
+    exchange = Exchange(settle=(Call("barrier"),))
+    if first or turns or both:
+        exchange = origin_side(access, case, exposed, peer, count, exchange)
+    if not first or turns or both:
+        exchange = target_side(access, case, exposed, peer, count, exchange)
+    if sync not in ACTIVE:
+        exchange = passive(sync, exposed, peer if first else case.rank, exchange, first)
+    elif sync == "fence":
+        exchange = replace(exchange, steps=fenced(exposed, exchange.steps, first, turns))
+    else:
+        access_epoch, exposure = epochs(exposed, case.provider.group(peer), exchange.steps)
+        steps = (*access_epoch, *exposure) if first else (*exposure, *access_epoch)
+        if both:
+            steps = (exposure[0], *access_epoch, exposure[1])
+        elif windowed:
+            steps = access_epoch if first else exposure
+        exchange = replace(exchange, steps=steps)
+    messages = count * case.options.pairs_in(case.ranks) * (1 + both)
+    return Plan((exchange,), case.payload, timed=first, messages=messages)
+
+
+def origin_side(
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
+) -> Exchange:
+    """The calls of the origin, each at a place of its own, and the data on its side."""
+    me, other = range(case.rank, case.rank + 1), range(peer, peer + 1)
+    sides = count if case.options.validate or case.options.buffer_per_message else 1
+    messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
+    cell = Cell(count) if access.makes_request else None
+    steps: list[Step] = [
+        Call(
+            access.function,
+            tuple(messages[index % sides]),
+            peer,
+            on=exposed.win,
+            at=exposed.bases[peer] + index * case.size,
+            op="sum" if access.adds else None,
+            cell=cell,
+            index=index,
+        )
+        for index in range(count)
+    ]
+    if cell is not None:
+        steps.append(Call("waitall" if count > 1 else "wait", cell=cell))
+    inputs: list[Content] = []
+    outputs: list[Content] = []
+    for own in messages:
+        if access.writes:
+            inputs.append(Content(own[0].memory, me, added=access.adds))
+        if access.messages == 3:
+            inputs.append(Content(own[1].memory, other))
+        if access.fetches:
+            outputs.append(Content(own[-1].memory, other, added=access.adds))
+    return replace(exchange, steps=tuple(steps), inputs=tuple(inputs), outputs=tuple(outputs))
+
+
+def target_side(
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
+) -> Exchange:
+    """The data in this rank's window, before the calls of its peer and after them."""
+    me = range(case.rank, case.rank + 1)
+    low, high = sorted((case.rank, peer))
+    left = range(low, high + 1, high - low) if access.adds else me
+    if not access.keeps:
+        left = range(peer, peer + 1)
+    parts = [exposed.memory.slice(index * case.size, case.size) for index in range(count)]
+    return replace(
+        exchange,
+        inputs=(*exchange.inputs, *(Content(part, me, added=access.adds) for part in parts)),
+        outputs=(*exchange.outputs, *(Content(part, left, added=access.adds) for part in parts)),
+    )
+
+
+def passive(sync: str, exposed: Exposed, locked: int, exchange: Exchange, first: bool) -> Exchange:
+    """An iteration in which the target takes no part: it is locked once, or every time.
+
+    Before data is checked the origin completes its calls and the target locks its own window, which
+    makes them visible there.
+    """
+    win = exposed.win
+    lock = Call("win_lock", on=win, values=("LOCK_SHARED", locked, 0))
+    unlock = Call("win_unlock", on=win, values=(locked,))
+    if not first:
+        return replace(exchange, settle=(*exchange.settle, lock, unlock))
+    if sync == "lock":
+        return replace(exchange, steps=(lock, *exchange.steps, unlock))
+    if sync == "lock_all":
+        lock, unlock = Call("win_lock_all", on=win, values=(0,)), Call("win_unlock_all", on=win)
+        return replace(exchange, steps=(lock, *exchange.steps, unlock))
+    return replace(
+        exchange,
+        steps=(*exchange.steps, Call(f"win_{sync}", on=win, values=(locked,))),
+        setup=(lock,),
+        teardown=(unlock,),
+        settle=(Call("win_flush", on=win, values=(locked,)), *exchange.settle),
+    )
+
+
+def fenced(exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool) -> tuple[Step, ...]:
+    """The calls between fences; one more where the other side has its turn."""
+    fence = Call("win_fence", on=exposed.win, values=(0,))
+    if not turns:
+        return (fence, *calls, fence)
+    return (fence, *calls, fence, fence) if first else (fence, fence, *calls, fence)
+
+
+def epochs(
+    exposed: Exposed, group: object, calls: Sequence[Step]
+) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The calls between start and complete, and a post and wait for those of the peer."""
+    win = exposed.win
+    start = Call("win_start", on=win, values=(group, 0))
+    post = Call("win_post", on=win, values=(group, 0))
+    access = (start, *calls, Call("win_complete", on=win))
+    return access, (post, Call("win_wait", on=win))
+
+
+def heading(options: Options, ranks: int) -> tuple[str, ...]:
+    """What native OMB says of windows below the banner."""
+    kind, sync = str(options.window_kind), options.window_sync
+    return (
+        f"# Window creation: {NAMES.get(kind, f'MPI_Win_{kind}')}",
+        f"# Synchronization: {NAMES.get(sync, f'MPI_Win_{sync}')}",
+    )
+
+
+LATENCY = Defaults(10_000, 100, 1_000, 10, smallest=1, largest=4 << 20)
+OPTIONS = frozenset({"window_kind", "window_sync"})
+
+
+def latency(access: Access, name: str, title: str, **more: Any) -> Benchmark:
+    """A benchmark of the time of one access."""
+    return Benchmark(
+        name=name,
+        title=title,
+        family="one-sided",
+        summary=f"Time of one MPI_{access.function.capitalize()}, completed.",
+        plan=partial(plan, access),
+        ranks=Ranks.TWO,
+        round_trips=lambda options: 2 if options.window_sync in ACTIVE else 1,
+        memory=lambda options, size, ranks: (1 + access.messages) * size,
+        reduces=access.adds or access is COMPARE_AND_SWAP,
+        paced=False,
+        defaults=LATENCY,
+        options=OPTIONS,
+        heading=heading,
+        value="Latency (us)",
+        native=not access.makes_request,
+        **more,
+    )
+
+
+def bandwidth(
+    access: Access, name: str, title: str, both: bool = False, rate: bool = False
+) -> Benchmark:
+    """A benchmark of the data per second of a window of accesses."""
+    directions = 2 if both else 1
+    summary = f"Data per second by a window of MPI_{access.function.capitalize()}"
+    return Benchmark(
+        name=name,
+        title=title,
+        family="one-sided",
+        summary=f"{summary}{', both ways at once' if both else ', of many pairs' if rate else ''}.",
+        plan=partial(plan, access, windowed=True, both=both),
+        ranks=Ranks.EVEN if rate else Ranks.TWO,
+        metric=Metric.MESSAGE_RATE if rate else Metric.BANDWIDTH,
+        memory=lambda options, size, ranks: (
+            options.window * size + window_memory(options, size, directions)
+        ),
+        paced=rate,
+        defaults=BANDWIDTH,
+        preset={"window_sync": "pscw"} if both else {},
+        options=frozenset({"window_kind", "window", "buffer_num"})
+        | ({"active_sync"} if both else {"window_sync"})
+        | ({"print_rate", "pairs", "sync"} if rate else set()),
+        heading=lambda options, ranks: (
+            *heading(options, ranks),
+            *([pairs_line(options, ranks)] if rate else []),
+        ),
+        native=not (rate or access.makes_request),
+    )
+
+
+LOCKED = {"window_kind": "create", "window_sync": "lock"}
+
+BENCHMARKS = (
+    latency(PUT, "put_latency", "_Put Latency"),
+    latency(GET, "get_latency", "_Get latency"),
+    latency(ACCUMULATE, "acc_latency", "_Accumulate latency"),
+    latency(GET_ACCUMULATE, "get_acc_latency", "_Get_accumulate latency", preset=LOCKED),
+    latency(FETCH_AND_OP, "fop_latency", "_Fetch_and_op latency", elements=1),
+    latency(COMPARE_AND_SWAP, "cas_latency", "_Compare_and_swap latency", elements=1),
+    latency(RPUT, "rput_latency", "_Rput Latency"),
+    latency(RGET, "rget_latency", "_Rget Latency"),
+    bandwidth(PUT, "put_bw", "_Put Bandwidth"),
+    bandwidth(GET, "get_bw", "_Get Bandwidth"),
+    bandwidth(PUT, "put_bibw", "_Put Bi-directional Bandwidth", both=True),
+    bandwidth(RPUT, "rput_bw", "_Rput Bandwidth"),
+    bandwidth(RGET, "rget_bw", "_Rget Bandwidth"),
+    bandwidth(PUT, "put_mr", "_Put Multiple Bandwidth / Message Rate", rate=True),
+    bandwidth(GET, "get_mr", "_Get Multiple Bandwidth / Message Rate", rate=True),
+)

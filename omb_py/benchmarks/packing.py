@@ -1,0 +1,47 @@
+"""Packing: what a layout costs where MPI gathers its elements, without any message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
+from omb_py.calls import Call
+from omb_py.layout import CONTIGUOUS
+
+
+def plan(function: str, case: Case) -> Plan:
+    """Each rank packs its message into contiguous memory, or unpacks what was packed before.
+
+    Whatever is not timed follows or goes before, so that the data can be checked.
+    """
+    loose, again = case.message(), case.message()
+    size = case.options.layout.transmitted(case.elements)
+    packed = case.message((size,), layout=CONTIGUOUS)
+    pack, unpack = Call("pack", (loose, packed)), Call("unpack", (packed, again))
+    me = range(case.rank, case.rank + 1)
+    exchange = Exchange(inputs=(Content(loose.memory, me),), outputs=(Content(again.memory, me),))
+    if function == "pack":
+        exchange = replace(exchange, steps=(pack,), settle=(unpack,))
+    else:
+        exchange = replace(exchange, steps=(unpack,), before=(pack,))
+    return Plan((exchange,), case.payload)
+
+
+def benchmark(name: str, title: str) -> Benchmark:
+    """One of the two directions."""
+    return Benchmark(
+        name=name,
+        title=f"{title} Latency",
+        family="packing",
+        summary=f"Time of one MPI_{title}, mean over the ranks.",
+        plan=partial(plan, name),
+        defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=4 << 20),
+        options=frozenset({"layout", "full"}),
+        paced=False,
+        memory=lambda options, size, ranks: 3 * size,
+        native=False,
+    )
+
+
+BENCHMARKS = (benchmark("pack", "Pack"), benchmark("unpack", "Unpack"))

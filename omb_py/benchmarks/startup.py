@@ -1,0 +1,45 @@
+"""The start of a job: MPI_Init, and what comes before it in Python."""
+
+from __future__ import annotations
+
+from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, StartUp
+
+
+def no_plan(case: Case) -> Plan:
+    """A start cannot be repeated in a job."""
+    raise NotImplementedError
+
+
+def start_up(
+    name: str, title: str, summary: str, measured: StartUp, native: bool = True
+) -> Benchmark:
+    """A benchmark of the start."""
+    return Benchmark(
+        name=name,
+        title=title,
+        family="start-up",
+        summary=summary,
+        plan=no_plan,
+        defaults=Defaults(1, 0, 1, 0, smallest=0, largest=0),
+        sized=False,
+        start_up=measured,
+        native=native,
+    )
+
+
+BENCHMARKS = (
+    start_up("init", "Init", "Time of MPI_Init.", StartUp.INIT),
+    start_up(
+        "hello",
+        "Hello World",
+        "Starts a job; in tables, the time until MPI is ready.",
+        StartUp.HELLO,
+    ),
+    start_up(
+        "import_time",
+        "Import Time",
+        "Time and files from the start of Python until MPI is ready, part by part.",
+        StartUp.PARTS,
+        native=False,
+    ),
+)

@@ -1,0 +1,213 @@
+"""Other ways to move a message between ranks than send and receive; native OMB has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan, Ranks
+from omb_py.benchmarks.pt2pt import (
+    BANDWIDTH,
+    DATA_TAG,
+    LATENCY,
+    ping_pong,
+    plan_of,
+)
+from omb_py.calls import Call, Cell, Message, Step, Window
+from omb_py.options import Options
+
+
+def sendrecv(case: Case) -> Plan:
+    """Every rank sends to the next and receives from the one before it, in one call."""
+    after, before = (case.rank + 1) % case.ranks, (case.rank - 1) % case.ranks
+    outgoing, incoming = case.message(), case.message()
+    values = (after, DATA_TAG, before, DATA_TAG)
+    call = Call("sendrecv", (outgoing, incoming), values=values)
+    sent, received = content(outgoing, case.rank), content(incoming, before)
+    return Plan((Exchange((call,), inputs=(sent,), outputs=(received,)),), case.payload)
+
+
+def exchange(case: Case) -> Plan:
+    """Every rank sends to both of its neighbours in a ring and receives from both."""
+    after, before = (case.rank + 1) % case.ranks, (case.rank - 1) % case.ranks
+    outgoing, from_before, from_after = case.message(), case.message(), case.message()
+    calls = (
+        Call("irecv", (from_before,), before, DATA_TAG),
+        Call("irecv", (from_after,), after, DATA_TAG + 1),
+        Call("isend", (outgoing,), after, DATA_TAG),
+        Call("isend", (outgoing,), before, DATA_TAG + 1),
+    )
+    outputs = content(from_before, before), content(from_after, after)
+    inputs = (content(outgoing, case.rank),)
+    return Plan((Exchange((Window((calls,)),), inputs=inputs, outputs=outputs),), case.payload)
+
+
+def content(message: Message, rank: int) -> Content:
+    """The data of a rank."""
+    return Content(message.memory, range(rank, rank + 1))
+
+
+def probed(receive: Call) -> tuple[Step, ...]:
+    """A receive after a probe, as by who does not know the length of what comes."""
+    return Call("probe", peer=receive.peer, tag=receive.tag), receive
+
+
+def matched(receive: Call) -> tuple[Step, ...]:
+    """The same by a matched probe, which threads cannot take from each other."""
+    cell = Cell()
+    probe = Call("mprobe", peer=receive.peer, tag=receive.tag, cell=cell)
+    return probe, Call("mrecv", receive.operands, cell=cell)
+
+
+def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
+    """A ping-pong that receives in another way."""
+    plan = ping_pong(case)
+    (round_,) = plan.exchanges
+    steps: list[Step] = []
+    for step in round_.steps:
+        receives = isinstance(step, Call) and step.function == "recv"
+        steps += receiving(step) if isinstance(step, Call) and receives else (step,)
+    return replace(plan, exchanges=(replace(round_, steps=tuple(steps)),))
+
+
+def partitioned(case: Case, function: str, peer: int, message: Message, index: int = 0) -> Exchange:
+    """Set up a partitioned message and start it, all parts ready at once, and wait for it."""
+    cell, parts = Cell(), case.options.partitions
+    values = (parts, peer, DATA_TAG + index)
+    steps: list[Step] = [Call("start", cell=cell)]
+    if function == "psend":
+        steps += [Call("pready", values=(part,), cell=cell) for part in range(parts)]
+    return Exchange(
+        (*steps, Call("wait", cell=cell)),
+        setup=(Call(f"{function}_init", (message,), values=values, cell=cell),),
+        teardown=(Call("request_free", cell=cell),),
+    )
+
+
+def partitioned_ping_pong(case: Case) -> Plan:
+    """A ping-pong of messages whose parts become ready one by one."""
+    peer = 1 - case.rank
+    outgoing, incoming = case.message(), case.message()
+    send = partitioned(case, "psend", peer, outgoing)
+    receive = partitioned(case, "precv", peer, incoming)
+    return together(
+        case, (send, receive) if case.rank == 0 else (receive, send), outgoing, incoming
+    )
+
+
+def partitioned_one_way(case: Case) -> Plan:
+    """One partitioned message, then a short answer."""
+    peer = 1 - case.rank
+    message, answer = case.message(), case.message((1,))
+    if case.rank == 0:
+        parts = partitioned(case, "psend", peer, message)
+        reply = Exchange((Call("recv", (answer,), peer, DATA_TAG),))
+        return together(case, (parts, reply), message, answer)
+    parts = partitioned(case, "precv", peer, message)
+    reply = Exchange((Call("send", (answer,), peer, DATA_TAG),))
+    return together(case, (parts, reply), answer, message)
+
+
+def together(case: Case, parts: tuple[Exchange, ...], sent: Message, received: Message) -> Plan:
+    """One iteration of several parts, one after the other."""
+    plan = plan_of(case, tuple(step for part in parts for step in part.steps), [sent], [received])
+    (whole,) = plan.exchanges
+    setup = tuple(step for part in parts for step in part.setup)
+    teardown = tuple(step for part in parts for step in part.teardown)
+    return replace(plan, exchanges=(replace(whole, setup=setup, teardown=teardown),))
+
+
+def count_parts(options: Options, ranks: int) -> tuple[str, ...]:
+    """The line that later releases of native OMB have below the banner."""
+    return (f"# Partitions: {options.partitions}",)
+
+
+RING = Defaults(1_000, 100, 100, 10, smallest=0, largest=4 << 20)
+
+
+def ring(
+    name: str, title: str, summary: str, plan: Callable[[Case], Plan], sides: int
+) -> Benchmark:
+    """A benchmark in which all ranks do the same at once."""
+    return Benchmark(
+        name=name,
+        title=title,
+        family="point-to-point",
+        summary=summary,
+        plan=plan,
+        defaults=RING,
+        options=frozenset({"full", "sync", "layout"}),
+        memory=lambda options, size, ranks: sides * size,
+        native=False,
+    )
+
+
+def two_ranks(
+    name: str, title: str, summary: str, plan: Callable[[Case], Plan], parts: bool = False
+) -> Benchmark:
+    """A ping-pong of another kind."""
+    return Benchmark(
+        name=name,
+        title=title,
+        family="partitioned point-to-point" if parts else "point-to-point",
+        summary=summary,
+        plan=plan,
+        ranks=Ranks.TWO,
+        round_trips=lambda options: 2,
+        memory=lambda options, size, ranks: 2 * size,
+        paced=False,
+        defaults=LATENCY,
+        options=frozenset({"partitions"} if parts else {"layout", "placement"}),
+        heading=count_parts if parts else lambda options, ranks: (),
+        parts=lambda options: options.partitions if parts else 1,
+        native=False,
+    )
+
+
+PARTITIONED = two_ranks(
+    "partitioned_latency",
+    "Partitioned Latency",
+    "Half the round-trip time of one partitioned message.",
+    partitioned_ping_pong,
+    parts=True,
+)
+
+BENCHMARKS = (
+    ring(
+        "sendrecv",
+        "Sendrecv Latency",
+        "Time of MPI_Sendrecv along a ring of all ranks, mean over the ranks.",
+        sendrecv,
+        sides=2,
+    ),
+    ring(
+        "exchange",
+        "Exchange Latency",
+        "Time to exchange messages with both neighbours in a ring, mean over the ranks.",
+        exchange,
+        sides=3,
+    ),
+    two_ranks(
+        "probe",
+        "Probe Latency",
+        "Half the round-trip time of messages that are probed for before they are received.",
+        lambda case: ping_pong_with(probed, case),
+    ),
+    two_ranks(
+        "mprobe",
+        "Matched Probe Latency",
+        "Half the round-trip time of messages that a matched probe finds.",
+        lambda case: ping_pong_with(matched, case),
+    ),
+    PARTITIONED,
+    replace(
+        PARTITIONED,
+        name="partitioned_bw",
+        title="Partitioned Bandwidth",
+        summary="Data per second by one partitioned message at a time.",
+        plan=partitioned_one_way,
+        metric=Metric.BANDWIDTH,
+        round_trips=lambda options: 1,
+        defaults=BANDWIDTH,
+    ),
+)

@@ -1,0 +1,154 @@
+"""The MPI objects that plans need beside messages: made for a case, and taken back after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from mpi4py import MPI
+
+from omb_py.benchmarks import Exposed
+from omb_py.buffers import Buffer, Memory
+from omb_py.datatypes import Datatype
+from omb_py.errors import OmbError, UnsupportedError, UsageError
+from omb_py.options import Options
+
+
+class Resources:
+    """What `Provider` promises, on one communicator."""
+
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        self.buffer: Buffer | None = None
+        self.graph_seconds: float | None = None
+        self._comm = comm
+        self._options = options
+        self._graph: Any = None
+        self._held: list[Callable[[], Any]] = []
+
+    def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
+        if self._graph is None:
+            self._comm.Barrier()
+            begin = perf_counter()
+            self._graph = self._comm.Create_dist_graph_adjacent(sources, destinations)
+            self.graph_seconds = perf_counter() - begin
+        return self._graph
+
+    def window(self, nbytes: int, datatype: Datatype) -> Exposed:
+        assert self.buffer is not None
+        kind = self._options.window_kind
+        memory: Memory
+        base = 0
+        with _refused(f"this MPI library cannot make a window by -w {kind}"):
+            if kind in ("create", "dynamic"):
+                memory = self.buffer.allocate(nbytes, datatype)
+                if memory.on_device:
+                    self._check_device()
+            if kind == "create":
+                win = MPI.Win.Create(memory.array, 1, comm=self._comm)
+            elif kind == "dynamic":
+                win = MPI.Win.Create_dynamic(comm=self._comm)
+                win.Attach(memory.array)
+                base = MPI.Get_address(memory.array)
+                self._held.append(lambda: win.Detach(memory.array))
+            elif kind == "shared":
+                self._check_one_host()
+                win = MPI.Win.Allocate_shared(nbytes, 1, comm=self._comm)
+            else:
+                win = MPI.Win.Allocate(nbytes, 1, comm=self._comm)
+        if kind in ("allocate", "shared"):
+            memory = self.buffer.wrap(win.tomemory(), datatype)
+        self._held.insert(0, win.Free)
+        bases = array("q", bytes(8 * self._comm.size))
+        self._comm.Allgather([array("q", [base]), 1, MPI.INT64_T], [bases, 1, MPI.INT64_T])
+        return Exposed(win, memory, tuple(bases))
+
+    def file(self, nbytes: int) -> tuple[Any, Memory]:
+        from omb_py.measure import sessions
+        from omb_py.measure.file_memory import FileMemory
+
+        sessions.check(["file_open"])
+        path = self._options.file or ""
+        mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
+        try:
+            file = MPI.File.Open(self._comm, path, mode)
+        except MPI.Exception as error:
+            why = error.Get_error_string()
+            raise UsageError(
+                f"--file {path}: MPI cannot make this file ({why}): name one that does not exist, "
+                "in a folder that every rank can write"
+            ) from error
+        self._held.append(file.Close)
+        return file, FileMemory(path, self._comm.rank * nbytes, nbytes)
+
+    def group(self, rank: int) -> Any:
+        everyone = self._comm.Get_group()
+        group = everyone.Incl([rank])
+        everyone.Free()
+        self._held.append(group.Free)
+        return group
+
+    def attach(self, nbytes: int) -> None:
+        MPI.Attach_buffer(bytearray(nbytes))
+        self._held.append(MPI.Detach_buffer)
+
+    def fork(self, processes: int) -> None:
+        children = []
+        for _ in range(processes):
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+                os._exit(0)
+            children.append(child)
+        self._held.append(lambda: _end(children))
+
+    def release(self) -> None:
+        """Take back what belongs to one case; collective."""
+        while self._held:
+            self._held.pop()()
+
+    def close(self) -> None:
+        """Take back all; collective."""
+        self.release()
+        if self._graph is not None:
+            self._graph.Free()
+
+    def _check_device(self) -> None:
+        from omb_py.gpu_aware import awareness
+
+        if self._options.staging:
+            raise UnsupportedError(
+                "one-sided calls reach into a device's memory, which cannot be staged: leave out "
+                "--staging"
+            )
+        awareness(self._options.gpu_aware).check(("win_create",))
+
+    def _check_one_host(self) -> None:
+        host = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
+        ranks = host.size
+        host.Free()
+        if ranks != self._comm.size:
+            raise UnsupportedError(
+                "-w shared needs all ranks on one host: start them there, or choose -w allocate"
+            )
+
+
+@contextmanager
+def _refused(text: str) -> Iterator[None]:
+    """Say ``text`` when MPI refuses, with its reason."""
+    try:
+        yield
+    except OmbError:
+        raise
+    except (MPI.Exception, NotImplementedError) as error:
+        raise UnsupportedError(f"{text} ({error}): choose another") from error
+
+
+def _end(children: list[int]) -> None:
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -1,0 +1,56 @@
+"""One rank's iterations by several threads, which take them in turn."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Thread
+from typing import Any
+
+from omb_py.loop import Loop, no_garbage_collection
+
+
+class ThreadLoop(Loop):
+    """Runs the loops of several threads at once: iteration ``i`` belongs to loop ``i % n``."""
+
+    def __init__(self, loops: Sequence[Loop]) -> None:
+        self._loops = loops
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        count = len(self._loops)
+        parts = []
+        for number in range(count):
+            begin = (number - first) % count
+            mine = array("d", bytes(8 * len(range(begin, len(seconds), count))))
+            parts.append((begin, mine))
+        with no_garbage_collection():
+            together(
+                [
+                    partial(loop.run, (first + begin) // count, mine)
+                    for loop, (begin, mine) in zip(self._loops, parts, strict=True)
+                ]
+            )
+        for begin, mine in parts:
+            seconds[begin::count] = mine
+
+
+def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What the tasks return, each done by a thread of its own; raises the first one's error."""
+    results: list[Any] = [None] * len(tasks)
+    errors: list[BaseException] = []
+
+    def do(number: int) -> None:
+        try:
+            results[number] = tasks[number]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=do, args=(number,), daemon=True) for number in range(len(tasks))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
