@@ -1,8 +1,9 @@
-"""An interpreter of the PTX instructions that the suite's kernel uses, one thread after another."""
+"""An interpreter of the PTX instructions that the suite's kernels use, one thread after another."""
 
 from __future__ import annotations
 
 import re
+import struct
 from typing import Any
 
 WORD = (1 << 64) - 1
@@ -10,8 +11,8 @@ WORD = (1 << 64) - 1
 
 def launch(
     source: str, memory: bytearray, arguments: dict[str, int], blocks: int, threads: int
-) -> None:
-    """Run a kernel on ``memory``, whose addresses start at 0."""
+) -> dict[str, Any]:
+    """Run a kernel on ``memory``, whose addresses start at 0; the last thread's registers."""
     body = source[source.index("{") + 1 : source.rindex("}")]
     lines = [line.strip() for line in re.split(r"[;\n]", body)]
     lines = [line for line in lines if line and not line.startswith(".reg")]
@@ -21,6 +22,7 @@ def launch(
             special = {"%ctaid.x": block, "%nctaid.x": blocks, "%tid.x": thread}
             registers: dict[str, Any] = special | {"%ntid.x": threads}
             _run(lines, labels, memory, arguments, registers)
+    return registers
 
 
 def _run(
@@ -38,7 +40,7 @@ def _run(
             continue
         if line.startswith("@"):
             guard, line = line[1:].split(None, 1)
-            if not registers[guard]:
+            if bool(registers[guard.lstrip("!")]) is guard.startswith("!"):
                 continue
         name, _, rest = line.partition(" ")
         operands = [operand.strip() for operand in rest.split(",")]
@@ -59,13 +61,28 @@ def _run(
         if name == "ld.global.u8":
             registers[operands[0]] = memory[registers[operands[1].strip("[]")]]
             continue
+        if name == "st.global.f32":
+            place = registers[operands[0].strip("[]")]
+            memory[place : place + 4] = struct.pack("<f", registers[operands[1]])
+            continue
         target, *values = operands
-        registers[target] = _compute(name, [registers[value] for value in values])
+        registers[target] = _compute(name, [_value(value, registers) for value in values])
 
 
-def _compute(name: str, values: list[int]) -> Any:
+def _value(text: str, registers: dict[str, Any]) -> Any:
+    """What a register holds, or a number written in its place."""
+    if text.startswith("%"):
+        return registers[text]
+    return struct.unpack(">f", bytes.fromhex(text[2:]))[0] if text[:2] == "0f" else int(text)
+
+
+def _compute(name: str, values: list[Any]) -> Any:
     operations = {
         "mov.u32": lambda: values[0],
+        "mov.u64": lambda: values[0],
+        "mov.f32": lambda: values[0],
+        "fma.rn.f32": lambda: values[0] * values[1] + values[2],
+        "setp.lt.f32": lambda: values[0] < values[1],
         "cvt.u64.u32": lambda: values[0],
         "mad.wide.u32": lambda: values[0] * values[1] + values[2],
         "mul.wide.u32": lambda: values[0] * values[1],
@@ -74,4 +91,5 @@ def _compute(name: str, values: list[int]) -> Any:
         "setp.ge.u64": lambda: values[0] >= values[1],
         "setp.eq.u16": lambda: values[0] == values[1],
     }
-    return operations[name]() & WORD
+    result = operations[name]()
+    return result if name.endswith("f32") else result & WORD

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.buffers import Buffer, Place, _driver
+from omb_py.buffers import Buffer, Place, _driver, _work_kernel
 from omb_py.buffers._comparison import PTX
 from omb_py.datatypes import find_types
 from omb_py.errors import OutOfMemoryError, UnsupportedError
@@ -129,6 +129,18 @@ def test_the_kernel_finds_the_first_difference(
     arguments = {"data": place, "length": length, "tile": 8, "period": len(tile), "result": 0}
     launch(PTX.decode(), memory, arguments, blocks, threads)
     assert int.from_bytes(memory[:8], "little") == min(wrong, default=none)
+
+
+@given(times=st.integers(0, 50))
+def test_the_kernel_that_computes_goes_so_many_rounds_and_writes_nothing(times: int) -> None:
+    memory = bytearray(8)
+    registers = launch(_work_kernel.PTX.decode(), memory, {"times": times, "result": 0}, 1, 1)
+    value = 1.0
+    for _ in range(times):
+        value = value * 0.75 + 0.3
+    assert registers["%index"] == times
+    assert registers["%value"] == pytest.approx(value, rel=1e-6)
+    assert memory == bytes(8)
 
 
 def test_ranks_that_share_a_device_are_told_apart_from_ranks_that_do_not() -> None:

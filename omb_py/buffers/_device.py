@@ -195,6 +195,9 @@ class DeviceBuffer(Buffer):
     def wait(self) -> Local:
         return self.driver.wait()
 
+    def compute(self, times: int) -> tuple[Local, Local]:
+        return self.driver.compute(times)
+
     def close(self) -> None:
         self.library.close()
 

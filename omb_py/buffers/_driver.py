@@ -7,12 +7,13 @@ library is imported, and before MPI is started.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omb_py.buffers import Device, Local
-from omb_py.buffers._comparison import MOST_BLOCKS, NAME, PTX, THREADS
+from omb_py.buffers import Device, Local, _comparison, _work_kernel
+from omb_py.buffers._comparison import MOST_BLOCKS, THREADS
 from omb_py.errors import OmbError, OutOfMemoryError, UnsupportedError
 
 LIBRARY = "libcuda.so.1"
@@ -32,7 +33,7 @@ class Driver:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self._function: ctypes.c_void_p | None = None
+        self._functions: dict[str, ctypes.c_void_p] = {}
 
     @classmethod
     def load(cls) -> Driver:
@@ -154,22 +155,33 @@ class Driver:
         self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"
 
+    def compute(self, times: int) -> tuple[Local, Local]:
+        """Work for the device, a chain of so many steps: its launch, and the wait for its end."""
+        values = [word(times), word(0)]
+        pointers = [ctypes.addressof(value) for value in values]
+        parameters = (ctypes.c_void_p * len(values))(*pointers)
+        function = self._kernel(_work_kernel.NAME, _work_kernel.PTX).value or 0
+        sizes = (1, 1, 1, 1, 1, 1, 0)
+        launch = self.local("cuLaunchKernel", function, *sizes, 0, ctypes.addressof(parameters), 0)
+        return replace(launch, kept=(values, parameters)), self.wait()
+
     def _launch(self, address: int, nbytes: int, tile: int, period: int, result: int) -> None:
         values = [word(value) for value in (address, nbytes, tile, period, result)]
         pointers = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values]
         parameters = (ctypes.c_void_p * len(values))(*pointers)
         blocks = min(-(-nbytes // THREADS), MOST_BLOCKS)
         sizes = [ctypes.c_uint(size) for size in (blocks, 1, 1, THREADS, 1, 1, 0)]
-        self._call("cuLaunchKernel", self._kernel(), *sizes, None, parameters, None)
+        kernel = self._kernel(_comparison.NAME, _comparison.PTX)
+        self._call("cuLaunchKernel", kernel, *sizes, None, parameters, None)
 
-    def _kernel(self) -> ctypes.c_void_p:
-        if self._function is None:
+    def _kernel(self, name: str, code: bytes) -> ctypes.c_void_p:
+        if name not in self._functions:
             module, function = ctypes.c_void_p(), ctypes.c_void_p()
-            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX))
-            name = ctypes.c_char_p(NAME.encode())
-            self._call("cuModuleGetFunction", ctypes.byref(function), module, name)
-            self._function = function
-        return self._function
+            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(code))
+            found = ctypes.c_char_p(name.encode())
+            self._call("cuModuleGetFunction", ctypes.byref(function), module, found)
+            self._functions[name] = function
+        return self._functions[name]
 
     def _call(self, function: str, *arguments: Any) -> None:
         code = getattr(self._library, function)(*arguments)

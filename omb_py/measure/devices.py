@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, calls_of
 from omb_py.buffers import Buffer, Device
-from omb_py.calls import Step
+from omb_py.calls import Round, Step
 from omb_py.errors import UnsupportedError, UsageError
 from omb_py.job import Node
 from omb_py.options import Options
@@ -48,7 +48,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
     return plan
 
 
-def check(binding: Binding, exchanges: Sequence[Sequence[Step]], options: Options) -> None:
+def check(binding: Binding, rounds: Sequence[Round], options: Options) -> None:
     """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:
@@ -57,11 +57,11 @@ def check(binding: Binding, exchanges: Sequence[Sequence[Step]], options: Option
                 "--staging"
             )
         return
-    on_device = [step for steps in exchanges for step in steps if reaches_device(step)]
+    on_device = [round_ for round_ in rounds if any(map(reaches_device, round_.everything))]
     if on_device:
         from omb_py.gpu_aware import awareness
 
-        functions = [name for step in on_device for name in binding.functions(step)]
+        functions = [name for round_ in on_device for name in binding.functions(round_)]
         awareness(options.gpu_aware).check(tuple(dict.fromkeys(functions)))
 
 

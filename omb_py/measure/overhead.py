@@ -63,8 +63,7 @@ class Overhead(Walk):
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job = self.job
-        plan, _ = self.plan(case)
-        loops = self._loops(plan)
+        plan, loops = self._loops(case)
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
         for loop in loops:
@@ -86,11 +85,18 @@ class Overhead(Walk):
                 for writer in writers:
                     writer.row(row)
 
-    def _loops(self, plan: Plan) -> list[Loop]:
-        """The loops of the bindings, those left out that cannot do it."""
-        loops = []
+    def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
+        """The plan and the loops of the bindings, those left out that cannot do it.
+
+        Bindings share a plan and its memory, unless it is set up: then each has one of its own.
+        """
+        loops: list[Loop] = []
         pace = self.pace()
+        plan, _ = self.plan(case)
+        is_set_up = self.job.total(sum(len(exchange.setup) for exchange in plan.exchanges)) > 0
         for binding in list(self.bindings):
+            if loops and is_set_up:
+                plan, _ = self.plan(case)
             try:
                 loops.append(self.loop(binding, plan, pace))
             except OmbError as error:
@@ -98,11 +104,12 @@ class Overhead(Walk):
                     raise
                 self.job.note(f"left out: {error}")
                 self.bindings.remove(binding)
+                binding.release()
         if len(loops) < 2:
             raise UsageError(
                 f"fewer than two bindings can do {self.benchmark.name}: name others with --bindings"
             )
-        return loops
+        return plan, loops
 
     def _take_turns(self, loops: list[Loop], block: int) -> list[array[float]]:
         """The seconds of every binding, block by block."""
@@ -119,8 +126,8 @@ class Overhead(Walk):
     def _divisor(self, case: Case) -> int:
         """What makes an iteration's time a latency, or the time of one message of a window."""
         if self.benchmark.metric is Metric.LATENCY:
-            return self.benchmark.round_trips
-        return case.window
+            return self.benchmark.round_trips(self.options)
+        return case.window if "window" in self.benchmark.options else 1
 
     def _rows(
         self, case: Case, medians: dict[str, list[float]], iterations: int

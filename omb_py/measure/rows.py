@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import Any
 
-from omb_py.benchmarks import Benchmark, Case, Metric, Ranks
+from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
 from omb_py.buffers import Place
 from omb_py.job import Combined
 from omb_py.measure.statistics import Summary, percentile, summarize
@@ -14,6 +16,7 @@ from omb_py.results.row import Row
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
 GIGABYTE = 1e9
+PAIRED = (Ranks.TWO, Ranks.EVEN)
 
 
 @dataclass(frozen=True)
@@ -26,36 +29,52 @@ class Starts:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """Samples of calls that overlap with computing, and of the computing alone, in microseconds;
+    the means of the parts; and how much of the communication was hidden, in percent."""
+
+    overall: Summary
+    compute: Summary
+    start: float
+    test: float
+    wait: float
+    percent: float
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What came of one message size: the samples of all ranks, and what they are samples of.
 
-    ``payload`` are the bytes of a message that really travel; ``passed`` tells whether the data
+    ``plan`` is rank 0's part; ``passed`` tells whether the data
     was right, and is None when it was not checked; ``starts`` tells of common starts, if there
     were any, ``on_device`` has the samples by the device's own events, if there are any.
     """
 
     combined: Combined
-    payload: int
+    plan: Plan
     warmup: int
     passed: bool | None
     starts: Starts | None = None
     on_device: Combined | None = None
+    overlap: Overlap | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
     """The row of one message size, by native OMB's definitions."""
     options = case.options
-    combined, payload = outcome.combined, outcome.payload
-    scale = MICROSECONDS / benchmark.round_trips
+    combined, payload = outcome.combined, outcome.plan.payload
+    scale = MICROSECONDS / benchmark.round_trips(options)
     summary = summarize([seconds * scale for seconds in combined.samples])
     latency = benchmark.metric is Metric.LATENCY
-    messages = benchmark.messages(options, case.ranks, case.window)
+    messages = outcome.plan.messages
     rate = messages / summary.mean * scale
     sized = benchmark.sized
     interval = summary.median_interval
     events = None
     if outcome.on_device is not None:
         events = summarize([seconds * scale for seconds in outcome.on_device.samples])
+    overlap = outcome.overlap
+    tails = overlap.overall if overlap else summary
     bandwidths = _bandwidths(benchmark, case, summary.mean)
     slowest = None
     if combined.slowest is not None:
@@ -97,7 +116,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         event_mean_us=events.mean if events else None,
         event_p50_us=events.percentile(50) if events else None,
         percentiles=tuple(
-            (percent, _tail(summary, percent, None if latency else messages * payload))
+            (percent, _tail(tails, percent, None if latency else messages * payload))
             for percent in options.percentiles
         ),
         iterations=len(combined.samples),
@@ -108,11 +127,59 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
         payload_bytes=payload if sized else None,
         window=case.window if "window" in benchmark.options else None,
-        pairs=options.pairs_in(case.ranks) if benchmark.ranks is not Ranks.ANY else None,
+        pairs=options.pairs_in(case.ranks) if benchmark.ranks in PAIRED else None,
         root=_root(benchmark, options),
         in_place=options.in_place if "in_place" in benchmark.options else None,
         layout=options.layout.text if "layout" in benchmark.options else None,
+        part=None,
+        overall_us=overlap.overall.mean if overlap else None,
+        overall_p50_us=overlap.overall.percentile(50) if overlap else None,
+        compute_us=overlap.compute.mean if overlap else None,
+        compute_p50_us=overlap.compute.percentile(50) if overlap else None,
+        start_us=overlap.start if overlap else None,
+        test_us=overlap.test if overlap else None,
+        wait_us=overlap.wait if overlap else None,
+        overlap_percent=overlap.percent if overlap else None,
+        files=None,
+        files_min=None,
+        files_max=None,
+        **_choices(benchmark, case),
     )
+
+
+def make_part_row(
+    run: str, benchmark: Benchmark, case: Case, plan: Plan, part: str, combined: Combined
+) -> Row:
+    """The row of something that is done once, before the first message size."""
+    row = make_row(run, benchmark, case, Outcome(combined, plan, warmup=0, passed=None))
+    latency = fsum(combined.samples) / len(combined.samples) * MICROSECONDS
+    return replace(
+        row,
+        part=part,
+        bytes=None,
+        payload_bytes=None,
+        percentiles=(),
+        latency_us=latency,
+        latency_min_us=combined.lowest * MICROSECONDS,
+        latency_max_us=combined.highest * MICROSECONDS,
+    )
+
+
+def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
+    """The columns that say what a benchmark's own options were."""
+    options, has = case.options, benchmark.options
+    threads = f"{options.threads[0]}:{options.threads[1]}"
+    return {
+        "test_calls": options.test_calls if "overlap" in has else None,
+        "compute_target": options.compute_target if "overlap" in has else None,
+        "topology": options.topology.text if "topology" in has else None,
+        "window_kind": options.window_kind if "window_kind" in has else None,
+        "window_sync": options.window_sync if has & {"window_sync", "active_sync"} else None,
+        "send_mode": options.send_mode if "send_mode" in has else None,
+        "partitions": options.partitions if "partitions" in has else None,
+        "threads": threads if has & {"threads", "processes"} else None,
+        "nodes": len(set(case.nodes)) if "nodes" in has else None,
+    }
 
 
 def placement(case: Case) -> str:

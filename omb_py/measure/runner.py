@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Case, Exchange, Plan
-from omb_py.bindings import Binding
+from omb_py.benchmarks import Case, Plan
+from omb_py.bindings import Binding, BoundCall
 from omb_py.errors import ValidationError
 from omb_py.loop import Calls, time_once
-from omb_py.measure.rows import Outcome, Starts, make_row
+from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, write_log
 from omb_py.measure.walk import Setting, Walk
@@ -20,6 +22,7 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.clock import CommonStart
+    from omb_py.measure.work import Worker
 
 
 class Run(Walk):
@@ -29,6 +32,7 @@ class Run(Walk):
         super().__init__(setting, [binding])
         self.binding = binding
         self._imprecise: list[int] = []
+        self._worker: Worker | None = None
 
     def measure(self) -> None:
         super().measure()
@@ -47,11 +51,13 @@ class Run(Walk):
         pace = self.pace()
         goal = self._goal(case)
         plan, check = self.plan(case)
+        self._report_topology(case, plan, writers)
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
         job.comm.Barrier()
         if options.validate:
+            self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
@@ -64,14 +70,53 @@ class Run(Walk):
         if len(loop.device_seconds) >= len(sampled.seconds) > 0 and not options.validate:
             on_device = job.combine(loop.device_seconds[-len(sampled.seconds) :], plan.timed)
         passed = job.total(len(faults)) == 0 if options.validate else None
+        overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
         with self.agreement():
             if combined is not None:
-                outcome = Outcome(combined, plan.payload, sampled.warmup, passed, starts, on_device)
+                outcome = Outcome(
+                    combined, plan, sampled.warmup, passed, starts, on_device, overlap
+                )
                 row = make_row(self.run, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
         if passed is False:
             self._report(faults, self.where(case))
+
+    def _report_topology(self, case: Case, plan: Plan, writers: list[Writer[Any]]) -> None:
+        """A row of its own for the making of the graph, once; collective."""
+        seconds, self.resources.graph_seconds = self.resources.graph_seconds, None
+        if seconds is None:
+            return
+        combined = self.job.combine(array("d", [seconds]), timed=True)
+        with self.agreement():
+            for writer in writers if combined else ():
+                assert combined is not None
+                writer.row(
+                    make_part_row(
+                        self.run, self.benchmark, case, plan, "topology creation", combined
+                    )
+                )
+
+    def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
+        """What computing meanwhile hides; collective."""
+        if self._worker is None:
+            from omb_py.measure.work import NumpyWorker, find_worker
+
+            with self.agreement():
+                self._worker = find_worker(self.job.comm, self.options, self._setting.buffer)
+            if isinstance(self._worker, NumpyWorker):
+                self.job.note(
+                    "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "
+                    "work that is precise to nanoseconds"
+                )
+            assert self._worker is not None
+        from omb_py.measure.overlap import OverlapMeasure
+
+        made = OverlapMeasure(
+            self.job, self._worker, partial(self.loop, self.binding), self.options.test_calls
+        )
+        self.binding.release()
+        return made.measure(plan, sampled.seconds, len(sampled.seconds), sampled.warmup)
 
     def _goal(self, case: Case) -> Goal:
         options = self.options
@@ -104,26 +149,37 @@ class Run(Walk):
         seconds = array("d")
         faults: list[str] = []
         barrier = self.job.comm.Barrier
+        # threads make all exchanges at once, a single one makes one in each iteration
+        shared = "threads" in self.benchmark.options
+        groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
         for iteration in range(iterations):
-            exchange = plan.exchanges[iteration % len(plan.exchanges)]
-            check.fill(exchange, iteration)
-            calls = self._bind(exchange)
+            group = groups[iteration % len(groups)]
+            for exchange in group:
+                check.fill(exchange, iteration)
+            bound = [self.binding.bound(exchange) for exchange in group]
+            settle = [self.binding.bind(step) for exchange in group for step in exchange.settle]
             for _ in range(self.options.validation_warmup):
                 barrier()
-                for call in calls:
-                    call()
-            check.fill(exchange, iteration)
+                for one in bound:
+                    make((*one.before, *one.calls, *one.after))
+                make(settle)
+            for exchange in group:
+                check.fill(exchange, iteration)
             barrier()
-            results: list[object] = []
-            seconds.append(time_once(calls, results))
-            for step, result in zip(exchange.steps, results, strict=True):
-                self.binding.deliver(step, result)
-            faults += check.faults(exchange, iteration)
+            for one in bound:
+                make(one.before)
+            elapsed, results = run_once([one.calls for one in bound], plan.threads)
+            seconds.append(elapsed)
+            for one in bound:
+                make(one.after)
+            make(settle)
+            for exchange, returned in zip(group, results, strict=True):
+                steps = self.binding.arranged(exchange).steps
+                for step, result in zip(steps, returned, strict=True):
+                    self.binding.deliver(step, result)
+                faults += check.faults(exchange, iteration)
             self.binding.release()
         return seconds, faults
-
-    def _bind(self, exchange: Exchange) -> Calls:
-        return tuple(self.binding.bind(step) for step in exchange.steps)
 
     def _report(self, faults: list[str], where: str) -> None:
         """Log this rank's faults if asked to, and end the run with the lowest rank's first."""
@@ -132,3 +188,29 @@ class Run(Walk):
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None
         self.job.agree(first)
+
+
+def run_once(rounds: Sequence[Calls], threads: int) -> tuple[float, list[list[object]]]:
+    """Make the calls of each round once, threads sharing the rounds.
+
+    The mean seconds of a round, and what each round's calls returned.
+    """
+    if len(rounds) == 1:
+        results: list[object] = []
+        return time_once(rounds[0], results), [results]
+    from omb_py.measure.threads import together
+
+    returned: list[list[object]] = [[] for _ in rounds]
+
+    def share(thread: int) -> float:
+        numbers = range(thread, len(rounds), threads)
+        return sum(time_once(rounds[number], returned[number]) for number in numbers)
+
+    elapsed = together([partial(share, thread) for thread in range(threads)])
+    return sum(elapsed) / len(rounds), returned
+
+
+def make(calls: Iterable[BoundCall]) -> None:
+    """Make bound calls, untimed."""
+    for call in calls:
+        call()

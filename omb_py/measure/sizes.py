@@ -29,6 +29,8 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     """
     if not benchmark.sized:
         return Sizes((0,))
+    if benchmark.elements is not None:
+        return Sizes((benchmark.elements * datatype.itemsize,))
     asked = tuple(_asked(benchmark, options))
     whole = [size for size in asked if size % datatype.itemsize == 0]
     notes = []
@@ -86,7 +88,7 @@ def _moves_data(
     benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int, size: int
 ) -> bool:
     elements = size // datatype.itemsize
-    if elements < benchmark.smallest_elements(ranks):
+    if elements < benchmark.smallest_elements(ranks) or elements % benchmark.parts(options):
         return False
     return size == 0 or options.layout.transmitted(elements) > 0
 

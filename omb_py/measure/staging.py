@@ -12,7 +12,7 @@ from dataclasses import replace
 from omb_py.benchmarks import Content, Exchange, Plan
 from omb_py.bindings import calls_of
 from omb_py.buffers import Local, Memory, StagedMemory
-from omb_py.calls import Call, Message, Step, Window
+from omb_py.calls import Call, Cell, Message, Step, Window
 
 
 def staged(plan: Plan, rank: int) -> Plan:
@@ -35,15 +35,31 @@ class _Staging:
         self._rank = rank
         self._twins: dict[int, StagedMemory | None] = {}
         self._calls: dict[int, Call] = {}
+        self._of_cell: dict[Cell, list[Call]] = {}
 
     def exchange(self, exchange: Exchange) -> Exchange:
-        steps: list[Step] = []
-        for step in exchange.steps:
-            steps += self._step(step, exchange.inputs)
-        return replace(exchange, steps=tuple(steps))
+        def through(part: Sequence[Step], only_made: bool = False) -> tuple[Step, ...]:
+            return tuple(
+                done for step in part for done in self._step(step, exchange.inputs, only_made)
+            )
 
-    def _step(self, step: Step, inputs: Sequence[Content]) -> Iterator[Step]:
-        for call in calls_of(step):
+        return replace(
+            exchange,
+            setup=through(exchange.setup, only_made=True),
+            before=through(exchange.before),
+            steps=through(exchange.steps),
+            after=through(exchange.after),
+            teardown=through(exchange.teardown),
+            settle=through(exchange.settle),
+        )
+
+    def _step(self, step: Step, inputs: Sequence[Content], only_made: bool) -> Iterator[Step]:
+        """A step on host memory, with copies of what it reads before and of what came after.
+
+        Of a call that others start or wait for, those are where the copies belong.
+        """
+        made, ended = self._calls_at(step)
+        for call in made if not only_made else ():
             yield from self._downloads(call, inputs)
         if isinstance(step, Call):
             yield self._on_host(step)
@@ -51,11 +67,26 @@ class _Staging:
             yield Window(tuple(tuple(map(self._on_host, group)) for group in step.groups))
         else:
             yield step
-        for call in calls_of(step):
+        for call in ended:
             arrived = call.written(self._rank)
             twin = self._twin(arrived.memory) if arrived and arrived.memory.nbytes else None
             if twin is not None:
                 yield twin.upload()
+
+    def _calls_at(self, step: Step) -> tuple[Sequence[Call], Sequence[Call]]:
+        """The calls whose data leaves in a step, and those whose data has come after it."""
+        calls = calls_of(step)
+        if not isinstance(step, Call) or step.cell is None:
+            return calls, calls
+        of_cell = self._of_cell.setdefault(step.cell, [])
+        if step.function in ("start", "startall"):
+            return of_cell, ()
+        if step.function in ("wait", "waitall"):
+            return (), of_cell
+        if not step.operands or step.function == "mrecv":
+            return calls, calls
+        of_cell.append(step)
+        return calls, ()
 
     def _downloads(self, call: Call, inputs: Sequence[Content]) -> Iterator[Local]:
         """Copies of a call's data, neighbouring blocks by one."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer, Place
 from omb_py.datatypes import Datatype
-from omb_py.errors import OmbError, OutOfMemoryError, SharedError, UsageError
-from omb_py.job import Job, Node
+from omb_py.errors import OutOfMemoryError, SharedError, UnsupportedError, UsageError
+from omb_py.job import Job
 from omb_py.loop import Loop, Pace
 from omb_py.measure import devices
-from omb_py.measure.sizes import sizes_by_type
+from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck
+from omb_py.measure.writers import start_writers
 from omb_py.options import VARIED_WINDOWS, Options
 from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
+from omb_py.stages import Stages
 
 if TYPE_CHECKING:
     from omb_py.clock import SharedClock
@@ -39,6 +41,8 @@ class Setting:
     watchdog: Watchdog | None
     device_first: bool = True
     """Whether the device, if any, was chosen before MPI was started."""
+    stages: Stages = field(default_factory=Stages)
+    """How long the job's start took."""
 
 
 class Walk(ABC):
@@ -53,7 +57,11 @@ class Walk(ABC):
         self._setting = setting
         self._clock: SharedClock | None = None
         self._buffer = setting.buffer
+        self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
+        from omb_py.measure.resources import Resources
+
+        self.resources = Resources(self.job.comm, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
@@ -75,21 +83,24 @@ class Walk(ABC):
         sizes = sizes_by_type(self.benchmark, options, self._setting.datatypes, job.ranks)
         nodes = job.nodes(devices.word(self._setting.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
-        for note in [*dict.fromkeys(notes), job.crowding(nodes), devices.sharing(nodes)]:
+        threads = sum(options.threads) if "threads" in self.benchmark.options else 0
+        crowding = job.crowding(nodes, threads)
+        for note in [*dict.fromkeys(notes), crowding, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
-        writers = self._start_writers(nodes)
+        writers = start_writers(self._setting, self.run, nodes, self.open_writers, self.bindings)
         if options.sync == "clock":
             from omb_py.clock import SharedClock
 
             self._clock = SharedClock(job.comm)
-        windows = VARIED_WINDOWS if options.vary_window else (options.window,)
-        for datatype, found in sizes.items():
-            for writer in writers if found.sizes else ():
-                writer.section(datatype if self.benchmark.sized else None)
-            for size in found.sizes:
-                for window in windows:
-                    self._measure(self._case(datatype, size, window), writers)
+        try:
+            self._walk(sizes, writers)
+        except SharedError:
+            for binding in self.bindings:
+                binding.release()
+            self.resources.close()
+            raise
+        self.resources.close()
         for writer in writers:
             writer.finish()
         if self._clock is not None:
@@ -100,6 +111,16 @@ class Walk(ABC):
                 f"left out messages of {left_out} bytes: {self._skipped[0][1]}",
                 OutOfMemoryError.exit_code,
             )
+
+    def _walk(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
+        options = self.options
+        windows = VARIED_WINDOWS if options.vary_window else (options.window,)
+        for datatype, found in sizes.items():
+            for writer in writers if found.sizes else ():
+                writer.section(datatype if self.benchmark.sized else None)
+            for size in found.sizes:
+                for window in windows:
+                    self._measure(self._case(datatype, size, window), writers)
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""
@@ -121,9 +142,23 @@ class Walk(ABC):
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """The loop that makes the plan's calls; collective, raises like `plan`."""
         with self.agreement():
-            exchanges = [exchange.steps for exchange in plan.exchanges]
-            devices.check(binding, exchanges, self.options)
-            return binding.loop(exchanges, pace)
+            devices.check(binding, plan.exchanges, self.options)
+            if self.options.session:
+                from omb_py.measure import sessions
+
+                for exchange in plan.exchanges:
+                    sessions.check(binding.functions(exchange))
+            if plan.threads == 1:
+                return binding.loop(plan.exchanges, pace)
+            if not binding.serves_threads:
+                raise UnsupportedError(
+                    f"binding {binding.name} lets one thread receive at a time, so that several "
+                    "wait for each other: use --binding pickle, or -t 1"
+                )
+            from omb_py.measure.threads import ThreadLoop
+
+            shares = (plan.exchanges[number :: plan.threads] for number in range(plan.threads))
+            return ThreadLoop([binding.loop(share, pace) for share in shares])
 
     def pace(self) -> Pace:
         """What keeps the ranks together at the next size; with clocks, aligned anew.
@@ -136,15 +171,9 @@ class Walk(ABC):
 
         return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
 
-    @contextmanager
-    def agreement(self) -> Iterator[None]:
+    def agreement(self) -> AbstractContextManager[None]:
         """Make a failure of any rank inside the block a failure of all at its end."""
-        failure: OmbError | None = None
-        try:
-            yield
-        except OmbError as error:
-            failure = error
-        self.job.agree(failure)
+        return self.job.agreement()
 
     def _measure(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._setting.watchdog is not None:
@@ -157,6 +186,7 @@ class Walk(ABC):
             self._skipped.append((case.size, str(error)))
         for binding in self.bindings:
             binding.release()
+        self.resources.release()
 
     def _place(self) -> None:
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
@@ -165,37 +195,25 @@ class Walk(ABC):
             self._buffer = devices.placed(self._setting.buffer, options, job.rank, job.ranks)
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
             devices.check_host_only(options, self._setting.buffer.device)
+        self.resources.buffer = self._buffer
+        if "nodes" in self.benchmark.options:
+            from omb_py.measure.node_map import node_of_each_rank
+
+            self._nodes = node_of_each_rank(options.node_map, job)
 
     def _case(self, datatype: Datatype, size: int, window: int) -> Case:
         job, buffer = self.job, self._buffer
-        return Case(job.rank, job.ranks, size, datatype, window, buffer, self.options)
-
-    def _start_writers(self, nodes: list[Node]) -> list[Writer[Any]]:
-        """Open the outputs on rank 0 and write what stands before the rows."""
-        writers: list[Writer[Any]] = []
-        metadata = {"ranks": str(self.job.ranks)}
-        if self._setting.buffer.device is not None:
-            metadata["accelerator"] = "MANAGED" if self.options.managed else "CUDA"
-        if self.options.output is not None or self.options.format != "text":
-            metadata = self._metadata(nodes) | metadata
-        with self.agreement():
-            if self.job.rank == 0:
-                writers = self.open_writers()
-                for writer in writers:
-                    writer.start(metadata)
-        return writers
-
-    def _metadata(self, nodes: list[Node]) -> dict[str, str]:
-        from omb_py.results.metadata import describe_devices, describe_nodes, process_metadata
-
-        found = process_metadata(self.run) | self._setting.buffer.describe() | self.job.describe()
-        for binding in self.bindings:
-            found |= binding.describe()
-        found["hosts"] = describe_nodes(nodes)
-        if self._setting.buffer.device is not None:
-            found["devices"] = describe_devices(nodes)
-            found["device_chosen"] = f"{'before' if self._setting.device_first else 'after'} MPI"
-        return found
+        return Case(
+            job.rank,
+            job.ranks,
+            size,
+            datatype,
+            window,
+            buffer,
+            self.options,
+            self.resources,
+            self._nodes,
+        )
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:

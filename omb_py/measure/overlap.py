@@ -1,0 +1,120 @@
+"""How much of a non-blocking call computing hides: `docs/definitions.md` tells what is measured."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from omb_py.benchmarks import Exchange, Plan
+from omb_py.buffers import Local
+from omb_py.calls import Call, Step
+from omb_py.job import Job
+from omb_py.loop import Loop, Pace
+from omb_py.measure.rows import Overlap
+from omb_py.measure.statistics import percentile, summarize
+from omb_py.measure.work import Laps, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MICROSECONDS = 1e6
+OTHER, START, COMPUTE, TEST, WAIT = range(5)
+"""Kinds of laps: what lies between two iterations, and the parts of one."""
+
+
+class OverlapMeasure:
+    """Measures one plan of non-blocking calls through one binding."""
+
+    def __init__(
+        self, job: Job, worker: Worker, make_loop: Callable[[Plan, Pace], Loop], test_calls: int
+    ) -> None:
+        """``make_loop`` is collective and raises on all ranks alike."""
+        self._job = job
+        self._worker = worker
+        self._make_loop = make_loop
+        self._test_calls = test_calls
+
+    def measure(
+        self, plan: Plan, pure: array[float], iterations: int, warmup: int
+    ) -> Overlap | None:
+        """What happens when each rank computes as long as its ``pure`` communication takes.
+
+        The overlap on rank 0, None elsewhere; collective.
+        """
+        target = percentile(sorted(pure), 50) if len(pure) else 0.0
+        work = self._worker.work(target / (self._test_calls + 1))
+        laps = self._worker.laps(kinds=5)
+        counts = (iterations, warmup)
+        nothing = self._run(replace(plan, exchanges=(Exchange(),)), Pace(), counts)
+        alone = Exchange(work * (self._test_calls + 1))
+        compute = self._run(replace(plan, exchanges=(alone,)), Pace(), counts)
+        pace = Pace(barrier=True)
+        overall = self._run(self._overlapped(plan, work, None), pace, counts)
+        self._run(self._overlapped(plan, work, laps), pace, counts, laps)
+        parts = [laps.seconds(kind) / iterations for kind in range(5)]
+        return self._combined(nothing, pure, compute, overall, parts)
+
+    def _overlapped(self, plan: Plan, work: tuple[Local, ...], laps: Laps | None) -> Plan:
+        """The plan with computing, and tests in it, between each start and its wait."""
+
+        def lap(kind: int) -> tuple[Step, ...]:
+            return () if laps is None else (laps.lap(kind),)
+
+        exchanges = []
+        for exchange in plan.exchanges:
+            steps: list[Step] = [*lap(OTHER)]
+            for step in exchange.steps:
+                if not isinstance(step, Call) or step.function != "wait":
+                    steps += [step, *lap(START)]
+                    continue
+                steps += [*work, *lap(COMPUTE)]
+                for _ in range(self._test_calls):
+                    test = replace(step, function="test")
+                    steps += [test, *lap(TEST), *work, *lap(COMPUTE)]
+                steps += [step, *lap(WAIT)]
+            exchanges.append(replace(exchange, steps=tuple(steps)))
+        return replace(plan, exchanges=tuple(exchanges))
+
+    def _run(
+        self, plan: Plan, pace: Pace, counts: tuple[int, int], laps: Laps | None = None
+    ) -> array[float]:
+        """The seconds of the timed iterations."""
+        iterations, warmup = counts
+        loop = self._make_loop(plan, pace)
+        self._job.comm.Barrier()
+        loop.run(0, array("d", bytes(8 * warmup)))
+        if laps is not None:
+            laps.clear()
+        seconds = array("d", bytes(8 * iterations))
+        loop.run(warmup, seconds)
+        return seconds
+
+    def _combined(
+        self,
+        nothing: array[float],
+        pure: array[float],
+        compute: array[float],
+        overall: array[float],
+        parts: list[float],
+    ) -> Overlap | None:
+        found = [
+            self._job.combine(seconds, timed=True) for seconds in (nothing, pure, compute, overall)
+        ]
+        means = self._job.mean(array("d", parts))
+        if found[0] is None:
+            return None
+        scaled = [
+            summarize([seconds * MICROSECONDS for seconds in one.samples]) for one in found if one
+        ]
+        clock, pure_, compute_, overall_ = (summary.percentile(50) for summary in scaled)
+        communication = max(pure_ - clock, 1e-9)
+        hidden = communication + (compute_ - clock) - (overall_ - clock)
+        return Overlap(
+            overall=scaled[3],
+            compute=scaled[2],
+            start=means[START] * MICROSECONDS,
+            test=means[TEST] * MICROSECONDS,
+            wait=means[WAIT] * MICROSECONDS,
+            percent=min(100.0, max(0.0, 100 * hidden / communication)),
+        )

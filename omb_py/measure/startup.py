@@ -1,0 +1,134 @@
+"""The start of the job, as it was timed while it happened: combine the ranks, write the rows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import omb_py
+from omb_py import opened_files
+from omb_py.benchmarks import StartUp
+from omb_py.job import Job
+from omb_py.measure import devices
+from omb_py.measure.rows import MICROSECONDS
+from omb_py.measure.walk import Setting, check_ranks
+from omb_py.measure.writers import start_writers
+from omb_py.process_start import seconds_before
+from omb_py.results.output import benchmark_writers
+from omb_py.results.row import COLUMNS, Row, new_run
+from omb_py.stages import INIT, INTERPRETER, OMB_PY, SESSION, TOTAL, Stages
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of this rank's start: its seconds, and the files it opened where they were counted."""
+
+    name: str
+    seconds: float
+    files: int | None = None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Values of all parts over the ranks, in the parts' order; meaningful on rank 0."""
+
+    least: array[float]
+    mean: array[float]
+    greatest: array[float]
+
+
+def report(setting: Setting, measured: StartUp) -> None:
+    """Write what the start of this job was; collective.
+
+    Raises `UsageError` or `SharedError` on all ranks when it cannot be written.
+    """
+    job, options = setting.job, setting.options
+    check_ranks(setting.benchmark, options, job)
+    devices.check_host_only(options, setting.buffer.device)
+    parts = measured_parts(setting.stages, measured)
+    seconds = spread(job, [part.seconds for part in parts])
+    files = spread(job, [part.files or 0 for part in parts])
+    nodes = job.nodes(devices.word(setting.buffer.device))
+    for note in (job.crowding(nodes), _unknown(setting.stages, measured)):
+        if note is not None:
+            job.note(note)
+    run = new_run()
+    opened = partial(benchmark_writers, setting.benchmark, options)
+    writers = start_writers(setting, run, nodes, opened)
+    with job.agreement():
+        for writer in writers:
+            writer.section(None)
+            for number, part in enumerate(parts):
+                writer.row(_row(setting, run, part, number, seconds, files))
+            writer.finish()
+
+
+def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
+    """The parts that are asked for, in the order in which they came."""
+    if measured is StartUp.INIT:
+        name = SESSION if SESSION in stages.seconds else INIT
+        return [Part(name, stages.seconds[name])]
+    parts = _all_parts(stages)
+    counts = [part.files for part in parts if part.files is not None]
+    total = Part(TOTAL, sum(part.seconds for part in parts), sum(counts) if stages.files else None)
+    return [total] if measured is StartUp.HELLO else [*parts, total]
+
+
+def _all_parts(stages: Stages) -> list[Part]:
+    """Everything that was timed, after the interpreter's part where that is known."""
+    seconds, files = stages.seconds, stages.files
+    before = _interpreter()
+    if before is not None:
+        seconds = {INTERPRETER: before} | seconds
+        if files:
+            ours = files[OMB_PY] & opened_files.since(omb_py.__name__)
+            files = files | {INTERPRETER: files[OMB_PY] - ours, OMB_PY: ours}
+    return [
+        Part(name, value, len(files[name]) if files else None) for name, value in seconds.items()
+    ]
+
+
+def _interpreter() -> float | None:
+    return seconds_before(omb_py.BEGAN, omb_py.BEGAN_CPU)
+
+
+def _unknown(stages: Stages, measured: StartUp) -> str | None:
+    """A sentence on what this system does not tell, if it is asked for."""
+    if measured is StartUp.INIT or _interpreter() is not None:
+        return None
+    return "this system does not tell when a process was started: times begin with omb-py's own"
+
+
+def spread(job: Job, values: Sequence[float]) -> Spread:
+    """This rank's values among those of all ranks; collective."""
+    mine = array("d", values)
+    return Spread(job.least(mine), job.mean(mine), job.greatest(mine))
+
+
+def _row(
+    setting: Setting, run: str, part: Part, number: int, seconds: Spread, files: Spread
+) -> Row:
+    """The row of part ``number``; what is of calls stays empty."""
+    found: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+        "run": run,
+        "benchmark": setting.benchmark.name,
+        "ranks": setting.job.ranks,
+        "buffer": setting.options.buffer,
+        "latency_us": seconds.mean[number] * MICROSECONDS,
+        "latency_min_us": seconds.least[number] * MICROSECONDS,
+        "latency_max_us": seconds.greatest[number] * MICROSECONDS,
+        "percentiles": (),
+        "iterations": 1,
+        "warmup": 0,
+        "part": part.name,
+    }
+    if part.files is not None:
+        found |= {
+            "files": files.mean[number],
+            "files_min": int(files.least[number]),
+            "files_max": int(files.greatest[number]),
+        }
+    return Row(**found)
