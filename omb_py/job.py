@@ -6,19 +6,19 @@ import os
 import sys
 import time
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import fsum, inf
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from omb_py import launcher
+from omb_py import launcher, mpi
 from omb_py.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
+from omb_py.stages import INIT, MPI4PY, SESSION, Stages
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
-"""MPI's levels of thread support, in order."""
 
 THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
@@ -60,37 +60,28 @@ class Combined:
 class Job:
     """All ranks of the run, as a context: whatever fails inside ends the whole job, in order."""
 
-    def __init__(self, thread_level: str, session: bool, debug: bool = False) -> None:
-        """Start MPI at ``thread_level``, by MPI_Init or by an MPI-4 session.
+    def __init__(
+        self, thread_level: str, session: bool, debug: bool = False, stages: Stages | None = None
+    ) -> None:
+        """Start MPI at ``thread_level``, by MPI_Init or by an MPI-4 session, timed by ``stages``.
 
         Raises `UsageError` when there is no MPI library or it cannot do so.
         """
-        import mpi4py
-
-        mpi4py.rc.thread_level = thread_level
-        mpi4py.rc.initialize = not session
-        try:
-            from mpi4py import MPI
-        except (ImportError, RuntimeError) as error:
-            raise UsageError(
-                "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
-                f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
-            ) from error
-        self.MPI = MPI
+        stages = Stages() if stages is None else stages
+        with stages.stage(MPI4PY):
+            self.MPI = mpi.load()
         self._debug = debug
-        self._session = _open_session(thread_level) if session else None
-        self.comm = self._world()
+        self._session: MPI.Session | None = None
+        if session:
+            with stages.stage(SESSION):
+                self._session, self.comm = mpi.open_session(thread_level)
+        else:
+            with stages.stage(INIT):
+                mpi.initialize(thread_level)
+            self.comm = self.MPI.COMM_WORLD
         self.rank = self.comm.rank
         self.ranks = self.comm.size
-        self.thread_level = thread_level if session else _granted_level()
-
-    def _world(self) -> MPI.Intracomm:
-        if self._session is None:
-            return self.MPI.COMM_WORLD
-        group = self._session.Create_group("mpi://WORLD")
-        comm = self.MPI.Intracomm.Create_from_group(group, "omb-py")
-        group.Free()
-        return comm
+        self.thread_level = thread_level if session else mpi.granted_level()
 
     def __enter__(self) -> Job:
         return self
@@ -149,6 +140,16 @@ class Job:
         exit_code, _, text = self._text_of(told, first).partition(" ")
         raise SharedError(text, int(exit_code)) from error
 
+    @contextmanager
+    def agreement(self) -> Iterator[None]:
+        """Make a failure of any rank inside the block a failure of all at its end; collective."""
+        failure: OmbError | None = None
+        try:
+            yield
+        except OmbError as error:
+            failure = error
+        self.agree(failure)
+
     def total(self, value: int) -> int:
         """The sum of ``value`` over all ranks, on all ranks."""
         return int(self._over_ranks(value, self.MPI.SUM))
@@ -190,6 +191,15 @@ class Job:
     def greatest(self, values: array[float]) -> array[float]:
         """The greatest value of any rank, element by element, on rank 0; collective."""
         return self._at_root(values, self.MPI.MAX)
+
+    def least(self, values: array[float]) -> array[float]:
+        """The least value of any rank, element by element, on rank 0; collective."""
+        return self._at_root(values, self.MPI.MIN)
+
+    def mean(self, values: array[float]) -> array[float]:
+        """The mean over the ranks, element by element, on rank 0; collective."""
+        summed = self._at_root(values, self.MPI.SUM)
+        return array("d", (value / self.ranks for value in summed))
 
     def told(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""
@@ -237,13 +247,18 @@ class Job:
         parts = [gathered[start : start + width] for start in range(0, len(gathered), width)]
         return [part.decode(errors="replace").rstrip() for part in parts]
 
-    def crowding(self, nodes: list[Node]) -> str | None:
-        """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any."""
+    def crowding(self, nodes: list[Node], threads: int = 0) -> str | None:
+        """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any.
+
+        ``threads`` are those of all ranks together, where they have several.
+        """
         cores = os.cpu_count() or 1
-        node = next((node for node in nodes if node.ranks > cores), None)
+        crowded = (node for node in nodes if max(node.ranks, threads // len(nodes)) > cores)
+        node = next(crowded, None)
         if node is None:
             return None
-        text = f"{node.ranks} ranks share {cores} cores of {node.host}: "
+        many = f"{threads} threads" if threads else f"{node.ranks} ranks"
+        text = f"{many} share {cores} cores of {node.host}: "
         text += "times include waiting for a core"
         if self.MPI.get_vendor()[0] == "MPICH" and THROTTLE[0] not in os.environ:
             text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
@@ -255,7 +270,7 @@ class Job:
 
         return {
             "mpi4py": mpi4py.__version__,
-            "mpi_library": library_version(),
+            "mpi_library": mpi.version(),
             "mpi_standard": ".".join(str(part) for part in self.MPI.Get_version()),
             "thread_level": self.thread_level,
             "session": str(self._session is not None),
@@ -266,42 +281,5 @@ class Job:
         if self.ranks == 1 and launcher.ranks() > 1:
             raise UsageError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
-                f"use the mpiexec that belongs to mpi4py's library, {library_name()}"
+                f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}"
             )
-
-
-def library_name() -> str:
-    """The MPI library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
-    from mpi4py import MPI
-
-    name, version = MPI.get_vendor()
-    return f"{name} {'.'.join(str(part) for part in version)}"
-
-
-def library_version() -> str:
-    """What the MPI library says of itself, on one line; MPI need not be started."""
-    from mpi4py import MPI
-
-    return " ".join(MPI.Get_library_version().replace("\0", " ").split())
-
-
-def _granted_level() -> str:
-    from mpi4py import MPI
-
-    granted = MPI.Query_thread()
-    return next(
-        level for level in THREAD_LEVELS if getattr(MPI, f"THREAD_{level.upper()}") == granted
-    )
-
-
-def _open_session(thread_level: str) -> MPI.Session:
-    from mpi4py import MPI
-
-    info = MPI.Info.Create()
-    info.Set("thread_level", f"MPI_THREAD_{thread_level.upper()}")
-    try:
-        return MPI.Session.Init(info)
-    except (NotImplementedError, MPI.Exception) as error:
-        raise UsageError(f"this MPI library has no sessions ({error}): leave out -I") from error
-    finally:
-        info.Free()

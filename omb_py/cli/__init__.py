@@ -31,14 +31,11 @@ class Commands(click.Group):
         return benchmark_command(find_benchmark(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from omb_py.benchmarks import all_benchmarks
+        from omb_py.benchmarks import by_family
 
-        families: dict[str, list[tuple[str, str]]] = {}
-        for benchmark in all_benchmarks():
-            families.setdefault(benchmark.family, []).append((benchmark.name, benchmark.summary))
-        for family, rows in families.items():
+        for family, members in by_family().items():
             with formatter.section(f"{family} benchmarks".capitalize()):
-                formatter.write_dl(rows)
+                formatter.write_dl([(member.name, member.summary) for member in members])
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, command.get_short_help_str(70)) for name, command in self.commands.items()]
@@ -55,8 +52,20 @@ def command() -> None:
 
 
 @command.command("list")
-def list_command() -> None:
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    help="markdown: the benchmarks as docs/benchmarks.md has them, with what ran where.",
+)
+def list_command(kind: str) -> None:
     """Benchmarks, buffers and bindings that are there."""
+    if kind == "markdown":
+        from omb_py.cli.benchmark_table import markdown
+
+        click.echo(markdown())
+        return
     from omb_py.cli.inventory import print_list
 
     print_list()
@@ -76,7 +85,7 @@ class OverheadCommands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks
 
-        return [benchmark.name for benchmark in all_benchmarks()]
+        return [benchmark.name for benchmark in all_benchmarks() if not benchmark.start_up]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         from omb_py.benchmarks import find_benchmark

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from omb_py import launcher
-from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
+from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark, StartUp
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer, Place
 from omb_py.cli.attached import detach_values
 from omb_py.cli.options import options_of
 from omb_py.datatypes import find_types
 from omb_py.errors import OmbError, UsageError
-from omb_py.job import THREAD_LEVELS, Job
+from omb_py.job import Job
+from omb_py.mpi import THREAD_LEVELS
 from omb_py.options import Options
 from omb_py.results.output import check_output
+from omb_py.stages import BUFFER, NUMPY, Stages
 
 if TYPE_CHECKING:
     from omb_py.measure.walk import Setting
@@ -47,6 +50,11 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         options, debug = read_values(benchmark, values)
 
         def measure(setting: Setting) -> None:
+            if benchmark.start_up is not None:
+                from omb_py.measure.startup import report
+
+                report(setting, benchmark.start_up)
+                return
             from omb_py.measure.runner import Run
 
             binding = BINDINGS.load(options.binding)(setting.job.comm, options)
@@ -70,7 +78,7 @@ def read_values(benchmark: Benchmark, values: dict[str, Any]) -> tuple[Options, 
     Raises `UsageError` where two of them exclude each other; what has no effect gets a note.
     """
     debug = values.pop("debug")
-    test_calls = values.pop("test_calls", None)
+    test_calls = values.pop("ignored_test_calls", None)
     options = make_options(values)
     if test_calls is not None:
         text = f"-t has no effect on {benchmark.name}, as in native OMB"
@@ -83,9 +91,11 @@ def describe(benchmark: Benchmark) -> str:
     defaults = benchmark.defaults
     text = (
         f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N omb-py "
-        f"{benchmark.name}\n\nBy default {defaults.iterations} iterations after "
-        f"{defaults.warmup} for warm-up"
+        f"{benchmark.name}"
     )
+    if benchmark.start_up is not None:
+        return f"{text}\n\nEach rank starts once and is one sample."
+    text += f"\n\nBy default {defaults.iterations} iterations after {defaults.warmup} for warm-up"
     if not benchmark.sized:
         return f"{text}."
     return (
@@ -102,7 +112,7 @@ def make_options(values: dict[str, Any]) -> Options:
     values = dict(values)
     smallest, largest = values.pop("message_size", None) or (None, None)
     log = values.pop("validation", None)
-    automatic = values["warmup"] == "auto"
+    warmup = values.pop("warmup", None)
     placement = tuple(Place(letters) for letters in values.pop("placement", ()))
     values["buffer_per_message"] = values.pop("buffer_num", "single") == "multiple"
     options = Options(
@@ -110,9 +120,10 @@ def make_options(values: dict[str, Any]) -> Options:
         largest=largest,
         validate=log is not None,
         validation_log=log or None,
-        auto_warmup=automatic,
+        auto_warmup=warmup == "auto",
+        warmup=None if warmup == "auto" else warmup,
         placement=placement,
-        **values | {"warmup": None if automatic else values["warmup"]},
+        **values,
     )
     if options.sizes is not None and (smallest, largest) != (None, None):
         raise UsageError("--sizes and -m exclude each other: leave out one")
@@ -141,6 +152,7 @@ def in_job(
 
     A GPU context that comes after MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
+    stages = stages_of(benchmark)
     default = "mpi_int" if benchmark.reduces else "mpi_char"
     datatypes = find_types(options.types or (default,))
     watchdog = None
@@ -151,10 +163,14 @@ def in_job(
         watchdog.progress("starting MPI")
     with ExitStack() as after_mpi:
         local_rank = launcher.local_rank()
-        buffer, failure = prepare_buffer(options, local_rank or 0)
+        if benchmark.start_up is StartUp.PARTS and options.buffer != "bytearray":
+            with stages.stage(NUMPY):
+                import numpy  # noqa: F401 - apart from the library that would import it
+        with stages.stage(BUFFER):
+            buffer, failure = prepare_buffer(options, local_rank or 0)
         if buffer is not None:
             after_mpi.callback(buffer.close)
-        with Job(options.thread_level, options.session, debug) as job:
+        with Job(options.thread_level, options.session, debug, stages) as job:
             job.agree(failure)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
@@ -167,9 +183,26 @@ def in_job(
                 )
             from omb_py.measure.walk import Setting
 
-            action(Setting(benchmark, options, datatypes, buffer, job, watchdog, device_first))
+            chosen = options
+            if options.window_kind is None:
+                # what MPI allocates is on the host
+                kind = "allocate" if buffer.device is None else "create"
+                chosen = replace(options, window_kind=kind)
+            action(
+                Setting(benchmark, chosen, datatypes, buffer, job, watchdog, device_first, stages)
+            )
             if watchdog is not None:
                 watchdog.progress("ending MPI")
+
+
+def stages_of(benchmark: Benchmark) -> Stages:
+    """What times the start; only where its parts are asked for are files looked at."""
+    if benchmark.start_up is StartUp.PARTS:
+        from omb_py import opened_files
+
+        if opened_files.can_be_told():
+            return Stages(watch=opened_files.opened)
+    return Stages()
 
 
 def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:

@@ -7,23 +7,21 @@ import platform
 import click
 
 import omb_py
-from omb_py.benchmarks import all_benchmarks
+from omb_py import mpi
+from omb_py.benchmarks import by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.errors import OmbError
-from omb_py.job import library_name
 from omb_py.registry import Registry
 
 
 def print_list() -> None:
     """The members of the three axes."""
-    family = ""
-    for benchmark in all_benchmarks():
-        if benchmark.family != family:
-            family = benchmark.family
-            click.echo(f"{family} benchmarks:")
-        native = f"osu_{benchmark.name}" if benchmark.native else "-"
-        click.echo(f"  {benchmark.name:<22}{native:<26}{benchmark.summary}")
+    for family, members in by_family().items():
+        click.echo(f"{family} benchmarks:")
+        for benchmark in members:
+            native = f"osu_{benchmark.name}" if benchmark.native else "-"
+            click.echo(f"  {benchmark.name:<34}{native:<34}{benchmark.summary}")
     click.echo(f"buffers:  {', '.join(BUFFERS.names())}")
     click.echo(f"bindings: {', '.join(BINDINGS.names())}")
 
@@ -48,7 +46,7 @@ def mpi_library() -> str:
     except (ImportError, RuntimeError) as error:
         return f"none that mpi4py {mpi4py.__version__} can load: {' '.join(str(error).split())}"
     standard = ".".join(str(part) for part in MPI.Get_version())
-    return f"{library_name()}; standard {standard}; mpi4py {mpi4py.__version__}"
+    return f"{mpi.name()}; standard {standard}; mpi4py {mpi4py.__version__}"
 
 
 def state(registry: Registry, name: str) -> str:

@@ -27,7 +27,15 @@ WITHOUT = frozenset({RESULTS, CHECKING, BINDING})
 
 
 def overhead_command(benchmark: Benchmark) -> click.Command:
-    """The command that compares bindings on ``benchmark``."""
+    """The command that compares bindings on ``benchmark``.
+
+    Raises `UsageError` for one that measures the start.
+    """
+    if benchmark.start_up is not None:
+        raise UsageError(
+            f"{benchmark.name} measures the start of MPI, which passes through no binding, so "
+            "there is nothing to compare: leave out overhead"
+        )
 
     def callback(bindings: str | None, rounds: int, **values: Any) -> None:
         options, debug = read_values(benchmark, values)

@@ -22,6 +22,10 @@ class Row:
     ``clock_error_us`` bounds how far apart those were in time that came to it together.
     ``event_*`` are the samples by events on the device, where the calls are its work.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
+    ``part`` names what a row is of where that is not the benchmark as a whole. ``overall_us`` to
+    ``overlap_percent`` are of calls that overlap with computing, the samples of their
+    communication alone. ``files`` is how many of them a part of the start opened, the mean over
+    the ranks; such a part has neither calls nor samples.
     """
 
     run: str
@@ -29,8 +33,8 @@ class Row:
     bytes: int | None
     ranks: int
     buffer: str
-    binding: str
-    placement: str
+    binding: str | None
+    placement: str | None
     staged: bool | None
     stream_sync: bool | None
     dtype: str | None
@@ -42,17 +46,17 @@ class Row:
     messages_per_s: float | None
     algbw_GBps: float | None
     busbw_GBps: float | None
-    sample_mean_us: float
-    sample_stddev_us: float
-    sample_min_us: float
-    sample_p50_us: float
+    sample_mean_us: float | None
+    sample_stddev_us: float | None
+    sample_min_us: float | None
+    sample_p50_us: float | None
     median_low_us: float | None
     median_high_us: float | None
-    sample_p90_us: float
-    sample_p95_us: float
-    sample_p99_us: float
-    sample_p999_us: float
-    sample_max_us: float
+    sample_p90_us: float | None
+    sample_p95_us: float | None
+    sample_p99_us: float | None
+    sample_p999_us: float | None
+    sample_max_us: float | None
     slowest_mean_us: float | None
     slowest_p50_us: float | None
     slowest_p99_us: float | None
@@ -72,6 +76,27 @@ class Row:
     root: str | None
     in_place: bool | None
     layout: str | None
+    part: str | None
+    overall_us: float | None
+    overall_p50_us: float | None
+    compute_us: float | None
+    compute_p50_us: float | None
+    start_us: float | None
+    test_us: float | None
+    wait_us: float | None
+    overlap_percent: float | None
+    test_calls: int | None
+    compute_target: str | None
+    topology: str | None
+    window_kind: str | None
+    window_sync: str | None
+    send_mode: str | None
+    partitions: int | None
+    threads: str | None
+    nodes: int | None
+    files: float | None
+    files_min: int | None
+    files_max: int | None
 
 
 @dataclass(frozen=True)

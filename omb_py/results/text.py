@@ -24,13 +24,13 @@ class TextWriter(Writer[Row]):
         self._options = options
 
     def start(self, metadata: dict[str, str]) -> None:
-        if self._benchmark.metric is not Metric.MESSAGE_RATE:
+        benchmark = self._benchmark
+        one_sided = benchmark.family == "one-sided"
+        if benchmark.metric is not Metric.MESSAGE_RATE and not one_sided:
             self._line("")
-        accelerator = metadata.get("accelerator", "")
-        self._line(banner(self._benchmark, self._options, accelerator))
-        if self._benchmark.metric is Metric.MESSAGE_RATE:
-            pairs = self._options.pairs_in(int(metadata["ranks"]))
-            self._line(f"# [ pairs: {pairs} ] [ window size: {self._window()} ]")
+        self._line(banner(benchmark, self._options, metadata.get("accelerator", "")))
+        for text in benchmark.heading(self._options, int(metadata["ranks"])):
+            self._line(text)
 
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
@@ -38,10 +38,10 @@ class TextWriter(Writer[Row]):
         self._line(header(self._benchmark, self._options))
 
     def row(self, row: Row) -> None:
-        self._line(line(row, self._benchmark, self._options))
-
-    def _window(self) -> str:
-        return str(self._options.window)
+        if row.part is not None:
+            self._line(part_line(row))
+        else:
+            self._line(line(row, self._benchmark, self._options))
 
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -87,34 +87,29 @@ class VariedWindowWriter(TextWriter):
     def _windows(self) -> None:
         self._line("#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS))
 
-    def _window(self) -> str:
-        return "varied"
-
 
 def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str:
     """The line that names the benchmark; a title that native OMB has not is not given its name.
 
     ``accelerator`` is native OMB's word for the devices that messages lie on, if they do.
     """
-    ours = [f"omb-py {omb_py.__version__}: buffer {options.buffer}", f"binding {options.binding}"]
+    ours = [f"omb-py {omb_py.__version__}: buffer {options.buffer}"]
+    ours += [f"binding {options.binding}"] if benchmark.start_up is None else []
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"
     name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", omb_py.__version__)
-    return f"# {name} {mpi} {benchmark.title} Test v{version} ({', '.join(ours)})"
+    space = "" if benchmark.title.startswith("_") else " "
+    return f"# {name} {mpi}{space}{benchmark.title} Test v{version} ({', '.join(ours)})"
 
 
 def header(benchmark: Benchmark, options: Options) -> str:
     """The line that names the columns."""
     bandwidth = benchmark.metric is not Metric.LATENCY
-    names = {
-        Metric.LATENCY: ["Avg Latency(us)"],
-        Metric.BANDWIDTH: ["Bandwidth (MB/s)"],
-        Metric.MESSAGE_RATE: ["MB/s", "Messages/s"] if options.print_rate else ["MB/s"],
-    }[benchmark.metric]
+    names = list(values_of(benchmark, options))
     cells = [f"{name:>18}" for name in names]
-    if options.full:
+    if options.full and "overlap" not in benchmark.options:
         cells += [f"{'Min Latency(us)':>18}", f"{'Max Latency(us)':>18}", f"{'Iterations':>12}"]
     if options.bus:
         cells += [f"{'Algbw(GB/s)':>18}", f"{'Busbw(GB/s)':>18}"]
@@ -133,6 +128,33 @@ def header(benchmark: Benchmark, options: Options) -> str:
     return "# " + "".join(cells).lstrip()
 
 
+def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
+    """A benchmark's own values: their headings, and the columns of `Row` that they stand for."""
+    if "overlap" in benchmark.options:
+        full = {"Min Comm.(us)": "latency_min_us", "Max Comm.(us)": "latency_max_us"}
+        parts = {"Coll. Init(us)": "start_us", "MPI_Test(us)": "test_us", "MPI_Wait(us)": "wait_us"}
+        return {
+            "Overall(us)": "overall_us",
+            "Compute(us)": "compute_us",
+            **(parts if options.full else {}),
+            "Pure Comm.(us)": "latency_us",
+            **(full if options.full else {}),
+            "Overlap(%)": "overlap_percent",
+        }
+    if benchmark.metric is Metric.LATENCY:
+        return {benchmark.value: "latency_us"}
+    if benchmark.metric is Metric.BANDWIDTH:
+        return {"Bandwidth (MB/s)": "bandwidth_MBps"}
+    rate = {"Messages/s": "messages_per_s"} if options.print_rate else {}
+    return {"MB/s": "bandwidth_MBps"} | rate
+
+
+def part_line(row: Row) -> str:
+    """The line of a part: its name and its least, mean and greatest time of a rank."""
+    least, greatest = row.latency_min_us, row.latency_max_us
+    return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {least:.2f} to {greatest:.2f})"
+
+
 def statistics_of(benchmark: Benchmark) -> dict[str, str]:
     """What ``--stats`` adds: the headings, and the columns of `Row` that they stand for."""
     found = {
@@ -145,7 +167,7 @@ def statistics_of(benchmark: Benchmark) -> dict[str, str]:
         "Max(us)": "sample_max_us",
         "Iterations": "iterations",
     }
-    if benchmark.family == "collective":
+    if benchmark.family.endswith("collective"):
         found |= {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
     return found
 
@@ -159,13 +181,9 @@ def number(value: float | int | None) -> str:
 
 def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     """The line of one message size."""
-    values = {
-        Metric.LATENCY: [row.latency_us],
-        Metric.BANDWIDTH: [row.bandwidth_MBps],
-        Metric.MESSAGE_RATE: [row.bandwidth_MBps, row.messages_per_s][: 1 + options.print_rate],
-    }[benchmark.metric]
-    cells = [f"{value:18.2f}" for value in values]
-    if options.full:
+    columns = values_of(benchmark, options)
+    cells = [f"{getattr(row, column):18.2f}" for column in columns.values()]
+    if options.full and "overlap" not in benchmark.options:
         cells += [f"{row.latency_min_us:18.2f}", f"{row.latency_max_us:18.2f}"]
         cells.append(f"{row.iterations:12d}")
     if options.bus:
@@ -175,11 +193,11 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.sync == "clock":
         cells.append(number(row.late_starts))
     if options.statistics:
-        columns = statistics_of(benchmark).values()
-        cells += [number(getattr(row, column)) for column in columns]
+        cells += [number(getattr(row, name)) for name in statistics_of(benchmark).values()]
     cells += [f"{value:18.2f}" for _, value in row.percentiles]
     if not options.layout.contiguous:
         cells.append(f"{row.payload_bytes:18d}")
     if benchmark.sized:
         return f"{row.bytes:<10d}" + "".join(cells)
-    return "".join(cells)[1:]
+    width = len(f"# {next(iter(columns))}")
+    return cells[0].strip().rjust(width) + "".join(cells[1:])
