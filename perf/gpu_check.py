@@ -34,8 +34,7 @@ import click
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from omb_py.benchmarks import all_benchmarks  # noqa: E402
-from perf.launchers import OMB_PY, Launcher, aware_launchers, own_launcher  # noqa: E402
+from perf.launchers import OMB_PY, Launcher, aware_launchers, on_two_ranks, own_launcher  # noqa: E402
 
 BUFFERS = ("cupy", "numba", "pycuda", "torch")
 FORMS = ("buffer", "prebound", "native")
@@ -209,8 +208,9 @@ def validate(check: Check, buffers: list[str]) -> None:
     results: list[dict[str, object]] = []
     for launcher in check.launchers:
         for name in buffers:
-            for benchmark in (item for item in all_benchmarks() if item.sized):
-                for form in FORMS:
+            for benchmark in on_two_ranks():
+                plain = benchmark.family in ("point-to-point", "collective")
+                for form in FORMS if plain else FORMS[:1]:
                     arguments = (benchmark.name, "--buffer", name, "--binding", form, "-c")
                     sizes = ("--sizes", "8,65536,4194304", "-i", "3", "-x", "1", "-u", "1")
                     done = check.job(launcher, *arguments, *sizes)

@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from omb_py.benchmarks import Benchmark, all_benchmarks
+
 ROOT = Path(__file__).parent.parent
 INTEL_MPI = Path(os.environ.get("OMB_TEST_INTEL_MPI", ROOT / ".intel-mpi"))
 CUDA_OPEN_MPI = os.environ.get("OMB_TEST_CUDA_OPEN_MPI")
@@ -67,3 +69,13 @@ def aware_launchers() -> list[Launcher]:
         launch = (str(root / "bin" / "mpiexec"),)
         found.append(Launcher("Open MPI", launch, environment, (str(root / "lib"),)))
     return found
+
+
+def on_two_ranks() -> list[Benchmark]:
+    """The benchmarks with data of any length that two ranks can do and no file is needed for."""
+    needs_more = {"topology", "nodes", "file"}
+    return [
+        benchmark
+        for benchmark in all_benchmarks()
+        if benchmark.sized and benchmark.elements is None and not benchmark.options & needs_more
+    ]

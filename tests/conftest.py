@@ -42,7 +42,7 @@ class Finished:
     def sentences(self) -> list[str]:
         """What our ranks said on stderr, without the launcher's words and that cores are few."""
         ours = [line for line in self.err.splitlines() if line.startswith("omb-py: ")]
-        return [line for line in ours if "ranks share" not in line]
+        return [line for line in ours if " cores of " not in line]
 
     @property
     def rows(self) -> list[list[str]]:

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.benchmarks import all_benchmarks
 from omb_py.buffers import BUFFERS, Buffer, Place
 from omb_py.buffers._driver import Driver
 from omb_py.datatypes import TYPES, find_types
 from omb_py.errors import OmbError, UnsupportedError
-from perf.launchers import Launcher, aware_launchers
+from perf.launchers import Launcher, aware_launchers, on_two_ranks
 from tests.conftest import Finished, run
 
 NAMES = ("cupy", "numba", "pycuda", "torch")
-SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
+SIZED = [benchmark.name for benchmark in on_two_ranks()]
 QUICK = ("-i", "3", "-x", "1", "-u", "1")
 LAUNCHERS = aware_launchers() or [
     pytest.param(None, marks=pytest.mark.skip("no MPI library here takes memory on a device"))

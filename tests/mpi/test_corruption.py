@@ -4,40 +4,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from omb_py.benchmarks import all_benchmarks
+from omb_py.benchmarks import Benchmark
+from tests.battery import Battery, Line
 from tests.conftest import Finished
+from tests.mpi.lines import WITH_DATA, lines
 
-WITH_DATA = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
 ROOT_RECEIVES = ("gather", "gatherv", "reduce")
+FETCHES = ("get", "rget", "fop", "cas")
 
 
-@pytest.mark.parametrize("name", WITH_DATA)
-@pytest.mark.parametrize("offset", ["0", "-1"])
-def test_one_flipped_byte(mpiexec: Callable[..., Finished], name: str, offset: str) -> None:
-    rank = "0" if name in ROOT_RECEIVES else "1"
+def receiver(benchmark: Benchmark) -> str:
+    """A rank in whose memory data arrives."""
+    name = benchmark.name.removesuffix("_persistent")
+    if benchmark.family.startswith("non-blocking"):
+        name = name.removeprefix("i")
+    at_first = name in ROOT_RECEIVES or name.split("_")[0] in FETCHES
+    return "0" if at_first else "1"
+
+
+def corrupted(offset: str) -> list[Line]:
+    """Every benchmark with one byte flipped, so far from the start or the end of what arrived."""
+    options = "-i 2 -u 1 -c --binding corrupting"
+    found = []
+    for benchmark in WITH_DATA:
+        faulty = (("OMB_TEST_RANK", receiver(benchmark)), ("OMB_TEST_OFFSET", offset))
+        (line,) = lines([benchmark], options, "--sizes 64,128")
+        found.append(replace(line, environment=faulty))
+    return found
+
+
+@pytest.mark.parametrize("line", corrupted("0") + corrupted("-1"), ids=str)
+def test_one_flipped_byte(battery: Battery, line: Line) -> None:
+    record, name = battery(line), line.arguments[0]
+    environment = dict(line.environment)
+    assert record.code == 1, record.error
+    (row,) = record.measured
+    assert row["validation"] == "Fail"
+    assert f"wrong data in {name} with messages of " in record.error
+    found = re.search(
+        r"rank (\d+), offset (\d+) of (\d+) bytes.*expected (\S+) .*received (\S+) ", record.error
+    )
+    assert found is not None
+    where, position, length, expected, received = found.groups()
+    assert where == environment["OMB_TEST_RANK"]
+    assert int(position) == int(environment["OMB_TEST_OFFSET"]) % int(length)
+    assert expected != received
+
+
+def test_a_job_that_finds_a_flipped_byte_fails(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(
         2,
-        *(name, "--sizes", "64,128", "-i", "2", "-c", "-u", "1", "--binding", "corrupting"),
-        OMB_TEST_RANK=rank,
-        OMB_TEST_OFFSET=offset,
+        *("allreduce", "--sizes", "64,128", "-i", "2", "-c", "--binding", "corrupting"),
+        OMB_TEST_RANK="1",
+        OMB_TEST_OFFSET="0",
     )
     assert job.code == 1
     assert len(job.rows) == 1
     assert "Fail" in job.rows[0]
     (sentence,) = job.sentences
-    assert f"{name} with messages of 64 bytes" in sentence
-    found = re.search(
-        r"rank (\d+), offset (\d+) of (\d+) bytes.*expected (\S+) .*received (\S+) ", sentence
-    )
-    assert found is not None
-    where, position, length, expected, received = found.groups()
-    assert where == rank
-    assert int(position) == (0 if offset == "0" else int(length) - 1)
-    assert expected != received
+    assert "allreduce with messages of 64 bytes" in sentence
 
 
 def test_every_fault_is_logged_on_request(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:

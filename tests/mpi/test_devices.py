@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.benchmarks import all_benchmarks
 from perf.launchers import OMB_PY
+from tests.battery import Battery, Line, lines_of, passes, refused
 from tests.conftest import Finished, rows_of, run
 from tests.devices import assert_refused, libraries, own_launcher, with_driver
+from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
-SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
-COLLECTIVES = [b.name for b in all_benchmarks() if b.sized and b.family == "collective"]
-IN_PLACE = [b.name for b in all_benchmarks() if "in_place" in b.options]
-ROOTED = [b.name for b in all_benchmarks() if "root" in b.options]
+STAGED = "--buffer raw --staging -c -i 4 -x 1 -u 1"
 
 
 @pytest.fixture
@@ -32,6 +30,19 @@ def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
         return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start
+
+
+@pytest.fixture(scope="module")
+def staged(
+    request: pytest.FixtureRequest, driver: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Battery:
+    """The battery on the stand-in and this environment's MPI."""
+    own = own_launcher()
+
+    def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+        return own.run(ranks, program=program), with_driver(own, driver)
+
+    return Battery(lines_of(request, "staged"), tmp_path_factory.mktemp("staged"), start)
 
 
 def metadata(path: Path) -> dict[str, str]:
@@ -63,15 +74,27 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., 
     assert "Pass" not in crashed.out
 
 
-@pytest.mark.parametrize("name", SIZED)
-@pytest.mark.parametrize("binding", ["buffer", "native"])
-def test_staged_data_is_right(job: Callable[..., Finished], name: str, binding: str) -> None:
-    sizes = ("--sizes", "8,60,20000")
-    done = job(2, name, "--buffer", "raw", "--binding", binding, "--staging", "-c", *sizes, *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 3
-    assert "MPI-CUDA" in done.out
-    assert f"buffer raw, binding {binding}, staged" in done.out
+@pytest.mark.parametrize(
+    "line",
+    [
+        *lines(TWO_SIDED, STAGED, "--sizes 8,60,20000"),
+        *lines(TWO_SIDED, f"{STAGED} --binding native", "--sizes 8,60,20000"),
+        *lines(having("in_place"), f"{STAGED} -l", "--sizes 48,1200", ranks=3),
+        *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
+    ],
+    ids=str,
+)
+def test_staged_data_is_right(staged: Battery, line: Line) -> None:
+    record = staged(line)
+    passes(record)
+    assert "MPI-CUDA" in record.out
+    assert f"buffer raw, binding {line.binding}, staged" in record.out
+    assert {row["staged"] for row in record.rows} == {True}
+
+
+@pytest.mark.parametrize("line", lines(ONE_SIDED, STAGED), ids=str)
+def test_a_window_on_a_device_is_not_staged(staged: Battery, line: Line) -> None:
+    refused(staged(line), "which cannot be staged")
 
 
 def test_an_empty_message_is_not_copied(job: Callable[..., Finished]) -> None:
@@ -79,21 +102,6 @@ def test_an_empty_message_is_not_copied(job: Callable[..., Finished]) -> None:
         arguments = ("--buffer", "raw", "--binding", binding, "--staging", "-c", "--sizes", "0")
         done = job(2, "latency", *arguments, *QUICK)
         assert done.code == 0, done.err
-
-
-@pytest.mark.parametrize("name", IN_PLACE)
-def test_staged_data_in_place_is_right(job: Callable[..., Finished], name: str) -> None:
-    done = job(3, name, "--buffer", "raw", "--staging", "-c", "-l", "--sizes", "48,1200", *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 2
-
-
-@pytest.mark.parametrize("name", ROOTED)
-def test_staged_data_of_every_root_is_right(job: Callable[..., Finished], name: str) -> None:
-    rotating = ("-k", "rotate", "--sizes", "48,1200")
-    done = job(3, name, "--buffer", "raw", "--staging", "-c", *rotating, *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 2
 
 
 @pytest.mark.parametrize("name", libraries())

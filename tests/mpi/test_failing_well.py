@@ -55,6 +55,18 @@ def assert_failed_well(job: Finished, *words: str) -> None:
         (2, ("latency", "D"), ("both ends",)),
         (2, ("latency", "-m", str(1 << 60)), ("memory limit", "raise -M")),
         (2, ("latency", "--sizes", str(1 << 60), "-M", "9999999999G"), ("cannot allocate",)),
+        (2, ("neighbor_allgather",), ("a grid of 2", "start 3 ranks or more")),
+        (2, ("ineighbor_alltoall", "-N", "graph:/no/such"), ("cannot read /no/such",)),
+        (2, ("bw_fan_in",), ("2 ranks are on 1 node", "--node-map")),
+        (3, ("put_latency",), ("exactly 2 ranks", "this job has 3")),
+        (2, ("put_latency", "-w", "heap"), ("'heap' is not one of", "dynamic")),
+        (2, ("cas_latency", "-T", "float32"), ("integers alone, not float32",)),
+        (2, ("latency_mt", "-t", "1:0"), ("each side needs at least 1",)),
+        (2, ("latency_mt", "--binding", "pkl5"), ("one thread receive at a time",)),
+        (2, ("iallreduce", "--binding", "pickle"), ("binding pickle has no iallreduce",)),
+        (2, ("put_latency", "--binding", "persistent"), ("which MPI cannot set up",)),
+        (2, ("file_write",), ("--file",)),
+        (2, ("file_write", "--file", "/no/such/folder/data"), ("cannot make this file",)),
     ],
 )
 def test_what_cannot_be_done_is_said(

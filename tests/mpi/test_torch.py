@@ -7,22 +7,30 @@ from importlib.util import find_spec
 
 import pytest
 
-from omb_py.benchmarks import all_benchmarks
+from tests.battery import Battery, Line, passes
 from tests.conftest import Finished
+from tests.mpi.lines import CHECKED, ONE_SIDED, TWO_SIDED, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
-SIZED = [benchmark.name for benchmark in all_benchmarks() if benchmark.sized]
+HERE = find_spec("torch") is not None
+TENSORS = f"{CHECKED} --buffer torch-cpu"
 
-pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+pytestmark = pytest.mark.skipif(not HERE, reason="torch is not installed")
 
 
-@pytest.mark.parametrize("name", SIZED)
-@pytest.mark.parametrize("binding", ["buffer", "native"])
-def test_tensors_on_the_host(mpiexec: Callable[..., Finished], name: str, binding: str) -> None:
-    arguments = ("--buffer", "torch-cpu", "--binding", binding, "-c", "--sizes", "8,60,20000")
-    done = mpiexec(2, name, *arguments, *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 3
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for binding in ("buffer", "native")
+        for line in lines(TWO_SIDED, f"{TENSORS} --binding {binding}")
+        + lines(ONE_SIDED, f"{TENSORS} -w create --binding {binding}")
+        if HERE
+    ],
+    ids=str,
+)
+def test_tensors_on_the_host(battery: Battery, line: Line) -> None:
+    passes(battery(line))
 
 
 @pytest.mark.parametrize("binding", ["array", "prebound", "pickle", "persistent"])

@@ -1,0 +1,161 @@
+"""Every benchmark on this environment's MPI: does it pass, and what does it measure?
+
+Usage: python perf/families.py check       adds to omb_py/benchmarks/support.csv what passes -c
+       python perf/families.py measure     8 B and 1 MiB, native and buffer, to results/
+       python perf/families.py table       those files as one table
+
+Two ranks, but three for neighbourhoods and four (as two nodes) for congestion.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs import BIN, ENVIRONMENT, OMB_PY
+
+from omb_py.benchmarks import Benchmark, all_benchmarks
+
+ROOT = Path(__file__).parent.parent
+SUPPORT = ROOT / "omb_py" / "benchmarks" / "support.csv"
+COLUMNS = ("benchmark", "mpi", "binding", "outcome")
+BINDINGS = ("buffer", "native", "pickle")
+SECONDS = 120
+THROTTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_osc": "^ucx",
+}
+
+
+def ranks(benchmark: Benchmark) -> int:
+    """How many ranks a benchmark gets."""
+    has = benchmark.options
+    return 4 if "nodes" in has else 3 if "topology" in has else 2
+
+
+def run(benchmark: Benchmark, *arguments: str) -> tuple[int, str, str]:
+    """Run a benchmark: exit code, standard output, and what our ranks said."""
+    count = ranks(benchmark)
+    more = ["--node-map", "2"] if "nodes" in benchmark.options else []
+    with tempfile.TemporaryDirectory() as folder:
+        if "file" in benchmark.options:
+            more += ["--file", f"{folder}/file"]
+        command = [str(BIN / "mpiexec"), "-n", str(count), OMB_PY, benchmark.name, *more]
+        environment = ENVIRONMENT | {"TMPDIR": folder} | (THROTTLE if count > 2 else {})
+        environment.setdefault("OMPI_MCA_osc", "^ucx")
+        try:
+            done = subprocess.run(
+                [*command, *arguments],
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return 124, "", f"still running after {SECONDS} s"
+    said = [line for line in done.stderr.splitlines() if line.startswith("omb-py: ")]
+    said = [line for line in said if "note: " not in line]
+    return done.returncode, done.stdout, said[-1].removeprefix("omb-py: ") if said else "crashes"
+
+
+def mpi_library() -> str:
+    """The MPI library's name and version."""
+    done = subprocess.run([OMB_PY, "info"], capture_output=True, text=True, check=True)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("MPI "))
+    return line.removeprefix("MPI").strip().split(";")[0]
+
+
+def bindings_of(benchmark: Benchmark) -> tuple[str, ...]:
+    """The bindings that a benchmark is tried through; start-up passes through none."""
+    return ("",) if benchmark.start_up else BINDINGS
+
+
+def outcome(benchmark: Benchmark, binding: str) -> str:
+    """``pass``, ``runs`` where there is no data to check, or why not."""
+    arguments = ["-i", "3", "-x", "1"] if binding else []
+    if binding:
+        arguments += ["--binding", binding]
+    if benchmark.sized:
+        arguments += ["-c", "-u", "1"]
+        arguments += [] if benchmark.elements else ["--sizes", "8,4096,65536"]
+    code, out, said = run(benchmark, *arguments)
+    if code == 0:
+        return "pass" if benchmark.sized and "Pass" in out else "runs"
+    return said
+
+
+def check() -> None:
+    """Write down what works with this MPI, in place of what was known of it."""
+    library = mpi_library()
+    kept = []
+    if SUPPORT.is_file():
+        with SUPPORT.open(newline="") as file:
+            kept = [row for row in csv.DictReader(file) if row["mpi"] != library]
+    for benchmark in all_benchmarks():
+        for binding in bindings_of(benchmark):
+            found = (benchmark.name, library, binding, outcome(benchmark, binding))
+            print(*found, sep="  ", flush=True)
+            kept.append(dict(zip(COLUMNS, found, strict=True)))
+    kept.sort(key=lambda row: [row[column] for column in COLUMNS[:3]])
+    with SUPPORT.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+
+
+def measure() -> None:
+    """Measure every benchmark through native and buffer."""
+    os.chdir(ROOT / "results")
+    name = mpi_library().split()[0].lower()
+    output = f"families-{'mpich' if name == 'mpich' else 'openmpi'}.csv"
+    Path(output).unlink(missing_ok=True)
+    for benchmark in all_benchmarks():
+        for binding in ("native", "buffer") if not benchmark.start_up else ("",):
+            arguments = ["--output", output, "-q"]
+            arguments += ["--binding", binding] if binding else []
+            if benchmark.sized and not benchmark.elements:
+                arguments += ["--sizes", "8,1M"]
+            code, _, said = run(benchmark, *arguments)
+            print(benchmark.name, binding, said if code else "", flush=True)
+
+
+def rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a result file."""
+    with path.open(newline="") as file:
+        yield from csv.DictReader(line for line in file if not line.startswith("#"))
+
+
+def table() -> None:
+    """Print the result files as one Markdown table, medians in microseconds."""
+    found: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    files = {"MPICH": "families-mpich.csv", "Open MPI": "families-openmpi.csv"}
+    for library, name in files.items():
+        for row in rows(ROOT / "results" / name):
+            if row["part"] == "topology creation":
+                continue
+            what = row["benchmark"] + (f" ({row['part']})" if row["part"] else "")
+            cells = found.setdefault((what, row["bytes"]), {})
+            if row["bandwidth_MBps"]:
+                value = f"{float(row['bandwidth_MBps']):.1f} MB/s"
+            else:
+                value = f"{float(row['sample_p50_us'] or row['latency_us']):.2f}"
+            cells[library, row["binding"]] = value
+    columns = [(library, binding) for library in files for binding in ("native", "buffer")]
+    print("| benchmark | bytes | " + " | ".join(" ".join(column) for column in columns) + " |")
+    print("|---|---|" + "---|" * len(columns))
+    for (what, size), cells in found.items():
+        values = [cells.get(column, cells.get((column[0], ""), "-")) for column in columns]
+        print(f"| `{what}` | {size or '-'} | " + " | ".join(values) + " |")
+
+
+if __name__ == "__main__":
+    {"check": check, "measure": measure, "table": table}[sys.argv[1]]()

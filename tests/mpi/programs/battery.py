@@ -1,0 +1,140 @@
+"""Runs many benchmarks one after the other in one MPI job, and writes what came of each.
+
+``battery.py LINES RECORDS``: a JSON list of objects with ``arguments``, as omb-py would be given
+them, and ``environment``; for each one a line of JSON is added to RECORDS as soon as it is done.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omb_py import launcher
+from omb_py.benchmarks import Benchmark, find_benchmark
+from omb_py.bindings import BINDINGS
+from omb_py.buffers import Buffer
+from omb_py.cli.benchmark import benchmark_command, prepare_buffer, read_values
+from omb_py.datatypes import find_types
+from omb_py.errors import OmbError, SharedError, UnsupportedError, UsageError, sentence
+from omb_py.job import Job
+from omb_py.options import Options
+from omb_py.results.row import Row
+from omb_py.results.writer import Writer
+from omb_py.watchdog import Watchdog
+
+SECONDS_WITHOUT_PROGRESS = 60
+
+
+@dataclass
+class Record:
+    """What came of one line: its rows, what it printed, and the sentence and code of its end."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    out: str = ""
+    err: str = ""
+    error: str = ""
+    code: int = 0
+
+
+class Kept(Writer[Row]):
+    """Keeps rows."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def row(self, row: Row) -> None:
+        self._record.rows.append(asdict(row))
+
+
+def parse(arguments: list[str]) -> tuple[Benchmark, Options]:
+    """What a command line asks for, as omb-py itself reads it."""
+    benchmark = find_benchmark(arguments[0])
+    context = benchmark_command(benchmark).make_context(benchmark.name, arguments[1:])
+    return benchmark, read_values(benchmark, dict(context.params))[0]
+
+
+def measure(
+    job: Job, benchmark: Benchmark, options: Options, buffer: Buffer, record: Record
+) -> None:
+    """Measure on all ranks; raises what omb-py would say."""
+    from omb_py.measure.runner import Run
+    from omb_py.measure.walk import Setting
+
+    class KeepingRun(Run):
+        def open_writers(self) -> list[Writer[Row]]:
+            return [*super().open_writers(), Kept(record)]
+
+    if options.window_kind is None:
+        options = replace(options, window_kind="allocate" if buffer.device is None else "create")
+    types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
+    binding = BINDINGS.load(options.binding)(job.comm, options)
+    KeepingRun(Setting(benchmark, options, types, buffer, job, None), binding).measure()
+
+
+class Battery:
+    """The lines that can be parsed, and the buffers that they name, ready before MPI starts."""
+
+    def __init__(self, lines: list[dict[str, Any]], path: Path) -> None:
+        self._lines = lines
+        self._path = path
+        self._watchdog = Watchdog(SECONDS_WITHOUT_PROGRESS, launcher.rank())
+        self._parsed: list[tuple[Benchmark, Options] | Exception] = []
+        self._buffers: dict[str, tuple[Buffer | None, OmbError | None]] = {}
+        for line in lines:
+            try:
+                benchmark, options = parse(line["arguments"])
+                if options.buffer not in self._buffers:
+                    ready = prepare_buffer(options, launcher.local_rank() or 0)
+                    self._buffers[options.buffer] = ready
+                self._parsed.append((benchmark, options))
+            except (click.ClickException, OmbError) as error:
+                self._parsed.append(error)
+
+    def run(self) -> None:
+        """Run everything."""
+        with ExitStack() as after_mpi:
+            for buffer, _ in self._buffers.values():
+                if buffer is not None:
+                    after_mpi.callback(buffer.close)
+            with Job("multiple", session=False, debug=True) as job:
+                for line, parsed in zip(self._lines, self._parsed, strict=True):
+                    record = self._run(job, line, parsed)
+                    job.comm.Barrier()
+                    if job.rank == 0:
+                        with self._path.open("a") as file:
+                            file.write(json.dumps(asdict(record)) + "\n")
+
+    def _run(
+        self, job: Job, line: dict[str, Any], parsed: tuple[Benchmark, Options] | Exception
+    ) -> Record:
+        """Run one line; what all ranks find is recorded, anything else ends the job."""
+        record, out, err = Record(), io.StringIO(), io.StringIO()
+        self._watchdog.progress(" ".join(line["arguments"]))
+        os.environ.update(dict(line["environment"]))
+        try:
+            if isinstance(parsed, Exception):
+                raise parsed
+            benchmark, options = parsed
+            buffer, failure = self._buffers[options.buffer]
+            job.agree(failure)
+            assert buffer is not None
+            with redirect_stdout(out), redirect_stderr(err):
+                measure(job, benchmark, options, buffer, record)
+        except click.ClickException as error:
+            record.error, record.code = error.format_message(), UsageError.exit_code
+        except (SharedError, UsageError, UnsupportedError) as error:
+            record.error, record.code = sentence(error), error.exit_code
+        record.out, record.err = out.getvalue(), err.getvalue()
+        return record
+
+
+if __name__ == "__main__":
+    Battery(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])).run()

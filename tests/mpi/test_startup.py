@@ -1,0 +1,129 @@
+"""The start of a job: what is printed, and that its parts are all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from omb_py.results.row import COLUMNS
+from tests.conftest import Finished
+
+PARTS = ["interpreter", "omb-py", "numpy", "buffer", "mpi4py", "MPI_Init"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_init_is_native_ombs_line_with_fractions(
+    mpiexec: Callable[..., Finished], ranks: int
+) -> None:
+    job = mpiexec(ranks, "init")
+    assert job.code == 0
+    assert job.sentences == []
+    banner, line = job.out.splitlines()
+    assert re.fullmatch(r"# OSU MPI Init Test v7\.4 \(omb-py \S+: buffer numpy\)", banner)
+    number = r"(\d+\.\d\d)"
+    found = re.fullmatch(
+        rf"nprocs: {ranks}, min: {number} ms, max: {number} ms, avg: {number} ms", line
+    )
+    assert found
+    least, greatest, mean = map(float, found.groups())
+    assert 0 < least <= mean + 0.01 <= greatest + 0.02
+    assert greatest < job.seconds * 1e3
+
+
+def test_hello_says_how_many_and_tells_its_start_in_tables(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    job = mpiexec(2, "hello", "--output", "rows.csv")
+    assert job.code == 0
+    banner, line = job.out.splitlines()
+    assert banner.startswith("# OSU MPI Hello World Test v7.4 (")
+    assert line == "This is a test with 2 processes"
+    (row,) = pd.read_csv(tmp_path / "rows.csv", comment="#").to_dict("records")
+    assert row["part"] == "total"
+    assert 0 < row["latency_min_us"] <= row["latency_us"] <= row["latency_max_us"]
+    assert row["latency_max_us"] < job.seconds * 1e6
+
+
+def test_the_parts_of_a_start_are_all_of_it(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    job = mpiexec(2, "import_time", "--output", "rows.csv")
+    assert job.code == 0
+    assert job.sentences == []
+    assert [row[0] for row in job.rows] == [*PARTS, "total"]
+    assert all(len(row) == 7 for row in job.rows)
+    table = pd.read_csv(tmp_path / "rows.csv", comment="#").set_index("part")
+    assert list(table.index) == [*PARTS, "total"]
+    for column in ("latency_us", "files"):
+        values = table[column]
+        assert values[PARTS].sum() == pytest.approx(values["total"], rel=1e-6)
+    assert (table.latency_min_us <= table.latency_us * 1.000001).all()
+    assert (table.latency_us <= table.latency_max_us * 1.000001).all()
+    assert (table.files_min <= table.files).all()
+    assert (table.files <= table.files_max).all()
+    assert (table.latency_min_us[PARTS] > 0).all()
+    assert table.latency_us["total"] < job.seconds * 1e6
+    assert table.files["numpy"] > table.files["buffer"]
+    assert table.files["mpi4py"] >= 2  # mpi4py and an MPI library
+    calls = ["bytes", "binding", "placement", "sample_mean_us", "mpi_type", "bandwidth_MBps"]
+    assert table[calls].isna().all(axis=None)
+
+
+def test_a_bytearray_needs_no_numpy(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "import_time", "--buffer", "bytearray", "--format", "json")
+    assert job.code == 0
+    metadata, *rows = json.loads(job.out)
+    assert metadata["metadata"]["ranks"] == "2"
+    assert [row["part"] for row in rows] == [
+        *(part for part in PARTS if part != "numpy"),
+        "total",
+    ]
+    assert list(rows[0]) == list(COLUMNS)
+
+
+@pytest.mark.parametrize("name", ["init", "import_time"])
+def test_a_session_is_timed_instead(
+    mpiexec: Callable[..., Finished], tmp_path: Path, name: str
+) -> None:
+    job = mpiexec(2, name, "-I", "-q", "--timeout", "60", "--output", "rows.csv")
+    assert job.code == 0
+    assert job.out == ""
+    parts = list(pd.read_csv(tmp_path / "rows.csv", comment="#").part)
+    assert "Session.Init" in parts
+    assert "MPI_Init" not in parts
+
+
+def test_a_rank_that_does_not_get_through_the_start_is_ended(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    (tmp_path / "slow_buffer.py").write_text(
+        "import time\n"
+        "from omb_py.buffers.numpy import NumpyBuffer\n"
+        "class Slow(NumpyBuffer):\n"
+        "    def prepare(self, local_rank, devices=()):\n"
+        "        time.sleep(60)\n"
+        "BUFFER = Slow()\n"
+    )
+    folder = tmp_path / "slow_buffer-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-buffer\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[omb_py.buffers]\nslow = slow_buffer:BUFFER\n")
+    job = mpiexec(2, "import_time", "--buffer", "slow", "--timeout", "1", PYTHONPATH=str(tmp_path))
+    assert job.code != 0
+    assert job.seconds < 30
+    assert "no progress for 1 s while starting MPI" in job.sentences[0]
+
+
+def test_there_is_no_overhead_of_a_binding(omb_py: Callable[..., Finished]) -> None:
+    job = omb_py("overhead", "init")
+    assert job.code == 2
+    (sentence,) = job.sentences
+    assert "passes through no binding, so there is nothing to compare" in sentence
+    listed = omb_py("overhead", "--help").out
+    assert "latency" in listed
+    assert "import_time" not in listed

@@ -1,0 +1,31 @@
+"""The documentation's table of benchmarks is what the command prints now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.cli.benchmark_table import markdown, read_record
+from tests.conftest import Finished
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def test_the_page_is_not_stale(omb_py: Callable[..., Finished]) -> None:
+    printed = omb_py("list", "--format", "markdown")
+    assert printed.code == 0
+    assert printed.out == PAGE.read_text(encoding="utf-8"), "run make support"
+
+
+def test_every_benchmark_was_tried_on_both_libraries() -> None:
+    tried = {(found.benchmark, found.mpi.split()[0]) for found in read_record()}
+    names = {benchmark.name for benchmark in all_benchmarks()}
+    assert tried == {(name, library) for name in names for library in ("MPICH", "Open")}
+
+
+def test_a_reason_is_given_once_and_referred_to() -> None:
+    text = markdown()
+    reasons = [line for line in text.splitlines() if line.startswith("1. ")]
+    assert len(reasons) == 1
+    assert "(1)" in text

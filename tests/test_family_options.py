@@ -1,0 +1,100 @@
+"""Options of single families: their values, and which benchmarks have them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli.parameters import NodeMap, Threads, TopologyType
+from omb_py.options import Options
+from omb_py.topology import Topology
+from tests.test_command_line import parsed
+
+
+@pytest.mark.parametrize(("text", "value"), [("3", (3, 3)), ("1:2", (1, 2)), ("12:7", (12, 7))])
+def test_threads_of_each_side(text: str, value: tuple[int, int]) -> None:
+    assert Threads().convert(text, None, None) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("2", 2), ("0,0,1,1", (0, 0, 1, 1)), ("5,3", (5, 3))])
+def test_nodes_of_ranks(text: str, value: object) -> None:
+    assert NodeMap().convert(text, None, None) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Threads(), ""),
+        (Threads(), "0"),
+        (Threads(), "1:0"),
+        (Threads(), "1:2:3"),
+        (Threads(), "-1"),
+        (Threads(), "two"),
+        (NodeMap(), "0"),
+        (NodeMap(), ""),
+        (NodeMap(), "0,"),
+        (NodeMap(), "a,b"),
+        (NodeMap(), "-1"),
+        (TopologyType(), "cart:1"),
+        (TopologyType(), "ring"),
+    ],
+)
+def test_what_is_no_value_is_said(kind: click.ParamType, text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        kind.convert(text, None, None)
+
+
+def test_values_that_are_there_already_are_kept() -> None:
+    assert Threads().convert((2, 3), None, None) == (2, 3)
+    assert NodeMap().convert((0, 1), None, None) == (0, 1)
+    assert NodeMap().convert(2, None, None) == 2
+    topology = Topology()
+    assert TopologyType().convert(topology, None, None) is topology
+
+
+def test_defaults_are_native_ombs() -> None:
+    assert parsed("put_latency").window_sync == "flush"
+    assert parsed("put_bibw").window_sync == "pscw"
+    assert parsed("get_acc_latency").window_kind == "create"
+    assert parsed("get_acc_latency").window_sync == "lock"
+    assert parsed("latency_mt").threads == (1, 2)
+    assert parsed("latency_mt").thread_level == "multiple"
+    assert parsed("latency_mp").threads == (2, 2)
+    assert parsed("iallreduce").test_calls == 0
+    assert parsed("neighbor_allgather").topology == Topology("cart:1:1", 1, 1)
+    assert find_benchmark("iallreduce").counts(Options(), 8192) == (1_000, 100)
+
+
+def test_letters_mean_what_they_mean_in_native_omb() -> None:
+    assert parsed("put_latency", "-w", "dynamic", "-s", "pscw").window_kind == "dynamic"
+    assert parsed("iallreduce", "-t", "100", "-r", "cpu").test_calls == 100
+    assert parsed("latency_mt", "-t", "4").threads == (4, 4)
+    assert parsed("ineighbor_alltoall", "-N", "cart:2:1").topology.dimensions == 2
+    assert parsed("latency", "--send-mode", "ready").send_mode == "ready"
+    assert parsed("bw_fan_in", "--node-map", "2").node_map == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("allreduce", "-t 5"),
+        ("put_bibw", "-s lock"),
+        ("latency", "-w create"),
+        ("bibw", "--send-mode ready"),
+        ("allreduce", "-N cart:1:1"),
+        ("fop_latency", "-m 8"),
+        ("cas_latency", "--sizes 8"),
+    ],
+)
+def test_what_a_benchmark_lacks_is_refused(name: str, arguments: str) -> None:
+    with pytest.raises(click.UsageError):
+        parsed(name, *arguments.split())
+
+
+def test_no_benchmark_has_an_option_twice() -> None:
+    from omb_py.cli.options import options_of
+
+    for benchmark in all_benchmarks():
+        letters = [name for option in options_of(benchmark) for name in option.opts]
+        assert len(set(letters)) == len(letters), benchmark.name
