@@ -217,13 +217,18 @@ class Walk(ABC):
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:
-    """Raise `UsageError` when the benchmark does not run on this many ranks."""
+    """Raise `UsageError` when the benchmark does not run on this many ranks or their threads."""
     job.check_launcher()
     ranks = job.ranks
     if not benchmark.ranks.allow(ranks):
         raise UsageError(
             f"{benchmark.name} needs {benchmark.ranks.value}, and this job has {ranks}: "
             "start it with another mpiexec -n"
+        )
+    if "threads" in benchmark.options and job.thread_level != "multiple":
+        raise UsageError(
+            f"{benchmark.name} needs thread level multiple, and this job has {job.thread_level}: "
+            "leave out --thread-level, or use an MPI library that grants it"
         )
     if options.pairs is not None and options.pairs > ranks // 2:
         raise UsageError(f"-p: {ranks} ranks make at most {ranks // 2} pairs, not {options.pairs}")

@@ -294,3 +294,24 @@ def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
     done = job(2, "latency", *arguments, *QUICK, NUMBA_ENABLE_CUDASIM="1")
     assert done.code == 0, done.err
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
+
+
+@pytest.mark.parametrize("target", ["gpu", "both"])
+@pytest.mark.parametrize("binding", ["buffer", "native"])
+def test_a_device_computes_while_a_collective_is_under_way(
+    job: Callable[..., Finished], tmp_path: Path, target: str, binding: str
+) -> None:
+    where = ("--buffer", "raw", "--staging", "--binding", binding)
+    output = ("--output", "rows.csv", "--sizes", "8,65536", "-i", "20", "-x", "2")
+    done = job(2, "iallreduce", "-r", target, *where, *output)
+    assert done.code == 0, done.err
+    for row in rows_of(tmp_path / "rows.csv"):
+        assert row["compute_target"] == target
+        assert float(row["compute_us"]) > 0
+        assert 0 <= float(row["overlap_percent"]) <= 100
+
+
+def test_one_sided_calls_are_not_staged(job: Callable[..., Finished]) -> None:
+    aware = ("--gpu-aware", "yes", "--staging")
+    (sentence,) = without_sharing(job(2, "put_latency", "--buffer", "raw", *aware))
+    assert "cannot be staged" in sentence

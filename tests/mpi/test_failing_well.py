@@ -36,6 +36,13 @@ def assert_failed_well(job: Finished, *words: str) -> None:
         (3, ("multi_lat",), ("an even number of ranks", "this job has 3")),
         (3, ("mbw_mr",), ("an even number of ranks",)),
         (2, ("mbw_mr", "-p", "2"), ("at most 1 pairs",)),
+        (
+            2,
+            ("latency_mt", "--thread-level", "single"),
+            ("latency_mt needs thread level multiple",),
+        ),
+        (2, ("spawn", "--binding", "native", "-i", "1"), ("binding native has no comm_spawn",)),
+        (2, ("iallreduce", "-r", "gpu"), ("-r gpu", "which buffer numpy has not")),
         (2, ("latency", "-m", "64:8"), ("64", "larger than the largest", "8")),
         (2, ("latency", "-m", "8388608:"), ("larger than the largest",)),
         (2, ("latency", "-m", "-5"), ("not a number of bytes",)),
