@@ -235,7 +235,7 @@ def test_layout_is_native_ombs(command: str) -> None:
     [
         ("latency_mt", "# Number of Sender threads: 3"),
         ("latency_mt", "# Number of Receiver threads: 4"),
-        ("latency_mp", "# Number of Sender processes: 3"),
+        ("latency_mp", "# Number of forked processes in sender: 3"),
         ("put_mr", "# [ pairs: 2 ] [ window size: 64 ]"),
     ],
 )

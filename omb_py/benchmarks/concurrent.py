@@ -28,10 +28,19 @@ def with_processes(case: Case) -> Plan:
     return plan
 
 
-def counted(what: str, options: Options) -> tuple[str, ...]:
-    """Native OMB's lines on how many threads or processes each side has."""
-    sides = zip(("Sender", "Receiver"), options.threads, strict=True)
-    return tuple(f"# Number of {side} {what}: {number}" for side, number in sides)
+def count_threads(options: Options, ranks: int) -> tuple[str, ...]:
+    """Native OMB's lines on how many threads each side has."""
+    senders, receivers = options.threads
+    return f"# Number of Sender threads: {senders}", f"# Number of Receiver threads: {receivers}"
+
+
+def count_processes(options: Options, ranks: int) -> tuple[str, ...]:
+    """Native OMB's lines on how many processes each side has forked."""
+    words = "# Number of forked processes in"
+    return tuple(
+        f"{words} {side}: {number}"
+        for side, number in zip(("sender", "receiver"), options.threads, strict=True)
+    )
 
 
 BENCHMARKS = (
@@ -48,7 +57,7 @@ BENCHMARKS = (
         defaults=LATENCY,
         options=frozenset({"layout", "placement", "threads"}),
         preset={"thread_level": "multiple"},
-        heading=lambda options, ranks: counted("threads", options),
+        heading=count_threads,
     ),
     Benchmark(
         name="latency_mp",
@@ -61,6 +70,6 @@ BENCHMARKS = (
         memory=lambda options, size, ranks: 2 * size,
         defaults=LATENCY,
         options=frozenset({"layout", "placement", "processes"}),
-        heading=lambda options, ranks: counted("processes", options),
+        heading=count_processes,
     ),
 )
