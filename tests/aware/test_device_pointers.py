@@ -22,8 +22,8 @@ QUICK = ("-i", "4", "-x", "1", "-u", "1")
 HOST_ONLY = (
     "allgather_persistent gather_persistent scatter_persistent neighbor_allgather "
     "neighbor_allgatherv ineighbor_allgather ineighbor_allgatherv cas_latency rput_latency rput_bw "
-    "rget_bw mprobe partitioned_latency partitioned_bw file_write file_read file_write_all "
-    "file_read_all"
+    "rget_latency rget_bw mprobe partitioned_latency partitioned_bw file_write file_read "
+    "file_write_all file_read_all"
 )
 """What Intel MPI 2021.19 crashes in, or moves wrong data by, with memory on a device."""
 
