@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 from omb_py.errors import UsageError
+from omb_py.layout import number_pairs, numbers
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,6 @@ def parse_topology(text: str) -> Topology:
     A line of the file is ``SOURCE,DESTINATION``; empty lines and what follows ``#`` are skipped.
     Raises `UsageError` when the text or the file is not like that.
     """
-    from omb_py.layout import number_pairs, numbers
-
     kind, _, rest = text.partition(":")
     if kind == "cart":
         dimensions, radius = numbers(rest, ":", f"-N {text}", "cart:DIMENSIONS:RADIUS")

@@ -14,10 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from jobs import BIN, ENVIRONMENT, OMB_PY
+from jobs import BIN, ENVIRONMENT, OMB_PY, parsed
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
 
@@ -128,18 +127,12 @@ def measure() -> None:
             print(benchmark.name, binding, said if code else "", flush=True)
 
 
-def rows(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a result file."""
-    with path.open(newline="") as file:
-        yield from csv.DictReader(line for line in file if not line.startswith("#"))
-
-
 def table() -> None:
     """Print the result files as one Markdown table, medians in microseconds."""
     found: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     files = {"MPICH": "families-mpich.csv", "Open MPI": "families-openmpi.csv"}
     for library, name in files.items():
-        for row in rows(ROOT / "results" / name):
+        for row in parsed((ROOT / "results" / name).read_text().splitlines()):
             if row["part"] == "topology creation":
                 continue
             what = row["benchmark"] + (f" ({row['part']})" if row["part"] else "")

@@ -6,6 +6,7 @@ import csv
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -38,4 +39,9 @@ def printed_by(*command: str) -> str:
 def rows_of(*arguments: str) -> list[dict[str, str]]:
     """The rows that two ranks of omb-py measure."""
     lines = printed_by(OMB_PY, *arguments, "--format", "csv").splitlines()
+    return parsed(lines)
+
+
+def parsed(lines: Iterable[str]) -> list[dict[str, str]]:
+    """The rows of a CSV table, without its comments."""
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))

@@ -98,8 +98,8 @@ class Provider(Protocol):
     def group(self, rank: int) -> Any:
         """The group of one rank."""
 
-    def attach(self, nbytes: int) -> None:
-        """Give MPI memory to keep buffered messages of ``nbytes`` in."""
+    def attach(self, messages: int, nbytes: int) -> None:
+        """Give MPI memory to keep so many buffered messages of ``nbytes`` each in."""
 
     def fork(self, processes: int) -> None:
         """Fork processes that sleep until the case is over."""
@@ -158,6 +158,11 @@ class Content:
     block: int = 0
     start: int = 0
     added: bool = False
+
+    @classmethod
+    def of(cls, rank: int, memory: Memory, block: int = 0, added: bool = False) -> Content:
+        """The data of one rank."""
+        return cls(memory, range(rank, rank + 1), block, added=added)
 
 
 @dataclass(frozen=True)

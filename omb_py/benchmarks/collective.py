@@ -169,13 +169,13 @@ def exchange(
 
 def contributed(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
     """What this rank puts into ``data``, which in place is also where the result goes."""
-    me = range(case.rank, case.rank + 1)
+    me = case.rank
     if row.adds:
-        return (Content(data.memory, me, added=True),)
+        return (Content.of(me, data.memory, added=True),)
     if row.send is EACH:
-        return tuple(Content(block, me, index) for index, block in enumerate(data.blocks()))
+        return tuple(Content.of(me, block, index) for index, block in enumerate(data.blocks()))
     block = data.blocks()[case.rank] if len(data.counts) == case.ranks > 1 else data.memory
-    return (Content(block, me),)
+    return (Content.of(me, block),)
 
 
 def received(
@@ -192,12 +192,9 @@ def received(
         return (Content(mine, sources, start=sum(parts[: case.rank]), added=True),)
     block = case.rank if row.send is EACH else 0
     if row.recv is EACH:
-        return tuple(
-            Content(memory, range(rank, rank + 1), block)
-            for rank, memory in enumerate(target.blocks())
-        )
+        return tuple(Content.of(rank, memory, block) for rank, memory in enumerate(target.blocks()))
     assert root is not None
-    return (Content(target.memory, range(root, root + 1), block),)
+    return (Content.of(root, target.memory, block),)
 
 
 TABLE = (

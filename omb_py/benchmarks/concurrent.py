@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import lcm
 
-from omb_py.benchmarks import Benchmark, Case, Plan, Ranks
-from omb_py.benchmarks.pt2pt import LATENCY, ping_pong
+from omb_py.benchmarks import Case, Plan
+from omb_py.benchmarks.pt2pt import COMMON, PING_PONG, ping_pong
 from omb_py.options import Options
 
 
@@ -44,32 +45,25 @@ def count_processes(options: Options, ranks: int) -> tuple[str, ...]:
 
 
 BENCHMARKS = (
-    Benchmark(
+    replace(
+        PING_PONG,
         name="latency_mt",
         title="Multi-threaded Latency",
-        family="point-to-point",
         summary="Half the round-trip time between threads of two ranks.",
         plan=with_threads,
-        ranks=Ranks.TWO,
-        round_trips=lambda options: 2,
         memory=lambda options, size, ranks: 2 * size * lcm(*options.threads),
-        paced=False,
-        defaults=LATENCY,
-        options=frozenset({"layout", "placement", "threads"}),
+        options=COMMON | {"threads"},
         preset={"thread_level": "multiple"},
         heading=count_threads,
     ),
-    Benchmark(
+    replace(
+        PING_PONG,
         name="latency_mp",
         title="Multi-process Latency",
-        family="point-to-point",
         summary="Half the round-trip time between two ranks that have forked processes.",
         plan=with_processes,
-        ranks=Ranks.TWO,
-        round_trips=lambda options: 2,
-        memory=lambda options, size, ranks: 2 * size,
-        defaults=LATENCY,
-        options=frozenset({"layout", "placement", "processes"}),
+        paced=True,
+        options=COMMON | {"processes"},
         heading=count_processes,
     ),
 )

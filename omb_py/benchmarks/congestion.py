@@ -29,9 +29,9 @@ def plan(inward: bool, case: Case) -> Plan:
         answer = case.message((1,), layout=CONTIGUOUS)
         groups += window.groups
         steps.append(Call("recv" if sends else "send", (answer,), peer, ACKNOWLEDGE_TAG))
-        whose = range(case.rank, case.rank + 1), range(peer, peer + 1)
-        data = [Content(message.memory, whose[not sends]) for message in messages]
-        reply = Content(answer.memory, whose[sends])
+        sender, receiver = (case.rank, peer) if sends else (peer, case.rank)
+        data = [Content.of(sender, message.memory) for message in messages]
+        reply = Content.of(receiver, answer.memory)
         inputs += data if sends else [reply]
         outputs += [reply] if sends else data
     everything: tuple[Step, ...] = (Window(tuple(groups)), *steps)

@@ -17,12 +17,11 @@ def plan(function: str, case: Case) -> Plan:
     steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)
     if case.options.file_sync:
         steps += (Call("file_sync", on=file),)
-    me = range(case.rank, case.rank + 1)
     source, target = (message.memory, part) if writes else (part, message.memory)
     exchange = Exchange(
         steps,
-        inputs=(Content(source, me),),
-        outputs=(Content(target, me),),
+        inputs=(Content.of(case.rank, source),),
+        outputs=(Content.of(case.rank, target),),
         settle=(Call("file_sync", on=file), Call("barrier")),
     )
     return Plan((exchange,), case.payload, messages=case.ranks)

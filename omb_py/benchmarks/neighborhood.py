@@ -35,19 +35,20 @@ def plan(row: Neighborhood, case: Case) -> Plan:
     sources, destinations = topology.neighbors(case.rank, case.ranks)
     graph = case.provider.graph(sources, destinations)
     received = case.message((case.elements,) * len(sources), row.form)
-    me = range(case.rank, case.rank + 1)
     if row.personalized:
         sent = case.message((case.elements,) * len(destinations), row.form)
-        inputs = tuple(Content(block, me, index) for index, block in enumerate(sent.blocks()))
+        inputs = tuple(
+            Content.of(case.rank, block, index) for index, block in enumerate(sent.blocks())
+        )
     else:
         sent = case.message()
-        inputs = (Content(sent.memory, me),)
+        inputs = (Content.of(case.rank, sent.memory),)
     outputs = []
     for source, block in zip(sources, received.blocks(), strict=True):
         place = 0
         if row.personalized:
             place = topology.neighbors(source, case.ranks)[1].index(case.rank)
-        outputs.append(Content(block, range(source, source + 1), place))
+        outputs.append(Content.of(source, block, place))
     call = Call(row.name, (sent, received), on=graph)
     exchange = Exchange((call,), inputs=inputs, outputs=tuple(outputs))
     return Plan((exchange,), case.payload)

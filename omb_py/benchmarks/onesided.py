@@ -113,7 +113,6 @@ def origin_side(
     access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
 ) -> Exchange:
     """The calls of the origin, each at a place of its own, and the data on its side."""
-    me, other = range(case.rank, case.rank + 1), range(peer, peer + 1)
     sides = count if case.options.validate or case.options.buffer_per_message else 1
     messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
     cell = Cell(count) if access.makes_request else None
@@ -136,11 +135,11 @@ def origin_side(
     outputs: list[Content] = []
     for own in messages:
         if access.writes:
-            inputs.append(Content(own[0].memory, me, added=access.adds))
+            inputs.append(Content.of(case.rank, own[0].memory, added=access.adds))
         if access.messages == 3:
-            inputs.append(Content(own[1].memory, other))
+            inputs.append(Content.of(peer, own[1].memory))
         if access.fetches:
-            outputs.append(Content(own[-1].memory, other, added=access.adds))
+            outputs.append(Content.of(peer, own[-1].memory, added=access.adds))
     return replace(exchange, steps=tuple(steps), inputs=tuple(inputs), outputs=tuple(outputs))
 
 
@@ -148,17 +147,15 @@ def target_side(
     access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
 ) -> Exchange:
     """The data in this rank's window, before the calls of its peer and after them."""
-    me = range(case.rank, case.rank + 1)
     low, high = sorted((case.rank, peer))
-    left = range(low, high + 1, high - low) if access.adds else me
-    if not access.keeps:
-        left = range(peer, peer + 1)
-    parts = [exposed.memory.slice(index * case.size, case.size) for index in range(count)]
-    return replace(
-        exchange,
-        inputs=(*exchange.inputs, *(Content(part, me, added=access.adds) for part in parts)),
-        outputs=(*exchange.outputs, *(Content(part, left, added=access.adds) for part in parts)),
-    )
+    both = range(low, high + 1, high - low)
+    inputs, outputs = list(exchange.inputs), list(exchange.outputs)
+    for index in range(count):
+        part = exposed.memory.slice(index * case.size, case.size)
+        inputs.append(Content.of(case.rank, part, added=access.adds))
+        left = Content.of(case.rank if access.keeps else peer, part)
+        outputs.append(Content(part, both, added=True) if access.adds else left)
+    return replace(exchange, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def passive(sync: str, exposed: Exposed, locked: int, exchange: Exchange, first: bool) -> Exchange:

@@ -19,8 +19,8 @@ def plan(function: str, case: Case) -> Plan:
     size = case.options.layout.transmitted(case.elements)
     packed = case.message((size,), layout=CONTIGUOUS)
     pack, unpack = Call("pack", (loose, packed)), Call("unpack", (packed, again))
-    me = range(case.rank, case.rank + 1)
-    exchange = Exchange(inputs=(Content(loose.memory, me),), outputs=(Content(again.memory, me),))
+    before, after = (Content.of(case.rank, message.memory) for message in (loose, again))
+    exchange = Exchange(inputs=(before,), outputs=(after,))
     if function == "pack":
         exchange = replace(exchange, steps=(pack,), settle=(unpack,))
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan, Ranks
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
 from omb_py.benchmarks.pt2pt import (
     BANDWIDTH,
+    COMMON,
     DATA_TAG,
-    LATENCY,
+    PING_PONG,
     ping_pong,
     plan_of,
 )
@@ -23,7 +25,8 @@ def sendrecv(case: Case) -> Plan:
     outgoing, incoming = case.message(), case.message()
     values = (after, DATA_TAG, before, DATA_TAG)
     call = Call("sendrecv", (outgoing, incoming), values=values)
-    sent, received = content(outgoing, case.rank), content(incoming, before)
+    sent = Content.of(case.rank, outgoing.memory)
+    received = Content.of(before, incoming.memory)
     return Plan((Exchange((call,), inputs=(sent,), outputs=(received,)),), case.payload)
 
 
@@ -37,14 +40,9 @@ def exchange(case: Case) -> Plan:
         Call("isend", (outgoing,), after, DATA_TAG),
         Call("isend", (outgoing,), before, DATA_TAG + 1),
     )
-    outputs = content(from_before, before), content(from_after, after)
-    inputs = (content(outgoing, case.rank),)
+    inputs = (Content.of(case.rank, outgoing.memory),)
+    outputs = Content.of(before, from_before.memory), Content.of(after, from_after.memory)
     return Plan((Exchange((Window((calls,)),), inputs=inputs, outputs=outputs),), case.payload)
-
-
-def content(message: Message, rank: int) -> Content:
-    """The data of a rank."""
-    return Content(message.memory, range(rank, rank + 1))
 
 
 def probed(receive: Call) -> tuple[Step, ...]:
@@ -70,10 +68,10 @@ def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) ->
     return replace(plan, exchanges=(replace(round_, steps=tuple(steps)),))
 
 
-def partitioned(case: Case, function: str, peer: int, message: Message, index: int = 0) -> Exchange:
+def partitioned(case: Case, function: str, peer: int, message: Message) -> Exchange:
     """Set up a partitioned message and start it, all parts ready at once, and wait for it."""
     cell, parts = Cell(), case.options.partitions
-    values = (parts, peer, DATA_TAG + index)
+    values = (parts, peer, DATA_TAG)
     steps: list[Step] = [Call("start", cell=cell)]
     if function == "psend":
         steps += [Call("pready", values=(part,), cell=cell) for part in range(parts)]
@@ -99,13 +97,11 @@ def partitioned_one_way(case: Case) -> Plan:
     """One partitioned message, then a short answer."""
     peer = 1 - case.rank
     message, answer = case.message(), case.message((1,))
-    if case.rank == 0:
-        parts = partitioned(case, "psend", peer, message)
-        reply = Exchange((Call("recv", (answer,), peer, DATA_TAG),))
-        return together(case, (parts, reply), message, answer)
-    parts = partitioned(case, "precv", peer, message)
-    reply = Exchange((Call("send", (answer,), peer, DATA_TAG),))
-    return together(case, (parts, reply), answer, message)
+    sends = case.rank == 0
+    parts = partitioned(case, "psend" if sends else "precv", peer, message)
+    reply = Exchange((Call("recv" if sends else "send", (answer,), peer, DATA_TAG),))
+    sides = (message, answer) if sends else (answer, message)
+    return together(case, (parts, reply), *sides)
 
 
 def together(case: Case, parts: tuple[Exchange, ...], sent: Message, received: Message) -> Plan:
@@ -142,34 +138,26 @@ def ring(
     )
 
 
-def two_ranks(
-    name: str, title: str, summary: str, plan: Callable[[Case], Plan], parts: bool = False
-) -> Benchmark:
-    """A ping-pong of another kind."""
-    return Benchmark(
-        name=name,
-        title=title,
-        family="partitioned point-to-point" if parts else "point-to-point",
-        summary=summary,
-        plan=plan,
-        ranks=Ranks.TWO,
-        round_trips=lambda options: 2,
-        memory=lambda options, size, ranks: 2 * size,
-        paced=False,
-        defaults=LATENCY,
-        options=frozenset({"partitions"} if parts else {"layout", "placement"}),
-        heading=count_parts if parts else lambda options, ranks: (),
-        parts=lambda options: options.partitions if parts else 1,
-        native=False,
-    )
-
-
-PARTITIONED = two_ranks(
-    "partitioned_latency",
-    "Partitioned Latency",
-    "Half the round-trip time of one partitioned message.",
-    partitioned_ping_pong,
-    parts=True,
+PROBED = replace(
+    PING_PONG,
+    name="probe",
+    title="Probe Latency",
+    summary="Half the round-trip time of messages that are probed for before they are received.",
+    plan=partial(ping_pong_with, probed),
+    options=COMMON,
+    native=False,
+)
+PARTITIONED = replace(
+    PING_PONG,
+    name="partitioned_latency",
+    title="Partitioned Latency",
+    family="partitioned point-to-point",
+    summary="Half the round-trip time of one partitioned message.",
+    plan=partitioned_ping_pong,
+    options=frozenset({"partitions"}),
+    heading=count_parts,
+    parts=lambda options: options.partitions,
+    native=False,
 )
 
 BENCHMARKS = (
@@ -187,17 +175,13 @@ BENCHMARKS = (
         exchange,
         sides=3,
     ),
-    two_ranks(
-        "probe",
-        "Probe Latency",
-        "Half the round-trip time of messages that are probed for before they are received.",
-        lambda case: ping_pong_with(probed, case),
-    ),
-    two_ranks(
-        "mprobe",
-        "Matched Probe Latency",
-        "Half the round-trip time of messages that a matched probe finds.",
-        lambda case: ping_pong_with(matched, case),
+    PROBED,
+    replace(
+        PROBED,
+        name="mprobe",
+        title="Matched Probe Latency",
+        summary="Half the round-trip time of messages that a matched probe finds.",
+        plan=partial(ping_pong_with, matched),
     ),
     PARTITIONED,
     replace(

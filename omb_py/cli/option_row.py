@@ -20,9 +20,9 @@ class OptionRow:
 
     ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
     belong to all benchmarks, or to all that move data where ``sized`` is set, of messages of more
-    than one size where ``varied`` is. ``purpose`` is what
-    the option is for: commands that do something else with a benchmark leave it out, and
-    benchmarks of the start, which make no calls, have none that has a purpose.
+    than one size where ``varied`` is. ``purpose`` is what the option is for: commands that do
+    something else with a benchmark leave it out, and benchmarks of the start, which make no calls,
+    have none that has a purpose.
     """
 
     names: tuple[str, ...]

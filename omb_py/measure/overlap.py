@@ -42,7 +42,7 @@ class OverlapMeasure:
 
         The overlap on rank 0, None elsewhere; collective.
         """
-        target = percentile(sorted(pure), 50) if len(pure) else 0.0
+        target = percentile(sorted(pure), 50)
         work = self._worker.work(target / (self._test_calls + 1))
         laps = self._worker.laps(kinds=5)
         counts = (iterations, warmup)

@@ -92,8 +92,11 @@ class Resources:
         self._held.append(group.Free)
         return group
 
-    def attach(self, nbytes: int) -> None:
-        MPI.Attach_buffer(bytearray(nbytes))
+    def attach(self, messages: int, nbytes: int) -> None:
+        from omb_py.bindings.pickle import PICKLE_OVERHEAD  # a message may be pickled
+
+        room = nbytes + PICKLE_OVERHEAD + MPI.BSEND_OVERHEAD
+        MPI.Attach_buffer(bytearray(messages * room))
         self._held.append(MPI.Detach_buffer)
 
     def fork(self, processes: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import fsum
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
@@ -150,19 +149,9 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
 def make_part_row(
     run: str, benchmark: Benchmark, case: Case, plan: Plan, part: str, combined: Combined
 ) -> Row:
-    """The row of something that is done once, before the first message size."""
+    """The row of something that a benchmark of latencies does once, before the first size."""
     row = make_row(run, benchmark, case, Outcome(combined, plan, warmup=0, passed=None))
-    latency = fsum(combined.samples) / len(combined.samples) * MICROSECONDS
-    return replace(
-        row,
-        part=part,
-        bytes=None,
-        payload_bytes=None,
-        percentiles=(),
-        latency_us=latency,
-        latency_min_us=combined.lowest * MICROSECONDS,
-        latency_max_us=combined.highest * MICROSECONDS,
-    )
+    return replace(row, part=part, bytes=None, payload_bytes=None, percentiles=())
 
 
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:

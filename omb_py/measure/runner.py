@@ -89,13 +89,11 @@ class Run(Walk):
             return
         combined = self.job.combine(array("d", [seconds]), timed=True)
         with self.agreement():
-            for writer in writers if combined else ():
-                assert combined is not None
-                writer.row(
-                    make_part_row(
-                        self.run, self.benchmark, case, plan, "topology creation", combined
-                    )
-                )
+            if combined is not None:
+                what = (self.run, self.benchmark, case, plan)
+                row = make_part_row(*what, "topology creation", combined)
+                for writer in writers:
+                    writer.row(row)
 
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """What computing meanwhile hides; collective."""
