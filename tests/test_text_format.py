@@ -15,7 +15,7 @@ from omb_py.options import VARIED_WINDOWS, Options
 from omb_py.results.row import Row
 from omb_py.results.text import TextWriter, VariedWindowWriter
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "data" / "omb"
 
 
 def row(name: str, size: int | None, cells: list[float], options: Options, **more: object) -> Row:

@@ -142,6 +142,14 @@ COLUMNS = columns(Row)
 """The columns of benchmarks."""
 
 
+KINDS = {
+    column.name: str(column.type).removesuffix(" | None")
+    for record in (Row, OverheadRow)
+    for column in fields(record)
+}
+"""What a column holds: ``int``, ``float``, ``str`` or ``bool``; all else is written as text."""
+
+
 def new_run() -> str:
     """A name for a run: its start in UTC and enough chance to tell it from any other."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"

@@ -1,0 +1,146 @@
+"""WHAT OTHERS WROTE: results of any suite, from whatever a job left on the disk.
+
+A module of this folder (or an entry point of group ``omb_py.readers``) defines ``READER``, which
+knows one format. A file may hold several tables of several formats, launchers' noise between
+their lines, and a last line that a killed job tore: every reader looks through all of it, takes
+the rows that are whole, and says which lines it left out. It never guesses a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from omb_py.errors import OmbError
+from omb_py.registry import Registry
+
+LARGEST_FILE = 1 << 30
+"""Bytes of a file beyond which it is refused: no result is as long as that."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a file that could not be used, and why."""
+
+    path: str
+    line: int | None
+    text: str
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's lines without their ends; ``torn`` if the last one has no end."""
+
+    path: str
+    lines: tuple[str, ...]
+    torn: bool
+
+    def problem(self, index: int, text: str) -> Problem:
+        """A problem with ``lines[index]``."""
+        return Problem(self.path, index + 1, text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines of comma-separated values below one header, not yet taken apart: there may be many.
+
+    ``numbers`` are the lines' numbers in the file.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    lines: list[str]
+    numbers: list[int]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader found in a file.
+
+    ``rows`` have columns of `omb_py.results.row.Row` (or of `OverheadRow`), those that are known,
+    and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
+    ``mpi`` (``MPICH 5.0.2``), where they are known. ``runs`` is the metadata of each run.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    runs: dict[str, dict[str, str]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """One format: what people call it, and byte strings without which a file has none of it."""
+
+    name: str
+    marks: tuple[bytes, ...]
+
+    def read(self, source: Source) -> Found:
+        """All whole rows of this format; never raises, whatever the file holds."""
+
+
+READERS = Registry(
+    kind="reader", package="omb_py.readers", attribute="READER", group="omb_py.readers"
+)
+
+
+@cache
+def all_readers() -> Mapping[str, Reader]:
+    """Every reader by its name."""
+    return {name: READERS.load(name) for name in READERS.names()}
+
+
+def read_file(path: Path) -> Found:
+    """What all readers find in a file; rows in the order of its lines.
+
+    Raises `OmbError` when it cannot be read or holds nothing that any reader knows.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise OmbError(f"{path} is larger than {LARGEST_FILE >> 20} MiB: no file of results")
+        content = path.read_bytes()
+    except OSError as error:
+        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
+    found = read(str(path), content)
+    if not found.rows and not found.tables:
+        if found.problems:
+            raise OmbError(f"{found.problems[0]}; {path} has no whole row")
+        formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
+        raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
+    return found
+
+
+def read(path: str, content: bytes) -> Found:
+    """What all readers find in a file's content; nothing where none knows its format."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", errors="replace").encode()
+    readers = [
+        reader for reader in all_readers().values() if any(mark in content for mark in reader.marks)
+    ]
+    if not readers:
+        return Found()
+    source = source_of(path, content)
+    found = [reader.read(source) for reader in readers]
+    return Found(
+        rows=sorted((row for part in found for row in part.rows), key=lambda row: row["line"]),
+        tables=[table for part in found for table in part.tables],
+        runs={name: data for part in found for name, data in part.runs.items()},
+        problems=sorted(
+            (problem for part in found for problem in part.problems),
+            key=lambda problem: problem.line or 0,
+        ),
+    )
+
+
+def source_of(path: str, content: bytes) -> Source:
+    """A file's content as lines, whichever way they end."""
+    text = content.decode("utf-8-sig", errors="replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    torn = bool(lines[-1])
+    return Source(path, tuple(lines if torn else lines[:-1]), torn)

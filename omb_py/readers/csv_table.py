@@ -1,0 +1,83 @@
+"""Our own CSV, alone in a file or printed by a job among other things."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from omb_py.readers import Found, Source, Table
+from omb_py.readers._fixed_width import Notes
+from omb_py.results.row import KINDS
+
+METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
+REQUIRED = {"run", "benchmark", "bytes", "ranks"}
+TOO_LONG = re.compile(r"\d{40}")
+"""More digits than any column has, and than some conversions to numbers take."""
+
+
+class CsvReader:
+    """Tables below a header of our columns, with the metadata in the comments before them."""
+
+    name = "omb-py's CSV"
+    marks = (b"run,benchmark,bytes,",)
+
+    def read(self, source: Source) -> Found:
+        found = Found()
+        notes = Notes(source, found.problems)
+        table: Table | None = None
+        run: dict[str, str] = {}
+        last = len(source.lines) - 1
+        for index, line in enumerate(source.lines):
+            if line.startswith("#"):
+                if line.startswith("# run: "):
+                    run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
+                if match := METADATA.fullmatch(line):
+                    run[match[1]] = match[2].strip()
+            elif line.startswith("run,benchmark,bytes,"):
+                table = self._header(source, index, found)
+            elif table is None or not line:
+                continue
+            elif fields(line) != len(table.columns) or (source.torn and index == last):
+                notes.add(index, broken(source, index, line, table))
+            elif TOO_LONG.search(line):
+                notes.add(index, "a number of too many digits, left out")
+            else:
+                table.lines.append(line)
+                table.numbers.append(index + 1)
+        notes.finish()
+        found.tables[:] = [table for table in found.tables if table.lines]
+        return found
+
+    def _header(self, source: Source, index: int, found: Found) -> Table | None:
+        names = tuple(source.lines[index].split(","))
+        if not set(names) >= REQUIRED or len(set(names)) != len(names):
+            found.problems.append(source.problem(index, "not a whole line of column names"))
+            return None
+        unknown = [name for name in names if name not in KINDS]
+        if unknown:
+            text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
+            found.problems.append(source.problem(index, text))
+        table = Table(source.path, names, [], [])
+        found.tables.append(table)
+        return table
+
+
+def fields(line: str) -> int:
+    """How many fields a line has."""
+    if '"' not in line:
+        return line.count(",") + 1
+    try:
+        return len(next(csv.reader([line], strict=True)))
+    except csv.Error:
+        return 0
+
+
+def broken(source: Source, index: int, line: str, table: Table) -> str:
+    """What is wrong with a line below a header."""
+    torn = source.torn and index == len(source.lines) - 1
+    if torn or line.count(",") > len(table.columns) // 2:
+        return "an incomplete row, left out"
+    return "not a row, left out"
+
+
+READER = CsvReader()

@@ -1,0 +1,72 @@
+"""Whatever happens to a file, in every format: whole rows stay, and no others appear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.readers import read
+from tests.readers.damage import noisy, without_place
+
+DATA = Path(__file__).parent.parent / "data"
+FILES = [
+    path
+    for folder in ("omb", "imb", "nccl-tests")
+    for path in sorted((DATA / folder).glob("*.txt"))
+    if path.stem != "table_alone"  # which nothing but its name would say the program of
+]
+SHORT = ("omb/osu_ibarrier", "omb/osu_put_bw", "imb/imb_barrier", "nccl-tests/sendrecv_2.13")
+FILE = st.sampled_from(FILES)
+
+
+def rows(content: bytes, path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of that name, without the rates that native OMB's -V prints later."""
+    later = ("messages_per_s",) if "vari" in path.stem else ()
+    return without_place(read(path.name, content).rows, later)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_file_cut_at_any_byte_keeps_the_rows_before_the_cut(name: str) -> None:
+    path = DATA / f"{name}.txt"
+    content = path.read_bytes()
+    whole = rows(content, path)
+    for end in range(len(content)):
+        part = rows(content[:end], path)
+        assert part == whole[: len(part)]
+
+
+@given(FILE, st.data())
+@settings(max_examples=400, deadline=None)
+def test_any_file_cut_anywhere_keeps_the_rows_before_the_cut(
+    path: Path, data: st.DataObject
+) -> None:
+    content = path.read_bytes()
+    whole = rows(content, path)
+    part = rows(content[: data.draw(st.integers(0, len(content)))], path)
+    assert part == whole[: len(part)]
+
+
+@given(FILE, st.data())
+@settings(max_examples=400, deadline=None)
+def test_noise_between_lines_changes_nothing(path: Path, data: st.DataObject) -> None:
+    text = path.read_text()
+    told = rows(data.draw(noisy(text)).encode(), path)
+    assert told == rows(text.encode(), path)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_lines_may_end_in_any_way(path: Path, end: str) -> None:
+    text = path.read_text()
+    assert rows(text.replace("\n", end).encode(), path) == rows(text.encode(), path)
+
+
+@given(st.binary(max_size=400), FILE, st.integers(0, 4000), st.binary(max_size=400))
+@settings(max_examples=400, deadline=None)
+def test_no_bytes_make_a_reader_raise(before: bytes, path: Path, cut: int, after: bytes) -> None:
+    content = path.read_bytes()
+    read("job.log", before + content[:cut] + after + content[cut:] + before)

@@ -1,0 +1,338 @@
+"""Intel MPI Benchmarks' tables: every program's, whole rows only, like with like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.readers import Found, source_of
+from omb_py.readers._fixed_width import unlabelled
+from omb_py.readers.imb import READER
+from tests.readers.damage import damaged, joined_halves, words
+
+DATA = Path(__file__).parent.parent / "data" / "imb"
+FILES = sorted(DATA.glob("*.txt"))
+SMALL = [path for path in FILES if path.stat().st_size < 5000]
+BANNER = "#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part\n"
+FRAME = """\
+{banner}
+# Calling sequence was:
+
+# IMB-MPI1 {options}
+
+# Minimum message length in bytes:   0
+# Maximum message length in bytes:   4194304
+#
+# MPI_Datatype                   :   MPI_BYTE
+# MPI_Datatype for reductions    :   MPI_FLOAT
+
+#---------------------------------------------------
+# Benchmarking {name}
+# #processes = {ranks}
+#---------------------------------------------------
+"""
+RATES = "       #bytes #repetitions      t[usec]   Mbytes/sec\n"
+TIMES = "       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
+PING = "            8         1000         2.00         4.00\n"
+ROW = "         1024         1000         4.10         6.30         5.20\n"
+
+
+def found(text: str | bytes, path: str = "job.log") -> Found:
+    return READER.read(source_of(path, text if isinstance(text, bytes) else text.encode()))
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return found((DATA / name).read_bytes(), name).rows
+
+
+def old(version: str, name: str, table: str, options: str = "", ranks: int = 2) -> list[Any]:
+    banner = f"#    Intel (R) MPI Benchmarks {version}, MPI-1 part    "
+    return found(FRAME.format(banner=banner, options=options, name=name, ranks=ranks) + table).rows
+
+
+def of(name: str, benchmark: str, **values: Any) -> list[dict[str, Any]]:
+    wanted = values | {"benchmark": benchmark}
+    return [row for row in rows(name) if all(row.get(k) == v for k, v in wanted.items())]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_line_of_numbers_below_a_heading_is_a_row(path: Path) -> None:
+    content = path.read_bytes()
+    lines = list(unlabelled(source_of(path.name, content).lines))
+    told = found(content, path.name)
+    numbers = [i + 1 for i, text in enumerate(lines) if text.startswith("     ") and "." in text]
+    headings = [i + 1 for i, text in enumerate(lines) if "#repetitions" in text]
+    refused = [problem.line for problem in told.problems]
+    assert sorted([*(row["line"] for row in told.rows), *refused]) == [
+        line for line in numbers if line not in headings and headings and line > headings[0]
+    ]
+    assert all("not measured" in problem.text for problem in told.problems)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_names_are_ours_or_begin_with_imb(path: Path) -> None:
+    ours = {benchmark.name for benchmark in all_benchmarks()}
+    for row in rows(path.name):
+        assert row["benchmark"] in ours or row["benchmark"].startswith("imb_")
+        assert row["suite"] == "IMB 2021.11"
+        assert row["ranks"] >= 1
+        assert row["iterations"] >= 1
+
+
+def test_pingpong_is_half_a_round_trip_as_our_latency() -> None:
+    first = of("mpi1.txt", "latency")[1]
+    assert (first["bytes"], first["ranks"], first["iterations"]) == (1, 2, 50)
+    assert (first["latency_us"], "bandwidth_MBps" in first) == (4.96, False)
+
+
+def test_collectives_have_least_greatest_and_mean_of_the_ranks_that_took_part() -> None:
+    row = of("mpi1.txt", "allgather", ranks=4, bytes=16)[0]
+    assert (row["latency_min_us"], row["latency_max_us"], row["latency_us"]) == (
+        41.29,
+        110.5,
+        77.88,
+    )
+    assert row["sync"] == "barrier"
+    assert of("mpi1.txt", "allgather", ranks=2, bytes=16)[0]["latency_us"] == 20.0
+
+
+def test_a_barrier_has_no_size() -> None:
+    row = of("mpi1.txt", "barrier", ranks=4)[0]
+    assert "bytes" not in row
+    assert row["latency_us"] == 4.44
+
+
+def test_the_size_of_a_reduce_scatter_is_that_of_the_whole_vector() -> None:
+    assert [row["bytes"] for row in of("mpi1.txt", "reduce_scatter", ranks=4)] == [0, 16, 32, 64]
+    assert [row["bytes"] for row in of("mpi1.txt", "reduce_scatter_block", ranks=2)][-1] == 32
+    assert [row["bytes"] for row in of("nbc_pure.txt", "ireduce_scatter")] == [0, 16, 32]
+
+
+@pytest.mark.parametrize(
+    ("version", "benchmark", "size"),
+    [
+        ("2018", "reduce_scatter", 1024),
+        ("2019", "reduce_scatter", 1024),
+        ("2019 Update 3", "imb_reduce_scatter", 1024),
+        ("2019 Update 6", "reduce_scatter", 4096),
+        ("2021.3", "reduce_scatter", 4096),
+    ],
+)
+def test_what_the_size_of_a_reduce_scatter_means_depends_on_the_version(
+    version: str, benchmark: str, size: int
+) -> None:
+    row = old(version, "Reduce_scatter", TIMES + ROW, ranks=4)[0]
+    assert (row["benchmark"], row["bytes"]) == (benchmark, size)
+
+
+def test_what_is_measured_otherwise_keeps_its_own_name() -> None:
+    names = {row["benchmark"] for path in FILES for row in rows(path.name)}
+    assert {"imb_sendrecv", "imb_exchange", "imb_pingping", "imb_biband"} <= names
+    assert {"imb_ibcast", "imb_ibarrier_pure", "imb_p2p_pingpong", "imb_pingpongmt"} <= names
+    assert not names & {"sendrecv", "exchange", "bibw", "mbw_mr", "multi_lat", "latency_mt"}
+    assert not {"ibarrier"} & names
+
+
+def test_non_blocking_collectives_that_only_wait_are_ours() -> None:
+    row = of("nbc_pure.txt", "iallgather", bytes=16)[0]
+    assert (row["latency_us"], row["latency_min_us"], row["latency_max_us"]) == (1.77, 1.62, 1.92)
+
+
+def test_overlap_is_of_the_rank_that_overlapped_worst() -> None:
+    row = of("nbc.txt", "imb_ibcast", ranks=4, bytes=16)[0]
+    assert (row["overall_us"], row["latency_us"], row["compute_us"]) == (14.28, 29.19, 3.02)
+    assert row["overlap_percent"] == 61.43
+
+
+def test_one_sided_calls_with_a_flush_each_are_ours() -> None:
+    row = of("rma.txt", "put_latency", window_sync="flush")[1]
+    assert (row["latency_us"], row["window_kind"], row["part"]) == (1.85, "create", None)
+    assert {row["window_sync"] for row in of("rma.txt", "put_latency")} == {"flush", "flush_local"}
+    assert of("rma.txt", "cas_latency")[0]["mpi_type"] == "MPI_INT"
+    assert of("rma.txt", "acc_latency")[0]["mpi_type"] == "MPI_FLOAT"
+    assert {row["part"] for row in of("rma.txt", "imb_unidir_put")} == {"aggregate"}
+
+
+def test_two_processes_of_uniband_are_our_bw_with_the_version_s_window() -> None:
+    row = of("band.txt", "bw", bytes=32)[0]
+    assert (row["bandwidth_MBps"], row["messages_per_s"]) == (194.35, 6073590.0)
+    assert (row["window"], row["ranks"], row["pairs"]) == (256, 2, 1)
+    assert of("band.txt", "imb_uniband", bytes=32)[0]["pairs"] == 2
+    assert of("band_multi.txt", "imb_uniband")[0]["window"] == 16
+
+
+def test_groups_that_run_at_once_are_not_compared_with_one_that_runs_alone() -> None:
+    assert {row["part"] for row in of("multi_worst.txt", "imb_multi_allreduce")} == {"2 groups"}
+    parts = {row["part"] for row in of("multi_all.txt", "imb_multi_sendrecv")}
+    assert parts == {"2 groups, group 0", "2 groups, group 1"}
+    assert {row["ranks"] for row in of("multi_all.txt", "imb_multi_pingpong")} == {4}
+    assert "part" not in of("multi_all.txt", "allreduce")[0]
+
+
+def test_options_that_change_what_is_measured_are_said() -> None:
+    assert {row["part"] for row in rows("off_cache.txt")} == {"off_cache -1"}
+    assert {row["part"] for row in rows("contig.txt")} == {"contig_type resize_vec"}
+    assert {row["part"] for row in rows("map.txt")} == {"map 2x2"}
+    assert {row["benchmark"] for row in rows("sync_off.txt")} == {
+        "imb_allreduce",
+        "imb_bcast",
+        "imb_reduce",
+    }
+    assert {row["root"] for row in of("sync_off.txt", "imb_reduce")} == {"rotate"}
+    assert {row["sync"] for row in of("imb_barrier.txt", "bcast")} == {"imb_barrier"}
+    assert {row["placement"] for row in rows("gpu.txt")} == {"H"}
+
+
+def test_element_types_are_the_header_s() -> None:
+    types = {row["benchmark"]: (row["mpi_type"], row["dtype"]) for row in rows("types.txt")}
+    assert types["latency"] == types["bcast"] == ("MPI_DOUBLE", "float64")
+    assert types["allreduce"] == ("MPI_INT", "int32")
+    assert of("types_half.txt", "allreduce")[0]["dtype"] == "float16"
+    assert "mpi_type" not in of("mpi1.txt", "latency")[0], "bytes without a type"
+
+
+def test_threads_are_named() -> None:
+    assert {row["threads"] for row in rows("mt.txt")} == {"2:2"}
+    assert of("mt.txt", "imb_unibandmt")[0]["window"] == 64
+
+
+def test_the_library_is_named_where_it_names_itself() -> None:
+    assert {row["mpi"] for row in rows("debug.txt")} == {"Intel MPI 2021.19"}
+
+
+def test_before_2017_collectives_have_no_barrier_and_roots_rotate() -> None:
+    table = TIMES + ROW
+    assert old("4.1 Update 1", "Bcast", table)[0]["benchmark"] == "imb_bcast"
+    reduce = old("4.1", "Reduce", table, options="-sync on")[0]
+    assert (reduce["benchmark"], reduce["root"]) == ("reduce", "rotate")
+    assert old("2017", "Bcast", table)[0]["benchmark"] == "bcast"
+
+
+def test_before_2017_update_1_a_ping_pong_receives_from_any_source() -> None:
+    table = RATES + "            8         1000         2.00         3.81\n"
+    for version, name in (("3.2", "imb_pingpong"), ("2017", "imb_pingpong"), ("2018", "latency")):
+        assert old(version, "PingPong", table)[0]["benchmark"] == name
+
+
+def test_rates_in_binary_megabytes_become_decimal_ones() -> None:
+    header = "       #bytes #repetitions   Mbytes/sec      Msg/sec\n"
+    row = old("4.1", "Uniband", header + "        65536           50      3000.00        48000\n")[
+        0
+    ]
+    assert row["bandwidth_MBps"] == pytest.approx(3145.728)
+    assert (row["benchmark"], row["window"]) == ("bw", 64)
+
+
+def test_benchmarks_of_other_parts_with_the_same_name_are_told_apart() -> None:
+    banner = "#    Intel(R) MPI Benchmarks 2018, MPI-2 part"
+    frame = FRAME.format(banner=banner, options="", name="Accumulate", ranks=2)
+    told = found(f"{frame}#\n#    MODE: AGGREGATE\n#\n{RATES}{PING}").rows[0]
+    assert (told["benchmark"], told["part"]) == ("imb_ext_accumulate", "aggregate")
+    told = found(
+        f"{frame.replace('MPI-2', 'MPI-IO').replace('Accumulate', 'P_Read_priv')}{RATES}{PING}"
+    )
+    assert told.rows[0]["benchmark"] == "imb_io_p_read_priv"
+
+
+def test_a_build_that_checks_data_says_whether_it_was_right() -> None:
+    header = RATES.replace("Mbytes/sec\n", "Mbytes/sec      defects\n")
+    good = PING.replace("\n", "         0.00\n")
+    assert old("2018", "PingPong", header + good)[0]["validation"] == "Pass"
+    bad = good.replace("         0.00\n", "         1.00\n")
+    assert old("2018", "PingPong", header + bad)[0]["validation"] == "Fail"
+
+
+def test_without_its_banner_no_table_is_taken_for_one_of_ours() -> None:
+    text = FRAME.format(banner="", options="", name="PingPong", ranks=2) + RATES + PING
+    assert found(text).rows[0]["benchmark"] == "imb_pingpong"
+    cut = BANNER + text.split("\n\n", 3)[3]
+    assert found(cut).rows[0]["benchmark"] == "imb_pingpong", "options may have changed it"
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        ("# Benchmarking PingPong\n", "no benchmark is named above"),
+        ("# #processes = 2\n", "no number of processes"),
+    ],
+)
+def test_a_table_that_does_not_say_what_it_is_is_left_out(lost: str, reason: str) -> None:
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
+    told = found(text.replace(lost, ""))
+    assert not told.rows
+    assert reason in told.problems[0].text
+    assert told.problems[0].line == text.replace(lost, "").splitlines().index(RATES[:-1]) + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("            8         1000         2.00         9.00", "Mbytes/sec"),
+        ("            8         1000         2.00", "not a whole row"),
+        ("            8         1000         2.0          4.00", "not a whole row"),
+        ("            8        1000         2.00         4.00", "not below their headings"),
+        ("            8         1000         2.00         4.00 [warn] x", "not a whole row"),
+        ("            8            0         2.00         4.00", "no repetitions"),
+        ("           12         1000         3.00         4.00", "not asked for"),
+        ("            4         1000         1.00         4.00", "size 4 after 4"),
+    ],
+)
+def test_a_row_that_is_wrong_is_left_out_with_its_reason(line: str, reason: str) -> None:
+    first = "            4         1000         1.00         4.00\n"
+    last = "           64         1000         2.00        32.00\n"
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + first
+    told = found(f"{text}{line}\n{last}")
+    assert [row["bytes"] for row in told.rows] == [4, 64]
+    assert [(problem.line, reason in problem.text) for problem in told.problems] == [
+        (len(text.splitlines()) + 1, True)
+    ]
+
+
+def test_a_mean_outside_its_range_is_left_out() -> None:
+    assert not old("2021.11", "Allreduce", TIMES + ROW.replace("5.20", "7.20"))
+
+
+def test_an_overlap_that_contradicts_its_times_is_left_out() -> None:
+    text = (DATA / "nbc.txt").read_text()
+    told = found(text.replace("3.02        61.43", "3.02        16.43"))
+    assert len(told.rows) == len(rows("nbc.txt")) - 1
+    assert "overlap" in told.problems[0].text
+
+
+def test_sizes_of_the_user_s_own_may_come_in_any_order() -> None:
+    assert [row["bytes"] for row in of("lengths.txt", "allreduce")] == [4, 100, 1000, 65540]
+
+
+def test_rows_after_the_next_rule_belong_to_no_table() -> None:
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
+    told = found(f"{text}\n#---------------------------------------------------\n{PING}")
+    assert len(told.rows) == 1
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
+    data: st.DataObject,
+) -> None:
+    path = data.draw(st.sampled_from([path for path in FILES if path.stem != "sync_off"]))
+    content = path.read_bytes()
+    whole = found(content, path.name).rows
+    printed = list(unlabelled(source_of(path.name, content).lines))
+    known = {words(printed[row["line"] - 1]): row for row in whole}
+    texts = [printed[row["line"] - 1] for row in whole]
+    broken = data.draw(damaged(content))
+    lines = list(unlabelled(source_of(path.name, broken).lines))
+    names = {row["benchmark"] for row in whole}
+    for row in found(broken, path.name).rows:
+        line = lines[row["line"] - 1]
+        same = known.get(words(line))
+        assert same or joined_halves(line.rstrip(), texts)
+        assert row["benchmark"] in names or row["benchmark"].startswith("imb_")
+        if same:
+            numbers = [name for name in same if name.endswith(("_us", "_MBps", "percent"))]
+            assert [row.get(name) for name in numbers] == [same[name] for name in numbers]

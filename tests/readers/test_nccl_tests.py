@@ -1,0 +1,228 @@
+"""nccl-tests' tables: every layout since 2.0, whole rows only, sizes and bandwidths checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.readers import Found, source_of
+from omb_py.readers._fixed_width import unlabelled
+from omb_py.readers._nccl_words import PROGRAMS, factors
+from omb_py.readers.nccl_tests import READER
+from tests.readers.damage import damaged, joined_halves
+
+DATA = Path(__file__).parent.parent / "data" / "nccl-tests"
+FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
+ALONE = (DATA / "table_alone.txt").read_text()
+DEVICES = "".join(
+    f"#  Rank  {rank} Group  0 Pid   4000 on      node1 device  {rank} [0x1b] NVIDIA A30\n"
+    for rank in range(8)
+)
+
+
+def found(text: str | bytes, path: str = "job.log") -> Found:
+    return READER.read(source_of(path, text if isinstance(text, bytes) else text.encode()))
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return found((DATA / name).read_bytes(), name).rows
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_line_of_numbers_is_two_rows(path: Path) -> None:
+    content = path.read_bytes()
+    lines = list(unlabelled(source_of(path.name, content).lines))
+    numbers = [index + 1 for index, line in enumerate(lines) if line.startswith("  ")]
+    told = found(content, path.name)
+    refused = [problem.line for problem in told.problems]
+    assert all("no bytes" in problem.text for problem in told.problems)
+    assert [row["line"] for row in told.rows] == [
+        line for line in numbers for _ in range(2) if line not in refused
+    ]
+    assert [row["in_place"] for row in told.rows] == [False, True] * (len(told.rows) // 2)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_bus_bandwidth_is_what_our_own_formula_gives(path: Path) -> None:
+    ours = {benchmark.name: benchmark for benchmark in all_benchmarks()}
+    for row in rows(path.name):
+        if (traffic := getattr(ours.get(row["benchmark"]), "traffic", None)) is None:
+            continue
+        size, factor = traffic(row["bytes"], row["ranks"])
+        bus = size / row["latency_us"] / 1e3 * factor
+        assert row["busbw_GBps"] == pytest.approx(bus, rel=0.01, abs=0.006)
+
+
+def test_sizes_are_blocks_where_ours_are_blocks() -> None:
+    assert {row["bytes"] * 16 for row in rows("alltoall_2.17_tagged.txt")} >= {1024, 8589934592}
+    assert rows("all_gather_2.13.txt")[0]["bytes"] == 8
+    assert rows("reduce_scatter_2.13.txt")[0]["bytes"] == 65536
+    assert rows("all_reduce_2.13.txt")[0]["bytes"] == 8
+    assert rows("gather_all_roots_2.13.txt")[0]["bytes"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "benchmarks"),
+    [
+        ("all_reduce_2.17_split", {"allreduce"}),
+        ("reduce_scatter_2.13", {"reduce_scatter_block"}),
+        ("sendrecv_2.13", {"sendrecv"}),
+        ("wrong_2.13", {"reduce"}),
+        ("batch_2.13", {"allreduce", "alltoall", "nccl_hypercube"}),
+    ],
+)
+def test_the_benchmark_is_named_by_the_program_its_command_or_the_file(
+    name: str, benchmarks: set[str]
+) -> None:
+    assert {row["benchmark"] for row in rows(f"{name}.txt")} == benchmarks
+
+
+def test_who_measured_where() -> None:
+    row = rows("alltoall_2.17_tagged.txt")[0]
+    assert (row["suite"], row["ranks"], row["hosts"]) == ("nccl-tests 2.17.6", 16, 2)
+    assert (row["binding"], row["buffer"], row["placement"]) == ("nccl", "cuda", "D")
+    assert (row["iterations"], row["warmup"]) == (20, 1)
+    row = rows("rccl_all_reduce.txt")[0]
+    assert (row["suite"], row["binding"], row["buffer"]) == (
+        "rccl-tests develop:1a2b3c4",
+        "rccl",
+        "hip",
+    )
+
+
+def test_wrong_elements_fail_and_unchecked_ones_say_nothing() -> None:
+    assert [row["validation"] for row in rows("wrong_2.13.txt")] == (
+        ["Pass", "Pass", *["Fail"] * 4, "Pass", "Pass"]
+    )
+    assert [row.get("validation") for row in rows("sendrecv_2.13.txt")][:2] == ["Pass", None]
+    assert {row.get("validation") for row in rows("broadcast_2.0.txt")} == {None}
+    assert {row["validation"] for row in rows("all_reduce_2.0.txt")} == {None}, "rounding errors"
+    assert {row["validation"] for row in rows("all_gather_2.0.txt")} == {"Pass"}
+
+
+def test_roots_types_and_operations_tell_rows_apart() -> None:
+    assert [row["root"] for row in rows("gather_all_roots_2.13.txt")][::6] == ["0", "1", "2"]
+    kinds = {(row["dtype"], row.get("part")) for row in rows("reduce_scatter_2.13.txt")}
+    assert kinds == {(t, op) for t in ("float16", "float32") for op in (None, "max")}
+
+
+def test_what_is_not_one_plain_call_after_another_is_said() -> None:
+    assert {row["part"] for row in rows("all_reduce_2.17_split.txt")} == {"2 groups"}
+    assert {row["ranks"] for row in rows("all_reduce_2.17_split.txt")} == {4}
+    part = rows("reduce_2.18_stamped.txt")[0]["part"]
+    assert part.startswith("graph 10, blocking: wait for completion and barrier")
+    assert part.endswith(", avg")
+
+
+def test_a_bandwidth_that_is_the_bus_s_twice_is_no_algorithm_bandwidth() -> None:
+    assert {row["algbw_GBps"] for row in rows("all_gather_2.0.txt")} == {None}
+    assert None not in {row["busbw_GBps"] for row in rows("all_gather_2.0.txt")}
+
+
+def test_a_table_alone_needs_a_name() -> None:
+    told = found(ALONE)
+    assert not told.rows
+    assert "which program" in told.problems[0].text
+    named = found(ALONE, "run1/all_reduce.log").rows
+    assert {row["benchmark"] for row in named} == {"allreduce"}
+    assert all("ranks" not in row for row in named)
+    assert found(f"./alltoall_perf -g 8\n{ALONE}").rows == [], "these are no alltoall's sizes"
+
+
+def test_bandwidths_tell_an_allreduce_of_known_ranks() -> None:
+    named = found(DEVICES + ALONE).rows
+    assert {(row["benchmark"], row["ranks"]) for row in named} == {("allreduce", 8)}
+
+
+def test_two_names_before_a_table_are_none() -> None:
+    text = f"# runs all_reduce_perf and reduce_perf\n{ALONE}"
+    assert not found(text).rows
+
+
+def test_devices_that_do_not_fit_the_bandwidths_leave_the_table_out() -> None:
+    text = "".join(DEVICES.splitlines(keepends=True)[:5])
+    told = found(f"./all_reduce_perf\n{text}{ALONE}")
+    assert not told.rows
+    assert "5 ranks" in told.problems[0].text
+
+
+def test_a_missing_device_leaves_the_number_of_ranks_open() -> None:
+    text = "".join(line for line in DEVICES.splitlines(keepends=True) if "Rank  3" not in line)
+    assert {row.get("ranks") for row in found(f"./all_reduce_perf\n{text}{ALONE}").rows} == {None}
+
+
+def test_the_processor_s_time_is_not_the_time() -> None:
+    told = found("./all_reduce_perf -C 1\n" + ALONE.replace("   time", "cputime"))
+    assert not told.rows
+    assert "processor" in told.problems[0].text
+
+
+def test_an_unknown_program_is_not_taken_for_another() -> None:
+    text = f"# Collective test starting: all_to_some_perf\n{DEVICES}{ALONE}"
+    assert not found(text).rows
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("     1048576        262144", "     1048576        262145", "size"),
+        ("     1048576        262144", "     1048577        262144", "size"),
+        ("   float     sum", "   floot     sum", "not a whole row"),
+        ("  sum      -1", "  sum     -1", "not below their headings"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_left_out(old: str, new: str, reason: str) -> None:
+    text = f"./all_reduce_perf\n{ALONE}"
+    told = found(text.replace(old, new, 1))
+    assert len(told.rows) == len(found(text).rows) - 2
+    assert reason in told.problems[0].text
+
+
+def test_a_wrong_bandwidth_costs_its_whole_line() -> None:
+    text = f"./all_reduce_perf\n{ALONE}"
+    row = found(text).rows[-1]
+    wrong = text.replace(f"{row['busbw_GBps']:6.2f}", f"{row['busbw_GBps'] + 20:6.2f}")
+    told = found(wrong)
+    assert len(told.rows) == len(found(text).rows) - 2
+    assert "bandwidths" in told.problems[0].text
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_factors_are_those_of_our_busbw(program: str) -> None:
+    ours = {benchmark.name: benchmark for benchmark in all_benchmarks()}
+    benchmark = ours.get(PROGRAMS[program].benchmark)
+    if benchmark is None or benchmark.traffic is None:
+        assert program in ("sendrecv", "hypercube")
+        return
+    for ranks in (2, 3, 8):
+        size, factor = benchmark.traffic(600, ranks)
+        assert factors(program, ranks).least == pytest.approx(factor)
+        assert size == (600 * ranks if PROGRAMS[program].blocks else 600)
+
+
+@given(st.data())
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
+    data: st.DataObject,
+) -> None:
+    path = data.draw(st.sampled_from(FILES))
+    content = path.read_bytes()
+    whole = found(content, path.name).rows
+    printed = list(unlabelled(source_of(path.name, content).lines))
+    texts = [printed[row["line"] - 1] for row in whole]
+    broken = data.draw(damaged(content))
+    lines = list(unlabelled(source_of(path.name, broken).lines))
+    for row in found(broken, path.name).rows:
+        line = lines[row["line"] - 1].rstrip()
+        assert measured(row) in map(measured, whole) or joined_halves(line, texts)
+
+
+def measured(row: dict[str, Any]) -> tuple[Any, ...]:
+    """The numbers of a row, with what they are of."""
+    names = ("benchmark", "bytes", "dtype", "latency_us", "algbw_GBps", "busbw_GBps", "in_place")
+    return tuple(row[name] for name in names)

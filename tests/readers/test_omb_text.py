@@ -1,0 +1,268 @@
+"""Native OMB's text, the original OMB-Py's and our own: every family, whole rows only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.errors import OmbError
+from omb_py.readers import Found, read, read_file
+
+DATA = Path(__file__).parent.parent / "data" / "omb"
+NATIVE = sorted(DATA.glob("osu_*.txt"))
+VARIANTS = DATA / "variants.txt"
+
+LATENCY = """\
+
+# OSU MPI Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)
+1                       0.22
+2                       0.38
+4                       0.37
+"""
+
+
+def lines(*cells: tuple[int, float]) -> str:
+    """Rows of one value as they are printed."""
+    return "".join(f"{size:<10d}{value:18.2f}\n" for size, value in cells)
+
+
+def rows(text: str, path: str = "job.log") -> list[dict[str, Any]]:
+    return read(path, text.encode()).rows
+
+
+def values(found: Found) -> list[dict[str, Any]]:
+    """Rows without what tells where they stood."""
+    return [
+        {name: value for name, value in row.items() if name not in ("line", "run")}
+        for row in found.rows
+    ]
+
+
+def pairs(text: str) -> list[tuple[int, float]]:
+    return [(row["bytes"], row["latency_us"]) for row in rows(text)]
+
+
+@pytest.mark.parametrize("path", NATIVE, ids=lambda path: path.stem)
+def test_every_program_of_native_omb_is_known_by_its_output(path: Path) -> None:
+    found = read_file(path)
+    assert {row["benchmark"] for row in found.rows} == {path.stem.removeprefix("osu_")}
+    assert {row["suite"] for row in found.rows} == {"OSU 7.4"}
+    assert not found.problems
+    benchmark = next(b for b in all_benchmarks() if b.name == path.stem.removeprefix("osu_"))
+    if benchmark.sized and benchmark.elements is None:
+        assert [row["bytes"] for row in found.rows if "part" not in row] == [1, 2, 4, 8]
+
+
+def test_the_recorded_programs_are_all_but_those_that_need_two_nodes() -> None:
+    native = {b.name for b in all_benchmarks() if b.native}
+    assert native - {path.stem.removeprefix("osu_") for path in NATIVE} == {
+        "bw_fan_in",
+        "bw_fan_out",
+    }
+
+
+def test_the_title_alone_is_enough_where_it_is_one_programs() -> None:
+    for path in NATIVE:
+        named = {row["benchmark"] for row in read_file(path).rows}
+        anonymous = {row["benchmark"] for row in read("job.log", path.read_bytes()).rows}
+        assert anonymous == named
+
+
+def test_a_title_of_several_programs_is_told_apart_by_the_command_or_the_files_name() -> None:
+    table = f"# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n{lines((1, 6.4))}"
+    assert rows(table)[0]["benchmark"] == "bw"
+    assert rows(table, "osu_bw_fan_in.txt")[0]["benchmark"] == "bw_fan_in"
+    assert rows("$ mpirun -np 4 ./osu_bw_fan_out\n" + table)[0]["benchmark"] == "bw_fan_out"
+    assert rows("srun -n 2 ./osu_latency\n" + table)[0]["benchmark"] == "bw"
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks"),
+    [
+        ("$ mpiexec -n 8 osu_allreduce", 8),
+        ("mpirun -np 16 --map-by core /opt/omb/osu_allreduce -f", 16),
+        ("srun -N 2 --ntasks=96 ./osu_allreduce", 96),
+        ("srun -N 2 ./osu_allreduce -i 100", None),
+        ("echo 'unbalanced osu_allreduce", None),
+    ],
+)
+def test_the_number_of_ranks_is_taken_from_the_command_and_never_guessed(
+    command: str, ranks: int | None
+) -> None:
+    table = "# OSU MPI Allreduce Latency Test v5.9\n# Size       Avg Latency(us)\n"
+    table += lines((4, 1.5))
+    assert rows(f"{command}\n{table}")[0].get("ranks") == ranks
+
+
+def test_options_of_the_command_tell_what_the_table_does_not() -> None:
+    found = [row for row in read_file(VARIANTS).rows if row["benchmark"] in ("gather", "allgather")]
+    assert {row.get("root") for row in found} == {None, "rotate"}
+    assert {row.get("in_place") for row in found} == {None, True}
+    assert {row.get("layout") for row in found} == {None, "vect:8:4"}
+
+
+def test_columns_go_where_their_headings_say() -> None:
+    row = read_file(VARIANTS).rows[16]
+    assert row["validation"] == "Pass"
+    assert row["iterations"] == 1000
+    assert (row["latency_us"], row["latency_min_us"], row["latency_max_us"]) == (0.22, 0.21, 0.23)
+    assert row["percentiles"] == "p50=0.22 p99=0.26"
+    assert (row["sample_p50_us"], row["sample_p99_us"]) == (0.22, 0.26)
+
+
+def test_percentiles_of_bandwidths_and_of_the_overall_time_are_no_samples() -> None:
+    for row in read_file(VARIANTS).rows:
+        if row["benchmark"] in ("bw", "mbw_mr", "iallreduce"):
+            assert "sample_p50_us" not in row
+
+
+def test_tables_over_windows_become_a_row_for_each_window() -> None:
+    found = [row for row in read_file(VARIANTS).rows if row["benchmark"] == "mbw_mr"]
+    varied = [row for row in found if row["line"] in range(178, 186)]
+    assert len(varied) == 4 * 8
+    assert varied[3] == varied[3] | {
+        "bytes": 1,
+        "window": 8,
+        "bandwidth_MBps": 11.19,
+        "messages_per_s": 11188341.75,
+    }
+
+
+def test_one_sided_tables_name_window_and_synchronization() -> None:
+    row = read_file(DATA / "osu_get_acc_latency.txt").rows[0]
+    assert (row["window_kind"], row["window_sync"]) == ("create", "lock")
+    row = read_file(DATA / "osu_put_bibw.txt").rows[0]
+    assert (row["window_kind"], row["window_sync"]) == ("allocate", "pscw")
+
+
+def test_the_time_to_make_a_topology_is_a_row_of_its_own() -> None:
+    first = read_file(DATA / "osu_neighbor_alltoallw.txt").rows[0]
+    assert (first["part"], first["latency_us"]) == (
+        "topology creation",
+        pytest.approx(127, rel=0.5),
+    )
+
+
+def test_threads_and_start_up() -> None:
+    assert read_file(DATA / "osu_latency_mt.txt").rows[0]["threads"] == "1:2"
+    init = read_file(DATA / "osu_init.txt").rows[0]
+    assert (init["ranks"], init["latency_us"], init["latency_max_us"]) == (2, 1025e3, 1029e3)
+
+
+@pytest.mark.parametrize(
+    "version", ["4.4.1", "5.3.2", "5.6.3", "5.9", "6.2", "7.0", "7.5", "8.0b2"]
+)
+def test_versions_that_print_less_are_read_too(version: str) -> None:
+    text = (
+        f"# OSU MPI-CUDA Latency Test v{version}\n"
+        "# Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)\n"
+        "# Size          Latency (us)\n0                       1.10\n1                       5.47\n"
+    )
+    row = rows(text)[1]
+    assert row == row | {"suite": f"OSU {version}", "placement": "D H", "buffer": "cuda"}
+    assert pairs(text) == [(0, 1.10), (1, 5.47)]
+
+
+def test_the_title_of_the_beta_says_test_twice() -> None:
+    assert rows(LATENCY.replace("Latency Test v7.4", "Latency Test Test v8.0b2"))
+
+
+@pytest.mark.parametrize("banner", ["# OMB Python MPI Latency Test", "# OMB-Py MPI Latency Test"])
+def test_both_headers_of_the_original_omb_py(banner: str) -> None:
+    values = lines((1, 0.73), (2, 0.75))
+    found = rows(f"{banner}\n# Size (B)      Latency (us)\n{values}")
+    assert [row["latency_us"] for row in found] == [0.73, 0.75]
+    assert {row["suite"] for row in found} == {"OMB-Py"}
+    assert {row["binding"] for row in found} == {None}
+
+
+def test_our_own_text_names_buffer_and_binding() -> None:
+    text = (
+        "# OSU MPI-CUDA Latency Test v7.4 (omb-py 0.1.0: buffer numba, binding prebound, D H)\n"
+        "# Datatype: MPI_CHAR.\n"
+        "# Size       Avg Latency(us)       Median(us)     95% from(us)       95% to(us)\n"
+        "8                       4.53            4.512                -            4.600\n"
+    )
+    row = rows(text)[0]
+    assert row == row | {"suite": "omb-py 0.1.0", "buffer": "numba", "binding": "prebound"}
+    assert row == row | {"placement": "D H", "sample_p50_us": 4.512, "median_high_us": 4.6}
+    assert "median_low_us" not in row
+
+
+@pytest.mark.parametrize(
+    "label", ["0: ", "[0] ", "[1,0]<stdout>:", "[job-12,0]<stdout>: ", "    ", "[node-1:4711] "]
+)
+def test_lines_that_a_launcher_labelled(label: str) -> None:
+    labelled = "".join(label + line + "\n" for line in LATENCY.splitlines())
+    assert pairs(labelled) == pairs(LATENCY)
+
+
+def test_line_ends_of_windows_and_marks_of_its_editors() -> None:
+    assert pairs(LATENCY.replace("\n", "\r\n")) == pairs(LATENCY)
+    for encoding in ("utf-8-sig", "utf-16"):
+        assert len(read("job.log", LATENCY.encode(encoding)).rows) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "4096                    0.",
+        "4096                    0.2",
+        "4096                    0.223",
+        "4096                    nan",
+        "4096                    inf",
+        "4096                   -1.00",
+        "4096                    0.22 8192 0.33",
+        "4096",
+        "04096                   0.22",
+        "2                       0.22",
+        "4096                    0.22[node:1] warning",
+        "8 16.25",
+        "409                    0.22",
+        "4096                   0.22",
+    ],
+)
+def test_a_line_that_is_no_whole_row_is_left_out_and_named(line: str) -> None:
+    found = read("job.log", (LATENCY + line + "\n").encode())
+    assert [(row["bytes"]) for row in found.rows] == [1, 2, 4]
+    assert [problem.line for problem in found.problems] == [8]
+
+
+def test_blanks_that_somebody_pressed_together_are_no_fault() -> None:
+    pressed = "\n".join(" ".join(line.split()) for line in LATENCY.splitlines()) + "\n"
+    assert pairs(pressed) == pairs(LATENCY)
+
+
+def test_two_rows_of_one_size_are_both_left_out() -> None:
+    found = read("job.log", (LATENCY + "4                       9.99\n").encode())
+    assert [row["bytes"] for row in found.rows] == [1, 2]
+
+
+def test_a_table_with_an_unknown_heading_is_left_out_and_named() -> None:
+    found = read("job.log", LATENCY.replace("Avg Latency(us)", "Bandwidth (GB/s)").encode())
+    assert not found.rows
+    assert "headings that are not known" in found.problems[0].text
+
+
+def test_a_file_without_results_is_an_error_that_names_it(tmp_path: Path) -> None:
+    for content in (b"", b"hello\n" * 1000, bytes(range(256)) * 100):
+        path = tmp_path / "some.txt"
+        path.write_bytes(content)
+        with pytest.raises(OmbError, match=r"some\.txt holds no results"):
+            read_file(path)
+
+
+def test_a_banner_without_a_whole_row_is_an_error_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "cut.txt"
+    path.write_text("# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n1      0.2\n")
+    with pytest.raises(OmbError, match=r"cut\.txt:3: not a whole row"):
+        read_file(path)
+
+
+def test_an_odd_kind_of_suite_is_not_taken_for_mpi() -> None:
+    assert not rows(LATENCY.replace("OSU MPI Latency", "OSU OpenSHMEM Put"))
