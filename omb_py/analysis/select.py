@@ -1,0 +1,87 @@
+"""Choosing rows, and saying what files do not, in the words of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pandas as pd
+
+from omb_py.analysis.table import EXTRA
+from omb_py.errors import UsageError
+from omb_py.results.row import KINDS
+
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
+    """The rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
+
+    Bytes may be written as ``64K``. Raises `UsageError` when a text is not of that form, names no
+    column or a value that such a column cannot have, or when no row is left.
+    """
+    for name, values in pairs(texts).items():
+        if name not in frame.columns:
+            continue
+        chosen = frame[frame[name].isin([converted(name, value) for value in values])]
+        if chosen.empty and not frame.empty:
+            there = ", ".join(sorted({str(value) for value in frame[name].dropna()})[:12])
+            asked = ",".join(values)
+            raise UsageError(
+                f"no row has {name}={asked}: " + (f"there are {there}" if there else "none says it")
+            )
+        frame = chosen
+    return frame
+
+
+def assumptions(texts: Iterable[str]) -> dict[str, Any]:
+    """What to assume of rows whose file does not say, from ``COLUMN=VALUE`` texts.
+
+    Raises `UsageError` when a text is not of that form or gives several values.
+    """
+    found = {}
+    for name, values in pairs(texts).items():
+        if len(values) != 1:
+            raise UsageError(f"{name} can be assumed to have one value, not {len(values)}")
+        found[name] = converted(name, values[0])
+    return found
+
+
+def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
+    """The column of each text with its values.
+
+    Raises `UsageError` when a text is not ``COLUMN=VALUE`` or there is no such column.
+    """
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise UsageError(f"{text!r} is not COLUMN=VALUE, as in ranks=8 or buffer=numpy,cupy")
+        if name not in (*KINDS, *EXTRA):
+            raise UsageError(f"there is no column {name!r}: docs/results.md names them all")
+        found.setdefault(name, []).extend(value.strip() for value in values.split(","))
+    return found
+
+
+def converted(name: str, value: str) -> Any:
+    """A value as its column holds it.
+
+    Raises `UsageError` when it cannot be one.
+    """
+    kind = "int" if name in ("hosts", "line") else KINDS.get(name, "str")
+    makers: dict[str, Callable[[str], Any]] = {"int": whole, "float": float, "bool": truth}
+    try:
+        return makers.get(kind, str)(value)
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"{value!r} is no value of column {name}") from error
+
+
+def whole(text: str) -> int:
+    """A whole number, with K, M or G for binary multiples."""
+    unit = UNITS.get(text[-1:].upper())
+    return int(text) if unit is None else int(text[:-1]) * unit
+
+
+def truth(text: str) -> bool:
+    """``true`` or ``false``, however they are written."""
+    return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]

@@ -1,0 +1,114 @@
+"""The number that a row is about, and how well it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+CONFIGURATION = (
+    "suite",
+    "mpi",
+    "buffer",
+    "binding",
+    "placement",
+    "staged",
+    "stream_sync",
+    "send_mode",
+    "sync",
+)
+"""How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
+
+EXPERIMENT = (
+    "benchmark",
+    "part",
+    "ranks",
+    "hosts",
+    "mpi_type",
+    "window",
+    "pairs",
+    "root",
+    "in_place",
+    "layout",
+    "topology",
+    "window_kind",
+    "window_sync",
+    "test_calls",
+    "compute_target",
+    "partitions",
+    "threads",
+    "nodes",
+)
+"""What was measured: rows that differ here are never compared. Message size comes on top."""
+
+STATISTICS = ("auto", "median", "mean")
+
+
+def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
+    """A copy of benchmark rows with columns about each row's own number.
+
+    ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
+    ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, least sample
+    and 95th percentile (for a bandwidth the corresponding ones), each missing where there are no
+    samples; and ``statistic``, which of median and mean the value is. ``auto`` takes medians if
+    every row has one, else means, so that like is compared with like. A bandwidth's median is its
+    value times mean over median of its samples' times, for it is inversely proportional to them.
+    Rows without a number are left out.
+    """
+    frame = rows.copy()
+    latency = frame["latency_us"].notna()
+    bandwidth = ~latency & frame["bandwidth_MBps"].notna() & (frame["bandwidth_MBps"] > 0)
+    rate = ~latency & ~bandwidth & frame["messages_per_s"].notna()
+    mean = frame["latency_us"].where(latency, frame["bandwidth_MBps"])
+    mean = mean.where(~rate, frame["messages_per_s"])
+    frame["unit"] = "us"
+    frame.loc[bandwidth, "unit"] = "MB/s"
+    frame.loc[rate, "unit"] = "msg/s"
+    frame["lower_is_better"] = latency
+    usable = (latency | bandwidth | rate) & (mean > 0)
+    median = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
+    if statistic == "auto":
+        statistic = "median" if bool(median[usable].all()) else "mean"
+    use_median = median & (statistic == "median")
+
+    def of_samples(name: str) -> pd.Series:
+        return frame[name].where(latency, mean * frame["sample_mean_us"] / frame[name])
+
+    frame["value"] = mean.where(~use_median, of_samples("sample_p50_us"))
+    frame["statistic"] = use_median.map({True: "median", False: "mean"})
+    for column, fast, slow in (
+        (("low", "high"), "median_low_us", "median_high_us"),
+        (("spread_low", "spread_high"), "sample_min_us", "sample_p95_us"),
+    ):
+        first, second = of_samples(fast), of_samples(slow)
+        frame[column[0]] = first.where(latency, second)
+        frame[column[1]] = second.where(latency, first)
+    frame.loc[~use_median, ["low", "high"]] = float("nan")
+    return frame[usable]
+
+
+def differing(rows: pd.DataFrame, columns: Sequence[str] = (*CONFIGURATION, "ranks")) -> list[str]:
+    """The columns of ``columns`` in which rows differ."""
+    return [name for name in columns if name in rows and rows[name].nunique(dropna=False) > 1]
+
+
+def label(values: Iterable[object], columns: Sequence[str]) -> str:
+    """A line's name in a legend: its values, with the column where a value alone says nothing.
+
+    >>> label(("numpy", 8, False), ("buffer", "ranks", "in_place"))
+    'numpy, 8 ranks, not in place'
+    """
+    parts = []
+    for value, name in zip(values, columns, strict=True):
+        if value is None or pd.isna(value):
+            continue
+        if name in ("ranks", "hosts", "pairs", "nodes", "partitions"):
+            parts.append(f"{value} {name}")
+        elif isinstance(value, bool | np.bool_):
+            parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
+        elif name in ("window", "sync", "threads", "root", "send_mode"):
+            parts.append(f"{name.replace('_', ' ')} {value}")
+        else:
+            parts.append(str(value))
+    return ", ".join(parts)

@@ -1,0 +1,199 @@
+"""Files of every kind as one table: nothing lost in silence, no number that no file has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.analysis.select import assumptions, where
+from omb_py.analysis.table import EXTRA, library, load
+from omb_py.analysis.values import differing, label, valued
+from omb_py.errors import OmbError, UsageError
+from omb_py.results.row import COLUMNS, OverheadRow, Row
+
+ROOT = Path(__file__).parent.parent.parent
+RESULTS = ROOT / "results"
+NATIVE = ROOT / "tests" / "data" / "omb"
+WHOLE = {field.name for field in fields(Row) if str(field.type).startswith("int")}
+REFERENCE = RESULTS / "families-mpich.csv"
+
+
+def as_pandas_reads(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, comment="#")
+
+
+def test_our_csv_gives_what_pandas_reads_with_the_metadata_of_each_run() -> None:
+    results = load(REFERENCE)
+    plain = as_pandas_reads(REFERENCE)
+    assert list(results.rows) == [*COLUMNS, *EXTRA]
+    for column in ("latency_us", "bandwidth_MBps", "sample_p50_us", "bytes", "iterations"):
+        mine = results.rows[column].astype("float64")
+        pd.testing.assert_series_equal(mine, plain[column].astype("float64"))
+    assert set(results.rows["mpi"]) == {"MPICH 5.0.2"}
+    assert set(results.rows["suite"]) == {"omb-py 0.1.0"}
+    assert set(results.rows["run"]) <= set(results.runs)  # a run that failed has no rows
+    assert not results.problems
+
+
+def test_a_row_can_be_found_again_by_its_line() -> None:
+    lines = REFERENCE.read_text().splitlines()
+    for row in load(REFERENCE).rows.iloc[::50].itertuples():
+        assert lines[row.line - 1].startswith(f"{row.run},{row.benchmark},")
+
+
+def test_folders_are_searched_and_what_holds_no_results_is_said(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    shutil.copy(REFERENCE, tmp_path / "deep" / "er")
+    shutil.copy(NATIVE / "osu_latency.txt", tmp_path / "deep")
+    (tmp_path / "notes.txt").write_text("nothing here\n")
+    (tmp_path / ".hidden.csv").write_text("nothing here\n")
+    results = load(tmp_path)
+    assert len(results.rows) == len(as_pandas_reads(REFERENCE)) + 4
+    assert [Path(problem.path).name for problem in results.problems] == ["notes.txt"]
+
+
+def test_a_folder_or_a_named_file_without_results_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OmbError, match="holds no file of results"):
+        load(tmp_path)
+    (tmp_path / "notes.txt").write_text("nothing here\n")
+    with pytest.raises(OmbError, match=r"notes\.txt holds no results"):
+        load([REFERENCE, tmp_path / "notes.txt"])
+    with pytest.raises(OmbError, match="No such file"):
+        load(tmp_path / "gone.csv")
+
+
+def test_overheads_have_a_table_of_their_own() -> None:
+    results = load(RESULTS / "overhead-mpich.csv")
+    assert results.rows.empty
+    assert list(results.overhead) == [*(field.name for field in fields(OverheadRow)), *EXTRA]
+    plain = as_pandas_reads(RESULTS / "overhead-mpich.csv")
+    assert list(results.overhead["added_us"]) == list(plain["added_us"])
+
+
+def test_json_and_csv_of_one_run_are_one_table(tmp_path: Path) -> None:
+    plain = as_pandas_reads(REFERENCE).head(20).astype(object)
+    plain = plain.where(plain.notna(), None)
+    items = [{"metadata": {"run": run, "omb_py": "0.1.0"}} for run in plain["run"].unique()]
+    for record in plain.to_dict("records"):
+        whole = {name: record[name] for name in WHOLE if record[name] is not None}
+        items.append(record | {name: int(value) for name, value in whole.items()})
+    path = tmp_path / "rows.json"
+    path.write_text("[\n" + ",\n".join(json.dumps(item) for item in items) + "\n]\n")
+    mine = load(path).rows[list(COLUMNS)]
+    theirs = load(REFERENCE).rows[list(COLUMNS)].head(20)
+    pd.testing.assert_frame_equal(
+        mine.astype(object).where(mine.notna(), None),
+        theirs.astype(object).where(theirs.notna(), None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(",numpy,", ",numpy"), (",8,", ",eight,"), ("buffer", '"buffer'), (",2,", ",2.5,")],
+)
+def test_a_row_that_is_not_whole_is_left_out_and_named(tmp_path: Path, old: str, new: str) -> None:
+    lines = REFERENCE.read_text().splitlines()
+    victim = next(place for place, line in enumerate(lines) if ",latency,8,2,numpy,buffer" in line)
+    lines[victim] = lines[victim].replace(old, new, 1)
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(lines) + "\n")
+    results = load(path)
+    assert len(results.rows) == len(as_pandas_reads(REFERENCE)) - 1
+    assert [problem.line for problem in results.problems] == [victim + 1]
+
+
+def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
+    noise = ["node1: warning, something", "1,2,3", "", "{}", "slurmstepd: error: x"]
+    lines = REFERENCE.read_text().splitlines()
+    for place, text in enumerate(noise):
+        lines.insert(40 + 17 * place, text)
+    path = tmp_path / "slurm-17.out"
+    path.write_text("\r\n".join(lines) + "\r\n")
+    results = load(path)
+    columns = [*COLUMNS]
+    pd.testing.assert_frame_equal(results.rows[columns], load(REFERENCE).rows[columns])
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_file_cut_anywhere_gives_its_first_rows(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    content = REFERENCE.read_bytes()[:40_000]
+    cut = data.draw(st.integers(0, len(content)))
+    path = tmp_path_factory.mktemp("cut") / "rows.csv"
+    path.write_bytes(content[:cut])
+    whole = load(REFERENCE).rows[list(COLUMNS)]
+    try:
+        part = load(path).rows[list(COLUMNS)]
+    except OmbError:
+        return
+    expected = whole.head(len(part))
+    pd.testing.assert_frame_equal(part, expected, check_dtype=False)
+
+
+def test_what_files_do_not_say_can_be_assumed() -> None:
+    native = NATIVE / "osu_allreduce.txt"
+    assert load(native).rows["ranks"].isna().all()
+    assert set(load(native, assumptions(["ranks=16"])).rows["ranks"]) == {16}
+    assert set(load(REFERENCE, {"ranks": 16}).rows["ranks"]) == set(load(REFERENCE).rows["ranks"])
+
+
+@pytest.mark.parametrize("text", ["ranks", "rank=2", "=2", "ranks=two", "in_place=maybe"])
+def test_an_assumption_that_means_nothing_is_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError):
+        assumptions([text])
+
+
+def test_rows_are_chosen_by_the_values_of_columns() -> None:
+    rows = load(REFERENCE).rows
+    chosen = where(rows, ["benchmark=latency,bw", "binding=native", "bytes=1M"])
+    assert set(chosen["benchmark"]) == {"latency", "bw"}
+    assert set(chosen["bytes"]) == {1 << 20}
+    with pytest.raises(UsageError, match=r"no row has binding=nccl: there are buffer, native"):
+        where(rows, ["binding=nccl"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("MPICH Version: 5.0.2 MPICH Release date: Fri Sep 25 2026", "MPICH 5.0.2"),
+        ("Open MPI v5.0.11, package: Open MPI root@h Distribution, ident: 5.0.11", "Open MPI"),
+        ("Intel(R) MPI Library 2021.19 for Linux* OS", "Intel MPI 2021.19"),
+        ("MVAPICH2 Version : 2.3.7 MVAPICH2 Release date: Wed March 02", "MVAPICH2 2.3.7"),
+        ("MPI VERSION : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)", "MPICH 8.1.28.15"),
+    ],
+)
+def test_libraries_are_named_shortly(text: str, name: str) -> None:
+    assert str(library(text)).startswith(name)
+
+
+def test_the_median_of_a_bandwidth_comes_from_the_times_of_its_windows() -> None:
+    rows = where(load(RESULTS / "two-core-vm.csv").rows, ["benchmark=bw"])
+    frame = valued(rows, "median")
+    mean = rows["bandwidth_MBps"] * rows["sample_mean_us"] / rows["sample_p50_us"]
+    pd.testing.assert_series_equal(frame["value"], mean, check_names=False)
+    assert (frame["spread_low"] <= frame["value"]).all()
+    assert (frame["value"] <= frame["spread_high"]).all()
+    assert (frame["low"] <= frame["value"]).all()
+    assert not frame["lower_is_better"].any()
+
+
+def test_means_are_used_where_one_row_has_no_median() -> None:
+    rows = load([REFERENCE, NATIVE / "osu_latency.txt"]).rows
+    rows = where(rows, ["benchmark=latency"])
+    assert set(valued(rows)["statistic"]) == {"mean"}
+    assert set(valued(where(rows, ["suite=omb-py 0.1.0"]))["statistic"]) == {"median"}
+
+
+def test_lines_are_named_by_what_differs() -> None:
+    rows = where(load(REFERENCE).rows, ["benchmark=latency"])
+    assert differing(rows) == ["binding"]
+    assert label(("native", 8, pd.NA), ("binding", "ranks", "window")) == "native, 8 ranks"
