@@ -1,0 +1,87 @@
+"""What the commands that read results have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from omb_py.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from omb_py.analysis.table import Results
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MOST_NOTES = 5
+"""Problems with files that are printed; of the others only their number."""
+
+
+def input_options(command: Command) -> Command:
+    """``--where``, ``--assume`` and ``--statistic``; and ``--debug``, which `main` looks for."""
+    for option in (
+        click.option(
+            "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
+        ),
+        click.option(
+            "--statistic",
+            type=click.Choice(["auto", "median", "mean"]),
+            default="auto",
+            help="Number of a row; auto: medians where all rows that are used have them.",
+        ),
+        click.option(
+            "--assume",
+            multiple=True,
+            metavar="COLUMN=VALUE",
+            help="For files that do not say, as in ranks=8.",
+        ),
+        click.option(
+            "--where",
+            multiple=True,
+            metavar="COLUMN=VALUE[,...]",
+            help="Only such rows, as in buffer=numpy,cupy.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] = ()) -> Results:
+    """The results in files and folders; what was left out of them is said on stderr.
+
+    Raises `OmbError` when a file cannot be read or no row is left, `UsageError` for options that
+    mean nothing, `MissingPackageError` where the extra for analysis is not installed.
+    """
+    with needing_analysis():
+        from omb_py.analysis import select, table
+
+    results = table.load(paths, select.assumptions(assume))
+    for problem in results.problems[:MOST_NOTES]:
+        note(str(problem))
+    if len(results.problems) > MOST_NOTES:
+        note(f"and {len(results.problems) - MOST_NOTES} more such lines")
+    return replace(
+        results,
+        rows=select.where(results.rows, where),
+        overhead=select.where(results.overhead, where),
+    )
+
+
+def note(text: str) -> None:
+    """One line on stderr."""
+    click.echo(f"omb-py: note: {text}", err=True)
+
+
+class needing_analysis:  # noqa: N801 - reads as a statement
+    """Around imports of what only analysis needs: one sentence where it is not installed."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("omb_py"):
+            raise MissingPackageError(
+                "this command", error.name, "pip install 'omb-py[analysis]'"
+            ) from error

@@ -1,0 +1,289 @@
+"""``omb-py compare``: results against results, and omb-py against native OMB by turns."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py import launcher as launchers
+from omb_py.cli.analysis_options import input_options, needing_analysis, read
+from omb_py.errors import OmbError, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = {".csv": "csv", ".md": "markdown", ".txt": "text"}
+MOST_REASONS = 20
+"""Reasons of a failure that are printed; of the others only their number."""
+
+
+class CompareCommand(click.Command):
+    """With ``--native``, options that are not this command's are the benchmarks'."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if any(word.partition("=")[0] == "--native" for word in args):
+            args = self._ours_first(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _ours_first(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """This command's options, then everything else as it is.
+
+        Click's own way to let unknown options pass would look for known letters in ``-Tmpi_int``.
+        """
+        known = {
+            name: option
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option)
+            for name in option.opts
+        }
+        ours: list[str] = []
+        theirs: list[str] = []
+        words = iter(args)
+        for word in words:
+            name, attached, _ = word.partition("=")
+            option = known.get(name if word.startswith("--") else word)
+            if option is None:
+                theirs.append(word)
+                continue
+            ours.append(word)
+            if not attached and not option.is_flag and option.nargs == 1:
+                ours += [value for value in [next(words, None)] if value is not None]
+        return [*ours, "--", *theirs]
+
+
+@click.command(
+    "compare", cls=CompareCommand, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
+@input_options
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Name of a file or folder in the order of the arguments; once for each.",
+)
+@click.option(
+    "--fail-above",
+    metavar="P%|Fx",
+    help="Exit with code 4 when more than 5% or 1.05x slower: on the whole, or at a size beyond "
+    "the noise; or when points of BASE are missing.",
+)
+@click.option("--summary", is_flag=True, help="Only the verdicts, no tables.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(sorted(FORMATS.values())),
+    help="What is written; by default by the suffix of --output, else text.",
+)
+@click.option("--output", "-o", metavar="FILE", help="Write tables there, not to standard output.")
+@click.option(
+    "--native",
+    metavar="DIR|PROGRAM",
+    help="Where native OMB is: run its BENCHMARK and ours by turns. Options that are not of this "
+    "list are given to both.",
+)
+@click.option(
+    "--bindings",
+    metavar="NAME,…",
+    default="native",
+    show_default=True,
+    help="Ours that take turns, as in native,buffer.",
+)
+@click.option(
+    "--ranks",
+    "-n",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Ranks of each job.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Turns of each; at least 4 to tell a difference from noise.",
+)
+@click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What a single run may take.",
+)
+@click.option("--keep", metavar="DIR", help="Keep there all that the runs wrote.")
+@click.pass_context
+def command(ctx: click.Context, /, **values: Any) -> None:
+    """Compare results with those of BASE, or omb-py with native OMB.
+
+    omb-py compare before.csv after.csv --fail-above 5%
+
+    omb-py compare --native /opt/omb latency -m 1:65536
+    """
+    with needing_analysis():
+        from omb_py.comparison import verdict
+        from omb_py.comparison.compare import compare
+
+    allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
+    kind = kind_of(values["kind"], values["output"])
+    if values["native"] is None:
+        tables, names = from_files(values)
+    else:
+        tables, names = from_turns(values)
+    points = compare(*tables, statistic=values["statistic"], names=names)
+    reasons = [] if allowed is None else verdict.failures(points, allowed)
+    write(points, names[0], kind, values["output"], values["summary"])
+    say_verdicts(points, reasons, allowed, err=kind == "csv" and values["output"] is None)
+    if reasons:
+        ctx.exit(verdict.FAILED)
+
+
+def kind_of(kind: str | None, output: str | None) -> str:
+    """The format that is written.
+
+    Raises `UsageError` when a file's suffix tells none and none is named.
+    """
+    if kind is not None:
+        return kind
+    if output is None:
+        return "text"
+    suffix = Path(output).suffix
+    if suffix not in FORMATS:
+        raise UsageError(
+            f"--output {output}: end its name in {', '.join(FORMATS)}, or add --format"
+        )
+    return FORMATS[suffix]
+
+
+def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
+    """The rows of each argument and its name."""
+    from omb_py.comparison.compare import names_of
+
+    paths = values["arguments"]
+    if len(paths) < 2:
+        raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
+    tables = [read([path], values["where"], values["assume"]).rows for path in paths]
+    return tables, names_of(paths, values["names"])
+
+
+def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Native OMB and ours by turns: the rows of each and its name.
+
+    Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
+    """
+    from omb_py.analysis.select import where
+    from omb_py.benchmarks import find_benchmark
+    from omb_py.bindings import BINDINGS
+    from omb_py.comparison.beside_native import Turns, find_binary, find_launcher, measure
+
+    if launchers.ranks() > 1:
+        raise UsageError("omb-py compare --native starts jobs itself: run it without a launcher")
+    if not values["arguments"] or values["arguments"][0].startswith("-"):
+        raise UsageError("name the BENCHMARK first, then its options: compare --native DIR latency")
+    name, *options = values["arguments"]
+    benchmark = find_benchmark(name)
+    if not benchmark.native:
+        raise UsageError(f"native OMB has no {name}: compare files of omb-py's own")
+    if any(option.partition("=")[0] == "--binding" for option in options):
+        raise UsageError("--binding is omb-py's alone: name bindings with --bindings")
+    bindings = tuple(dict.fromkeys(text.strip() for text in values["bindings"].split(",")))
+    for binding in bindings:
+        if binding not in BINDINGS.names():  # loading it would start MPI here
+            there = ", ".join(BINDINGS.names())
+            raise UsageError(f"--bindings: unknown binding {binding!r}: choose from {there}")
+    turns = Turns(
+        find_binary(Path(values["native"]), name),
+        name,
+        tuple(options),
+        bindings,
+        values["ranks"],
+        values["rounds"],
+        find_launcher(values["launcher"]),
+        values["timeout"],
+    )
+    with folder_for(values["keep"]) as folder, progress() as say:
+        measured = measure(turns, folder, say)
+    tables = [where(rows, values["where"]) for rows in measured.values()]
+    return tables, list(values["names"]) or list(measured)
+
+
+@contextmanager
+def folder_for(keep: str | None) -> Iterator[Path]:
+    """Where runs write: the folder named, which must be empty, or one that is then deleted.
+
+    Raises `UsageError` when the folder has something in it.
+    """
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="omb-py-") as folder:
+            yield Path(folder)
+        return
+    path = Path(keep)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UsageError(f"--keep {keep}: this folder is not empty")
+    except OSError as error:
+        raise UsageError(f"--keep {keep}: {error.strerror or error}") from error
+    yield path
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """A function that says on stderr, if that is a terminal, what is being done."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summary: bool) -> None:
+    """The tables, to a file or standard output; with ``summary`` only a line for each pair.
+
+    Raises `OmbError` when the file cannot be written.
+    """
+    from omb_py.comparison import text as compare_text
+
+    if summary:
+        click.echo("\n".join(compare_text.pair_lines(points)), err=kind == "csv" and output is None)
+    if summary and output is None:
+        return
+    if output is None and kind == "text":
+        compare_text.print_text(points, base, sys.stdout)
+        return
+    text = compare_text.WRITERS[kind](points, base)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OmbError(f"cannot write --output {output}: {error.strerror or error}") from error
+
+
+def say_verdicts(
+    points: pd.DataFrame, reasons: list[str], allowed: float | None, err: bool
+) -> None:
+    """A line about each other, and whether it is too slow."""
+    from omb_py.comparison import verdict
+
+    click.echo("", err=err)
+    for other in points["other"].unique():
+        click.echo(verdict.verdict(points, other), err=err)
+    if allowed is None:
+        return
+    if not reasons:
+        click.echo(f"PASS: nothing is more than {verdict.factor(allowed)} slower", err=err)
+    for reason in reasons[:MOST_REASONS]:
+        click.echo(f"FAIL: {reason}", err=err)
+    if len(reasons) > MOST_REASONS:
+        click.echo(f"FAIL: and {len(reasons) - MOST_REASONS} more reasons", err=err)

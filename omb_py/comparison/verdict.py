@@ -1,0 +1,205 @@
+"""A comparison in a few words: slower or faster on the whole, and whether that is too much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.units import digits, size_text, value_text
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.comparison.compare import ONLY_BASE, ONLY_OTHER
+from omb_py.errors import UsageError
+
+FAILED = 4
+"""Exit code of a comparison that found more of a slowdown than was allowed."""
+
+VERDICTS = ("slower", "faster", "same", "unclear", ONLY_BASE, ONLY_OTHER)
+SAID = ("benchmark", "part", "ranks")
+"""Columns of the experiment that are always said."""
+
+
+def summary(points: pd.DataFrame) -> pd.DataFrame:
+    """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
+
+    ``slowdown`` is the geometric mean over the points that both sides have, ``least`` and
+    ``most`` its range; missing where there are none. ``title`` names the pair.
+    """
+    counts = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
+    found = counts.groupby(points["pair"], sort=False).sum()
+    groups = np.log(points["slowdown"]).groupby(points["pair"], sort=False)
+    for name, values in (("slowdown", groups.mean()), ("least", groups.min())):
+        found[name] = np.exp(values)
+    found["most"] = np.exp(groups.max())
+    first = points.drop_duplicates("pair").set_index("pair")
+    found.insert(0, "other", first["other"])
+    found.insert(1, "title", titles(points))
+    return found.reset_index()
+
+
+def titles(points: pd.DataFrame) -> pd.Series:
+    """For each pair its experiment and configurations, as far as pairs differ in them."""
+    of_both_first = points.sort_values("ratio", kind="stable", na_position="last")
+    first = of_both_first.drop_duplicates("pair").set_index("pair").sort_index()
+    what, how = experiment_columns(points), configuration_columns(points)
+    texts = []
+    for row in first.to_dict("records"):
+        name = row["benchmark"]
+        ways = way(row, how[name])
+        texts.append(
+            label([row[column] for column in what[name]], what[name])
+            + (f" ({ways})" if ways else "")
+        )
+    return pd.Series(texts, index=first.index)
+
+
+def way(row: Mapping[Hashable, Any], columns: list[str]) -> str:
+    """How both sides of a point were measured: what they share once, then what they do not."""
+    sides = ("base", "other")
+    if row["verdict"] in (ONLY_BASE, ONLY_OTHER):
+        side = sides[row["verdict"] == ONLY_OTHER]
+        return label([row[f"{side}_{name}"] for name in columns], columns)
+    same = [name for name in columns if str(row[f"base_{name}"]) == str(row[f"other_{name}"])]
+    differ = [name for name in columns if name not in same]
+    each = [label([row[f"{side}_{name}"] for name in differ], differ) for side in sides]
+    shared = label([row[f"base_{name}"] for name in same], same)
+    return ", ".join(text for text in (shared, " against ".join(filter(None, each))) if text)
+
+
+def experiment_columns(points: pd.DataFrame) -> dict[str, list[str]]:
+    """For each benchmark the columns of the experiment that are worth saying."""
+    differ = points.groupby("benchmark")[list(EXPERIMENT)].nunique() > 1
+    return {
+        str(benchmark): [name for name in EXPERIMENT if name in SAID or row[name]]
+        for benchmark, row in differ.iterrows()
+    }
+
+
+def configuration_columns(points: pd.DataFrame) -> dict[str, list[str]]:
+    """For each benchmark the configuration columns in which sides or pairs differ."""
+    told = []
+    for side in ("base", "other"):
+        names = {f"{side}_{name}": name for name in CONFIGURATION}
+        columns = points[["benchmark", *names]].rename(columns=names)
+        told.append(columns.drop_duplicates().astype(object))
+    differ = pd.concat(told).groupby("benchmark").nunique() > 1
+    return {
+        str(benchmark): [name for name in CONFIGURATION if row[name]]
+        for benchmark, row in differ.iterrows()
+    }
+
+
+def verdict(points: pd.DataFrame, other: str) -> str:
+    """One line about all that was compared of one other.
+
+    Its numbers: geometric mean and range of the slowdown, and how many points differ by more than
+    noise.
+    """
+    members = points[points["other"] == other]
+    both = members[members["slowdown"].notna()]
+    counts = members["verdict"].value_counts()
+    parts = [f"{counts.get(name, 0)} {name}" for name in ("slower", "faster")]
+    parts = [f"{' and '.join(parts)} beyond the noise", f"{counts.get('same', 0)} within it"]
+    if counts.get("unclear", 0):
+        parts.append(f"{counts['unclear']} unclear (noise unknown or too few runs)")
+    parts += [f"{counts[name]} {name}" for name in (ONLY_BASE, ONLY_OTHER) if name in counts]
+    slowdown = both["slowdown"]
+    on_the_whole = whole(float(np.exp(np.log(slowdown).mean())), slowdown.min(), slowdown.max())
+    return f"{other}: {on_the_whole}; of {len(both)} points {', '.join(parts)}"
+
+
+def whole(mean: float, least: float, most: float) -> str:
+    """A mean slowdown with its range."""
+    return times(mean) + (f" ({times(least)} to {times(most)})" if least < most else "")
+
+
+def times(slowdown: float) -> str:
+    """A slowdown in words.
+
+    >>> times(1.25), times(0.5), times(1.0)
+    ('1.250x slower', '2.000x faster', 'equal')
+    """
+    if round(slowdown, 3) == 1:
+        return "equal"
+    return f"{factor(max(slowdown, 1 / slowdown))} {'slower' if slowdown > 1 else 'faster'}"
+
+
+def factor(number: float) -> str:
+    """A ratio to a tenth of a percent, or to three digits where it is large.
+
+    >>> factor(1.0321), factor(74.4321)
+    ('1.032x', '74.4x')
+    """
+    return f"{number:.3f}x" if number < 10 else f"{digits(number)}x"
+
+
+def limit(text: str) -> float:
+    """The slowdown that ``5%`` or ``1.05x`` allows.
+
+    Raises `UsageError` for anything else.
+
+    >>> limit("5%"), limit("1.05x")
+    (1.05, 1.05)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([%x])\s*", text)
+    if match is None:
+        raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
+    number = float(match[1])
+    found = 1 + number / 100 if match[2] == "%" else number
+    if found < 1:
+        raise UsageError(f"--fail-above {text}: a slowdown is 1x or more, as in 1.05x")
+    return found
+
+
+def failures(points: pd.DataFrame, allowed: float) -> list[str]:
+    """Why a comparison fails, a sentence for each reason; none if it passes.
+
+    A point fails where its slowdown's whole interval is above ``allowed``, or, the noise being
+    unknown, the slowdown itself; a pair of several points where the geometric mean of the lower
+    ends is, which holds however alike the noise of its points is; and points of the base that are
+    missing do, since nothing guards them.
+    """
+    found = []
+    named = titles(points)
+    lower = points["slowdown_low"].fillna(points["slowdown"])
+    least = np.exp(np.log(lower).groupby(points["pair"], sort=False).mean())
+    several = points["slowdown"].groupby(points["pair"], sort=False).count() > 1
+    for row in summary(points).itertuples():
+        if several[row.pair] and least[row.pair] > allowed:
+            found.append(
+                f"{row.other}: {row.title}: {times(row.slowdown)} on the whole, allowed is "
+                f"{factor(allowed)}"
+            )
+    for row in points[lower > allowed].itertuples():
+        where = f"{row.other}: {named[row.pair]}{at(row.bytes)}"
+        how = (
+            f"noise {row.noise}"
+            if pd.isna(row.slowdown_low)
+            else f"95 % interval {factor(row.slowdown_low)} to {factor(row.slowdown_high)}"
+        )
+        values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
+        found.append(
+            f"{where}: {values}, {times(row.slowdown)} ({how}), allowed is {factor(allowed)}"
+        )
+    missing = points[points["verdict"] == ONLY_BASE]
+    for number, members in missing.groupby("pair", sort=False):
+        sizes = sizes_text(members["bytes"])
+        found.append(f"{members['other'].iloc[0]}: {named[number]}: not measured{sizes}")
+    return found
+
+
+def at(nbytes: object) -> str:
+    """A message size in a sentence; nothing where there is none."""
+    return "" if pd.isna(nbytes) else f", {size_text(float(str(nbytes)))}"
+
+
+def sizes_text(sizes: Iterable[object]) -> str:
+    """Several message sizes in a sentence."""
+    texts = [size_text(float(str(size))) for size in sizes if not pd.isna(size)]
+    if not texts:
+        return ""
+    more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
+    return f" at {', '.join(texts[:5])}{more}"

@@ -1,0 +1,500 @@
+"""Comparing results: who is compared with whom, how sure the difference is, and the verdict."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+
+from omb_py.analysis.table import complete
+from omb_py.comparison import compare as comparing
+from omb_py.comparison import pairing, ratio, verdict
+from omb_py.comparison import text as compare_text
+from omb_py.comparison.compare import COLUMNS, compare, names_of
+from omb_py.comparison.verdict import failures, limit, summary
+from omb_py.errors import UsageError
+from omb_py.results.row import Row
+
+LATENCY: dict[str, Any] = {
+    "run": "first",
+    "benchmark": "latency",
+    "ranks": 2,
+    "mpi_type": "MPI_CHAR",
+    "suite": "omb-py 0.1.0",
+    "mpi": "MPICH 5.0.2",
+    "buffer": "numpy",
+    "binding": "buffer",
+}
+NATIVE: dict[str, Any] = {
+    "run": "native.txt:1",
+    "benchmark": "latency",
+    "suite": "OSU 7.4",
+    "binding": "C",
+}
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Rows as `load` gives them."""
+    return complete([pd.DataFrame(list(rows))], Row, {}, {})
+
+
+def latency(value: float, size: int = 8, **columns: Any) -> dict[str, Any]:
+    """A row with a mean alone."""
+    return LATENCY | {"bytes": size, "latency_us": value} | columns
+
+
+def sampled(median: float, low: float, high: float, **columns: Any) -> dict[str, Any]:
+    """A row with a median and its interval; its mean is far off."""
+    samples = {"sample_p50_us": median, "median_low_us": low, "median_high_us": high}
+    return latency(3 * median) | {"sample_mean_us": 3 * median} | samples | columns
+
+
+def bandwidth(value: float, **columns: Any) -> dict[str, Any]:
+    """A row of a bandwidth, without samples."""
+    return LATENCY | {"benchmark": "bw", "bytes": 8, "bandwidth_MBps": value} | columns
+
+
+def runs(values: list[float], **columns: Any) -> pd.DataFrame:
+    """Repeated runs of one point."""
+    return table(*(latency(value, run=f"run {i}", **columns) for i, value in enumerate(values)))
+
+
+def only(points: pd.DataFrame) -> Any:
+    """The one row of a comparison."""
+    assert len(points) == 1
+    return points.iloc[0]
+
+
+def test_the_columns_are_those_documented() -> None:
+    points = compare(table(latency(2.0)), table(latency(3.0)))
+    assert tuple(points.columns) == COLUMNS
+    text = comparing.compare.__doc__ or ""
+    named = [name for name in COLUMNS if not name.startswith(("base_", "other_"))]
+    in_results = {field.name for field in fields(Row)} | {"hosts"}
+    assert [name for name in named if f"``{name}``" not in text and name not in in_results] == []
+
+
+def test_every_point_has_both_values_their_difference_and_ratio() -> None:
+    row = only(compare(table(latency(2.0)), table(latency(3.0))))
+    assert (row.base, row.value, row.unit) == (2.0, 3.0, "us")
+    assert row.difference == pytest.approx(1.0)
+    assert row.ratio == pytest.approx(1.5)
+    assert row.slowdown == pytest.approx(1.5)
+    assert (row.runs_base, row.runs_other, row.statistic) == (1, 1, "mean")
+
+
+def test_a_lower_bandwidth_is_slower() -> None:
+    row = only(compare(table(bandwidth(100.0)), table(bandwidth(50.0))))
+    assert row.unit == "MB/s"
+    assert row.ratio == pytest.approx(0.5)
+    assert row.slowdown == pytest.approx(2.0)
+
+
+# who is compared with whom
+
+
+def test_different_experiments_are_never_compared() -> None:
+    base = table(latency(1.0, ranks=2), latency(2.0, ranks=4))
+    points = compare(base, table(latency(3.0, ranks=4), latency(4.0, ranks=8)))
+    told = {row.ranks: (row.base, row.value, row.verdict) for row in points.itertuples()}
+    assert told[4] == (2.0, 3.0, "unclear")
+    assert told[2][2] == "only in base"
+    assert told[8][2] == "only in other"
+
+
+def test_parts_are_not_the_whole() -> None:
+    whole = latency(1.0, size=None)
+    part = latency(9.0, size=None, part="topology creation")
+    points = compare(table(whole, part), table(whole))
+    assert dict(zip(points.verdict, points.base, strict=True)) == {
+        "unclear": 1.0,
+        "only in base": 9.0,
+    }
+
+
+def test_a_barrier_has_no_size() -> None:
+    barrier = latency(1.0, size=None, benchmark="barrier")
+    assert only(compare(table(barrier), table(barrier))).ratio == 1.0
+
+
+def test_what_native_omb_does_not_say_matches_what_ours_says() -> None:
+    native = table(NATIVE | {"bytes": 8, "latency_us": 1.0})
+    row = only(compare(native, table(latency(2.0, window=None, hosts=1, pairs=1))))
+    assert (row.ranks, row.mpi_type, row.ratio) == (2, "MPI_CHAR", 2.0)
+    assert (row.base_binding, row.other_binding) == ("C", "buffer")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_is_not_said_and_could_be_several_things_is_an_error(swapped: bool) -> None:
+    native = table(NATIVE | {"bytes": 8, "latency_us": 1.0})
+    ours = table(latency(2.0, ranks=2), latency(3.0, ranks=4))
+    with pytest.raises(UsageError) as error:
+        compare(*((ours, native) if swapped else (native, ours)), names=["one", "two"])
+    silent = "two" if swapped else "one"
+    assert f"{silent} does not say the ranks of latency" in str(error.value)
+    assert "there is ranks 2, 4" in str(error.value)
+    assert "--assume ranks=2" in str(error.value)
+    assert "--where ranks=2" in str(error.value)
+
+
+def test_one_configuration_is_compared_with_each_of_the_other() -> None:
+    others = table(latency(2.0, binding="native"), latency(4.0, binding="pickle"))
+    points = compare(table(NATIVE | {"bytes": 8, "latency_us": 1.0}), others)
+    assert dict(zip(points.other_binding, points.ratio, strict=True)) == {
+        "native": 2.0,
+        "pickle": 4.0,
+    }
+    points = compare(others, table(latency(8.0, mpi="Open MPI 5.0.11")))
+    assert dict(zip(points.base_binding, points.ratio, strict=True)) == {"native": 4.0, "pickle": 2}
+
+
+def test_equal_configurations_are_paired_whatever_suite_and_mpi() -> None:
+    before = table(latency(1.0, binding="native"), latency(2.0, binding="pickle"))
+    new = {"suite": "omb-py 0.2.0", "mpi": "Open MPI 5.0.11"}
+    after = table(latency(6.0, binding="pickle", **new), latency(2.0, binding="native", **new))
+    points = compare(before, after)
+    assert list(points.base_binding) == list(points.other_binding)
+    assert dict(zip(points.base_binding, points.ratio, strict=True)) == {"native": 2.0, "pickle": 3}
+
+
+def test_libraries_are_paired_where_both_have_several() -> None:
+    before = table(latency(1.0), latency(2.0, mpi="Open MPI 5.0.11"))
+    after = table(latency(3.0), latency(4.0, mpi="Open MPI 5.0.11"))
+    points = compare(before, after)
+    assert dict(zip(points.base_mpi, points.ratio, strict=True)) == {
+        "MPICH 5.0.2": 3.0,
+        "Open MPI 5.0.11": 2.0,
+    }
+
+
+def test_a_binding_of_one_side_alone_is_counted_not_compared_with_another() -> None:
+    bindings = [latency(1.0, binding="native"), latency(2.0, binding="buffer")]
+    more = latency(9.0, binding="pickle")
+    points = compare(table(*bindings, more), table(*bindings))
+    assert list(points[points.verdict == "only in base"].base_binding) == ["pickle"]
+    assert set(points.ratio.dropna()) == {1.0}
+    # what a benchmark lacks is not replaced by what another one has
+    other = [*bindings, bandwidth(1.0, binding="native"), bandwidth(5.0, binding="buffer")]
+    points = compare(table(*bindings, bandwidth(1.0, binding="native")), table(*other))
+    assert set(points.ratio.dropna()) == {1.0}
+    assert list(points[points.verdict == "only in other"].other_binding) == ["buffer"]
+
+
+def test_several_configurations_of_different_kinds_are_an_error() -> None:
+    base = table(latency(1.0, binding="native"), latency(2.0, binding="pickle"))
+    other = table(latency(1.0, buffer="numpy"), latency(2.0, buffer="bytearray"))
+    with pytest.raises(UsageError, match="before has rows of several binding, after has rows of"):
+        compare(base, other, names=["before", "after"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"ranks": 4}, "a has ranks 2, b has ranks 4"),
+        ({"benchmark": "bcast"}, "a has benchmark latency, b has benchmark bcast"),
+        ({"mpi_type": "MPI_INT"}, "mpi_type MPI_CHAR, b has mpi_type MPI_INT"),
+    ],
+)
+def test_nothing_in_common_is_an_error_that_names_the_difference(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        compare(table(latency(1.0)), table(latency(1.0, **change)), names=["a", "b"])
+
+
+def test_no_message_size_in_common_is_said() -> None:
+    with pytest.raises(UsageError, match="no message size"):
+        compare(table(latency(1.0, 8)), table(latency(1.0, 16)))
+
+
+def test_results_without_a_number_are_an_error() -> None:
+    with pytest.raises(UsageError, match="b has no row of a benchmark with a number"):
+        compare(table(latency(1.0)), table(latency(0.0)), names=["a", "b"])
+
+
+def test_each_other_is_compared_with_the_base() -> None:
+    points = compare(*(runs([value]) for value in (2.0, 4.0, 8.0)), names=["a", "b", "c"])
+    assert dict(zip(points.other, points.ratio, strict=True)) == {"b": 2.0, "c": 4.0}
+    assert points.pair.nunique() == 2
+
+
+# how sure the difference is
+
+
+def test_medians_are_compared_where_both_have_them_else_means() -> None:
+    ours = table(sampled(1.0, 0.9, 1.1))
+    row = only(compare(ours, table(sampled(2.0, 1.9, 2.1))))
+    assert (row.statistic, row.base, row.value) == ("median", 1.0, 2.0)
+    row = only(compare(table(NATIVE | {"bytes": 8, "latency_us": 1.0}), ours))
+    assert (row.statistic, row.value, row.noise) == ("mean", 3.0, "unknown")
+    with pytest.raises(UsageError, match="not all rows have a median"):
+        compare(ours, table(latency(1.0)), statistic="median")
+
+
+def test_intervals_of_medians_tell_a_difference_from_noise() -> None:
+    base = table(sampled(1.0, 0.99, 1.02))
+    assert only(compare(base, table(sampled(1.1, 1.09, 1.12)))).verdict == "slower"
+    assert only(compare(base, table(sampled(0.9, 0.89, 0.92)))).verdict == "faster"
+    row = only(compare(base, table(sampled(1.01, 0.98, 1.03))))
+    assert (row.verdict, row.noise) == ("same", "samples")
+
+
+def test_the_interval_recovers_variances_from_both_sides() -> None:
+    row = only(compare(table(sampled(1.0, 0.8, 1.1)), table(sampled(2.0, 1.9, 2.3))))
+    low = np.log(2) - np.hypot(np.log(2 / 1.9), np.log(1.1))
+    high = np.log(2) + np.hypot(np.log(2.3 / 2), np.log(1 / 0.8))
+    assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx([low, high])
+
+
+def test_a_bandwidths_interval_is_turned_round() -> None:
+    samples = {"sample_mean_us": 10.0, "sample_p50_us": 10.0, "median_high_us": 10.2}
+    base = table(bandwidth(100.0, **samples, median_low_us=9.9))
+    row = only(compare(base, table(bandwidth(50.0, **samples, median_low_us=9.9))))
+    assert row.ratio_low < 0.5 < row.ratio_high
+    assert row.slowdown_low == pytest.approx(1 / row.ratio_high)
+    assert row.slowdown_high == pytest.approx(1 / row.ratio_low)
+    assert row.verdict == "slower"
+
+
+def test_single_means_have_no_noise_to_compare_with() -> None:
+    row = only(compare(runs([1.0]), runs([2.0])))
+    assert (row.verdict, row.noise) == ("unclear", "unknown")
+    assert np.isnan(row.ratio_low)
+
+
+def test_repeated_runs_are_compared_by_their_ranks() -> None:
+    row = only(compare(runs([1.0, 1.1, 1.2, 5.0]), runs([6.0, 6.1, 6.2, 60.0])))
+    assert (row.verdict, row.noise, row.runs_base, row.runs_other) == ("slower", "runs", 4, 4)
+    assert row.p_value == pytest.approx(2 / 70)
+    row = only(compare(runs([1.0, 1.1, 1.2, 5.0]), runs([4.0, 6.1, 6.2, 60.0])))
+    assert row.verdict == "same"
+
+
+def test_too_few_runs_are_no_verdict() -> None:
+    row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1, 6.2])))
+    assert (row.verdict, row.noise) == ("unclear", "too few runs")
+    assert row.ratio == pytest.approx(6.1 / 1.1)
+    assert [ratio.enough(m, n) for m, n in ((3, 4), (4, 4), (3, 5), (1, 30))] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_of_too_few_runs_the_intervals_of_all_samples_count() -> None:
+    base = table(sampled(1.0, 0.99, 1.01), sampled(1.1, 1.09, 1.11, run="second"))
+    row = only(compare(base, table(sampled(1.08, 1.07, 1.09))))
+    assert (row.verdict, row.noise) == ("same", "samples")
+    assert only(compare(base, table(sampled(1.2, 1.19, 1.21)))).verdict == "slower"
+
+
+def test_a_file_and_its_copy_are_one_run() -> None:
+    one = latency(1.0)
+    row = only(compare(table(one, one, latency(1.0, run="another")), runs([1.0])))
+    assert row.runs_base == 2
+
+
+positive = st.floats(0.01, 1e6)
+whole = st.integers(1, 1_000_000).map(float)
+samples = st.lists(whole, min_size=4, max_size=9, unique=True)
+
+
+@given(samples, samples)
+def test_the_test_and_the_interval_agree_with_each_other_and_with_scipy(
+    base: list[float], other: list[float]
+) -> None:
+    found = ratio.by_runs(np.array([base]), np.array([other]))
+    p_value = found.p_value[0]
+    outside = found.low[0] > 1 or found.high[0] < 1
+    assert outside == (p_value <= 0.05)
+    assert found.low[0] <= found.ratio[0] <= found.high[0]
+    if not set(base) & set(other):
+        exact = mannwhitneyu(base, other, method="exact").pvalue
+        assert p_value == pytest.approx(exact)
+
+
+@given(samples, samples, st.floats(0.01, 100))
+def test_the_ratio_does_not_depend_on_units_and_turns_round_with_the_sides(
+    base: list[float], other: list[float], unit: float
+) -> None:
+    one = ratio.by_runs(np.array([base]), np.array([other]))
+    scaled = ratio.by_runs(np.array([base]), unit * np.array([other]))
+    swapped = ratio.by_runs(np.array([other]), np.array([base]))
+    assert scaled.ratio == pytest.approx(unit * one.ratio)
+    assert scaled.low == pytest.approx(unit * one.low)
+    assert swapped.ratio == pytest.approx(1 / one.ratio)
+    assert swapped.low == pytest.approx(1 / one.high)
+
+
+@pytest.mark.parametrize("runs_of_each", [4, 5, 8])
+def test_no_difference_is_taken_for_one_at_most_in_one_case_of_twenty(runs_of_each: int) -> None:
+    random = np.random.default_rng(1)
+    base, other = random.lognormal(size=(2, 20_000, runs_of_each))
+    found = ratio.by_runs(base, other)
+    assert 0.01 < ((found.low > 1) | (found.high < 1)).mean() < 0.053
+
+
+def test_many_runs_have_a_normal_distribution() -> None:
+    random = np.random.default_rng(1)
+    base, other = random.lognormal(0, 0.1, (1, 80)), random.lognormal(0.05, 0.1, (1, 80))
+    asymptotic = mannwhitneyu(base[0], other[0], method="asymptotic").pvalue
+    assert ratio.by_runs(base, other).p_value[0] == pytest.approx(asymptotic, rel=0.02)
+
+
+# the verdict
+
+
+def test_a_slower_run_fails() -> None:
+    points = compare(table(sampled(1.0, 0.99, 1.01)), table(sampled(1.2, 1.19, 1.21)))
+    assert failures(points, limit("25%")) == []
+    (at_8_bytes,) = failures(points, limit("5%"))
+    assert "latency, 2 ranks" in at_8_bytes
+    assert "8 B: 1.20 µs against 1.00 µs, 1.200x slower (95 % interval 1.1" in at_8_bytes
+
+
+def test_sizes_that_are_each_a_little_slower_fail_on_the_whole() -> None:
+    sizes = range(20)
+    base = table(*(sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes))
+    slower = [1.04 if size % 2 else 1.10 for size in sizes]
+    after = [
+        sampled(value, value - 0.01, value + 0.01, bytes=size)
+        for size, value in zip(sizes, slower, strict=True)
+    ]
+    reasons = failures(compare(base, table(*after)), 1.05)
+    assert "1.070x slower on the whole, allowed is 1.050x" in reasons[0]
+    assert len(reasons) == 11
+
+
+def test_sizes_that_are_slower_by_chance_do_not_fail_on_the_whole() -> None:
+    sizes = range(20)
+    base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
+    after = [sampled(1.06, 0.96, 1.16, bytes=size) for size in sizes]
+    assert failures(compare(base, table(*after)), 1.05) == []
+
+
+def test_one_slow_size_fails_though_the_mean_does_not() -> None:
+    sizes = range(20)
+    base = table(*(sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes))
+    after = [sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes]
+    after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.19, "median_high_us": 1.21}
+    (reason,) = failures(compare(base, table(*after)), 1.05)
+    assert "3 B" in reason
+
+
+def test_a_difference_within_the_noise_does_not_fail_at_a_size() -> None:
+    sizes = range(20)
+    base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
+    after = [sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes]
+    after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.0, "median_high_us": 1.4}
+    assert failures(compare(base, table(*after)), 1.05) == []
+
+
+def test_where_noise_is_unknown_the_slowdown_itself_decides() -> None:
+    points = compare(runs([1.0]), runs([1.06]))
+    assert any("noise unknown" in reason for reason in failures(points, 1.05))
+    assert failures(points, 1.07) == []
+
+
+def test_points_that_are_missing_fail() -> None:
+    base = table(latency(1.0, 8), latency(1.0, 16), latency(1.0, 1024))
+    (reason,) = failures(compare(base, table(latency(1.0, 8))), 1.05)
+    assert reason.endswith("not measured at 16 B, 1 KiB")
+    assert failures(compare(table(latency(1.0, 8)), base), 1.05) == []
+
+
+def test_a_summary_counts_every_point_once() -> None:
+    base = table(sampled(1.0, 0.99, 1.01), latency(5.0, 16), latency(5.0, 32, run="x"))
+    points = compare(base, table(latency(2.0, 8), latency(20.0, 16), latency(1.0, 64)))
+    (row,) = summary(points).itertuples()
+    assert row.slowdown == pytest.approx(np.sqrt(2 / 3 * 4))
+    assert (row.least, row.most) == pytest.approx((2 / 3, 4.0))
+    assert (row.unclear, row.slower, row.faster, row.same) == (2, 0, 0, 0)
+    counts = summary(points).iloc[0]
+    assert (counts["only in base"], counts["only in other"]) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["5", "0.05", "5 percent", "-5%", "0.5x", "x", ""])
+def test_a_limit_says_its_unit(text: str) -> None:
+    with pytest.raises(UsageError, match="--fail-above"):
+        limit(text)
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["old/latency.csv", "new/latency.csv"], ["old", "new"]),
+        (["results/mpich.csv", "results/openmpi.csv"], ["mpich", "openmpi"]),
+        (["a/x/run.csv", "a/y/run.csv", "a/z/run.csv"], ["x", "y", "z"]),
+        (["a.csv", "a.json"], ["a.csv", "a.json"]),
+        (["a.csv", "a.csv"], ["a.csv (1)", "a.csv (2)"]),
+    ],
+)
+def test_arguments_are_called_by_what_tells_them_apart(paths: list[str], names: list[str]) -> None:
+    assert names_of(paths, None) == names
+
+
+def test_names_must_be_as_many_and_different() -> None:
+    assert names_of(["a", "b"], ["before", "after"]) == ["before", "after"]
+    for names in (["one"], ["same", "same"], ["a", "b", "c"]):
+        with pytest.raises(UsageError, match="2 different names"):
+            names_of(["a", "b"], names)
+
+
+@pytest.mark.parametrize("module", [comparing, compare_text, pairing, verdict])
+def test_examples_are_right(module: Any) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+# any tables
+
+
+rows_of_tables = st.lists(
+    st.fixed_dictionaries(
+        {
+            "run": st.sampled_from(["a", "b", "c"]),
+            "benchmark": st.sampled_from(["latency", "bcast"]),
+            "bytes": st.sampled_from([None, 1, 2]),
+            "ranks": st.sampled_from([None, 2, 4]),
+            "root": st.sampled_from([None, "0", "rotate"]),
+            "binding": st.sampled_from([None, "native", "pickle"]),
+            "mpi": st.sampled_from([None, "MPICH 5.0.2"]),
+            "latency_us": positive,
+        }
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows_of_tables, rows_of_tables)
+def test_any_tables_are_compared_whole_or_refused_with_a_reason(
+    base: list[dict[str, Any]], other: list[dict[str, Any]]
+) -> None:
+    first, second = table(*base), table(*other)
+    try:
+        points = compare(first, second)
+    except UsageError as error:
+        assert len(str(error)) > 20
+        return
+    both = points[points.ratio.notna()]
+    assert len(both) > 0
+    for row in both.itertuples():
+        assert row.base in set(first[first.benchmark == row.benchmark].latency_us) or (
+            row.runs_base > 1
+        )
+    for name, rows in (("base", first), ("value", second)):
+        for benchmark, members in rows.groupby("benchmark"):
+            there = points[points.benchmark == benchmark][name].dropna()
+            assert there.min() >= members.latency_us.min()
+            assert set(points[points.benchmark == benchmark][name].notna()) & {True}

@@ -1,0 +1,205 @@
+"""`omb-py compare` as a user meets it: tables, verdicts, exit codes, sentences."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pandas as pd
+import pytest
+
+from omb_py.cli import command
+from omb_py.comparison import text as compare_text
+from omb_py.comparison.compare import COLUMNS, compare
+from omb_py.errors import OmbError
+from tests.conftest import Finished
+
+RESULTS = Path(__file__).parents[2] / "results"
+MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
+LATENCY = ("--where", "benchmark=latency", "--where", "binding=native")
+Start = Callable[..., Finished]
+
+NATIVE_TEXT = """
+# OSU MPI Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)
+8                       1.00
+1048576               100.00
+"""
+
+
+class Terminal(io.StringIO):
+    """A terminal as wide as COLUMNS says."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line of the text table, which are two spaces or more apart."""
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def slowed(factor: float, path: Path) -> Path:
+    """The reference results with every time multiplied."""
+    lines = MPICH.read_text().splitlines(keepends=True)
+    header = next(i for i, line in enumerate(lines) if line.startswith("run,"))
+    columns = lines[header].strip().split(",")
+    slower = [i for i, name in enumerate(columns) if name.endswith("_us")]
+    for number, line in enumerate(lines):
+        if number > header and not line.startswith("#"):
+            (row,) = csv.reader([line])
+            for i in slower:
+                row[i] = repr(float(row[i]) * factor) if row[i] else ""
+            lines[number] = ",".join(row) + "\n"
+    path.write_text("".join(lines))
+    return path
+
+
+def test_two_files_are_a_table_and_a_verdict(omb_py: Start) -> None:
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert "above 1 where it is slower, a bandwidth's below 1" in lines[0]
+    (title,) = [line for line in lines if line.startswith("latency, 2 ranks: families-openmpi")]
+    assert "against families-mpich (MPICH 5.0.2), medians" in title
+    rows = [cells(line) for line in lines if line.strip().startswith(("8 B", "1 MiB"))]
+    assert rows[0] == [
+        *("8 B", "902 ns", "376 ns", "-526 ns", "0.417", "0.394 to 0.444", "faster"),
+    ]
+    assert "families-openmpi: 1.572x faster" in lines[-1]
+    assert "0 slower and 2 faster beyond the noise" in lines[-1]
+    assert "\x1b" not in done.out  # colours are for terminals
+
+
+def test_nothing_but_verdicts(omb_py: Start) -> None:
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, "--summary")
+    assert len([line for line in done.out.splitlines() if line]) == 2
+    assert "latency, 2 ranks (MPICH 5.0.2 against Open MPI 5.0.11)" in done.out
+
+
+def test_csv_has_every_point_and_column(omb_py: Start, tmp_path: Path) -> None:
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
+    read = pd.read_csv(io.StringIO(done.out))
+    assert tuple(read.columns) == COLUMNS
+    expected = compare(MPICH, OPEN_MPI)
+    assert read["ratio"].to_numpy() == pytest.approx(expected["ratio"].to_numpy(), nan_ok=True)
+    assert "beyond the noise" in done.err
+    omb_py("compare", str(MPICH), str(OPEN_MPI), "--output", "deep/points.csv")
+    assert (tmp_path / "deep" / "points.csv").read_text() == done.out
+
+
+def test_markdown_is_a_table_of_the_same_cells(omb_py: Start, tmp_path: Path) -> None:
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, "-o", "table.md")
+    assert done.code == 0, done.err
+    lines = (tmp_path / "table.md").read_text().splitlines()
+    assert "| 8 B | 902 ns | 376 ns | -526 ns | 0.417 | 0.394 to 0.444 | faster |" in lines
+    tables = [line for line in lines if line.startswith("|")]
+    assert len({line.count("|") for line in tables}) == 1
+
+
+def test_a_guard_passes_and_fails_with_its_own_exit_code(omb_py: Start, tmp_path: Path) -> None:
+    slower = str(slowed(1.1, tmp_path / "slower.csv"))
+    for limit, code in (("12%", 0), ("1.12x", 0), ("5%", 4)):
+        done = omb_py("compare", str(MPICH), slower, *LATENCY, "--fail-above", limit)
+        assert done.code == code, done.err
+        assert ("PASS" in done.out) == (code == 0)
+    reasons = [line for line in done.out.splitlines() if line.startswith("FAIL: ")]
+    assert len(reasons) == 3
+    assert "slower: latency, 2 ranks: 1.100x slower on the whole, allowed is 1.050x" in reasons[0]
+    assert "8 B: 992 ns against 902 ns" in reasons[1]
+
+
+def test_a_guard_that_compares_only_a_part_fails(omb_py: Start, tmp_path: Path) -> None:
+    part = tmp_path / "part.csv"
+    part.write_text("".join(MPICH.read_text().splitlines(keepends=True)[:17]))
+    done = omb_py("compare", str(MPICH), str(part), *LATENCY, "--fail-above", "5%")
+    assert done.code == 4
+    assert "FAIL: part: latency, 2 ranks: not measured at 1 MiB" in done.out
+
+
+def test_native_text_is_compared_with_ours(omb_py: Start, tmp_path: Path) -> None:
+    (tmp_path / "osu_latency.txt").write_text(NATIVE_TEXT)
+    done = omb_py("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
+    assert done.code == 0, done.err
+    assert "osu_latency" in done.out
+    assert "noise unknown" in done.out
+    assert "means" in done.out
+
+
+def test_several_results_stand_beside_each_other(omb_py: Start) -> None:
+    names = ("--name", "base", "--name", "same", "--name", "open")
+    done = omb_py("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names)
+    (row,) = [cells(line) for line in done.out.splitlines() if line.strip().startswith("8 B")]
+    assert row[1:4] == ["902 ns", "902 ns", "0 ns"]
+    assert row[6] == "within noise"
+    assert row[-1] == "faster"
+    assert "same: equal; of 2 points" in done.out
+
+
+def test_what_only_one_side_has_is_said(omb_py: Start) -> None:
+    chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
+    full = RESULTS / "two-core-vm.csv"
+    done = omb_py("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")
+    assert done.code == 0, done.err
+    assert "8 B" in done.out
+    assert not any(line.strip().startswith("512 KiB") for line in done.out.splitlines())
+    assert (
+        "Only in the base, not in families-openmpi: latency, 2 ranks: 22 points at 0 B, 1 B, 2 B, "
+        "4 B, 16 B and 17 more"
+    ) in done.out
+    assert "of 2 points" in done.out
+    assert "22 only in base" in done.out
+
+
+@pytest.mark.parametrize("width", [200, 100, 50])
+def test_tables_are_no_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    points = compare(MPICH, OPEN_MPI, MPICH, names=["a", "b", "c"])
+    points = points[(points.benchmark == "bw") & (points.base_binding == "native")]
+    terminal = Terminal()
+    compare_text.print_text(points, "a", terminal)
+    text = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue())
+    assert text != terminal.getvalue()
+    rows = [line for line in text.splitlines() if line.strip().startswith("8 B")]
+    assert len(rows) == (1 if width > 50 else 2)
+    assert all(len(line) <= width for line in rows)
+    assert all("slower" in line or "faster" in line or "within noise" in line for line in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("{mpich}",), "name a BASE and at least one OTHER"),
+        (("{mpich}", "/no/such.csv"), "cannot read /no/such.csv"),
+        (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: write 5% or 1.05x"),
+        (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: end its name in"),
+        (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write --output"),
+        (("{mpich}", "{mpich}", "--name", "one"), "2 different names are needed"),
+        (("{mpich}", "{mpich}", "--no-such-option"), "--no-such-option"),
+        (("--native", "/no/such", "latency"), "there is no such file or folder"),
+        (("--native", "/", "import_time"), "native OMB has no import_time"),
+        (("--native", "/", "latenci"), "unknown benchmark 'latenci'"),
+        (("--native", "/"), "name the BENCHMARK first"),
+        (("--native", "/", "latency", "--binding", "native"), "--bindings"),
+        (("--native", "/", "latency", "--bindings", "nativ"), "unknown binding 'nativ'"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_a_sentence(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    given = [text.format(mpich=MPICH) for text in arguments]
+    with pytest.raises((OmbError, click.UsageError)) as error:
+        command.main(["compare", *given], standalone_mode=False)
+    assert words in str(error.value)
+
+
+def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
+    done = omb_py("compare", str(MPICH))
+    assert done.code == 2
+    assert done.sentences == [done.err.strip()]

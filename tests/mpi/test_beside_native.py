@@ -1,0 +1,178 @@
+"""`omb-py compare --native`: jobs of two programs by turns, and whatever can go wrong with them.
+
+Native OMB is not there. In its place stands a script of its name that starts omb-py's own
+benchmark through binding `native`, whose text has native OMB's layout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.conftest import BIN, Finished
+
+QUICK = ("-m", "1:4", "-i", "20", "-x", "2")
+STAND_IN = f'exec "{BIN}/omb-py" latency --binding native "$@"'
+Start = Callable[..., Finished]
+
+
+def program(folder: Path, script: str, name: str = "osu_latency") -> Path:
+    """A program where native OMB installs it."""
+    path = folder / "libexec" / "osu-micro-benchmarks" / "mpi" / "pt2pt" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    done = omb_py(
+        *("compare", "--native", "omb", "latency", *QUICK, "--rounds", "4", "-Tmpi_int"),
+        *("--keep", "kept", "-o", "points.csv"),
+        timeout=120,
+    )
+    assert done.code == 0, done.err
+    points = pd.read_csv(tmp_path / "points.csv")
+    assert list(points.bytes) == [4]  # whole elements of the type that both were told
+    assert set(points.other) == {"native"}
+    assert set(points.mpi_type) == {"MPI_INT"}
+    assert set(points.runs_base) == set(points.runs_other) == {4}
+    assert set(points.noise) == {"runs"}
+    assert set(points.ranks) == {2}
+    assert done.out.strip().startswith("native: ")
+    turns = [f"{i:03d}-{name}" for i in (1, 2) for name in ("osu_latency.txt", "native.csv")]
+    written = [(tmp_path / "kept" / name).stat().st_mtime_ns for name in turns]
+    assert written[0] < written[1] < written[3] < written[2]  # the second round is reversed
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"), [("mpi_char", "MPI_CHAR"), ("mpi_int", "MPI_INT"), (None, "MPI_FLOAT")]
+)
+def test_our_reduction_takes_the_type_that_native_omb_took(
+    omb_py: Start, tmp_path: Path, said: str | None, taken: str
+) -> None:
+    script = f'exec "{BIN}/omb-py" allreduce --binding native -T {said or "float32"} "$@"'
+    if said is None:  # as before version 7.1
+        script = script.replace("exec ", "") + " | sed /Datatype/d"
+    path = program(tmp_path, script, "osu_allreduce")
+    done = omb_py(
+        *("compare", "--native", str(path), "allreduce", "-m", "8:8", "-i", "20", "-x", "2"),
+        *("--rounds", "1", "--format", "csv", "-o", "points.csv"),
+        timeout=120,
+    )
+    assert done.code == 0, done.err
+    assert list(pd.read_csv(tmp_path / "points.csv").mpi_type) == [taken]
+
+
+def test_several_bindings_take_turns_and_options_may_stand_anywhere(
+    omb_py: Start, tmp_path: Path
+) -> None:
+    path = program(tmp_path / "omb", STAND_IN)
+    done = omb_py(
+        *("compare", "--rounds=1", "latency", "-m", "8:8", "-i", "20", "-x", "2"),
+        *("--bindings", "native,buffer", "--native", str(path), "-n", "2", "--format", "csv"),
+        timeout=120,
+    )
+    assert done.code == 0, done.err
+    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["native", "buffer"]
+    assert "unclear (noise unknown or too few runs)" in done.err
+
+
+FAILURES = {
+    "it fails": ("echo 'No such device: mlx9' >&2; exit 3", ("'No such device: mlx9'", "failed")),
+    "it prints nothing": ("exit 0", ("printed no table of results",)),
+    "it measures something else": (
+        'echo "# OSU MPI Bandwidth Test v7.4"; echo "# Size      Bandwidth (MB/s)"; '
+        'echo "1                       1.00"',
+        ("measured bw, not latency",),
+    ),
+    "it belongs to another MPI": (
+        "echo 'This test requires exactly two processes' >&2; exit 1",
+        ("This test requires exactly two processes", "the same MPI library", "--launcher"),
+    ),
+    "each process runs by itself": (
+        'echo "# OSU MPI Latency Test v7.4"; echo "# Size          Latency (us)"; '
+        'echo "1                       1.00"',
+        ("did not run as one job of 2 ranks", "the same MPI library"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_a_program_that_fails_is_said_in_a_sentence(
+    what: str, omb_py: Start, tmp_path: Path
+) -> None:
+    script, words = FAILURES[what]
+    program(tmp_path / "omb", script)
+    rounds = ("--rounds", "1")
+    done = omb_py("compare", "--native", "omb", "latency", *QUICK, *rounds, timeout=60)
+    assert done.code == 1
+    (sentence,) = done.sentences
+    assert "osu_latency" in sentence
+    assert [word for word in words if word not in sentence] == []
+    assert "Traceback" not in done.err
+
+
+def test_what_cannot_be_compared_is_found_in_the_first_round(omb_py: Start, tmp_path: Path) -> None:
+    other = STAND_IN.replace('"$@"', "-T mpi_int -i 2 -x 1 -m 4:4")
+    program(tmp_path / "omb", f"echo started >> '{tmp_path}/rounds'; {other}")
+    done = omb_py("compare", "--native", "omb", "latency", *QUICK, timeout=60)
+    assert done.code == 2, done.err
+    assert "osu_latency has mpi_type MPI_INT, native has mpi_type MPI_CHAR" in done.sentences[0]
+    assert (tmp_path / "rounds").read_text().count("started") == 2  # ranks, once
+
+
+def test_a_program_that_hangs_is_ended(omb_py: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", 'echo $$ >> "$HOME/started"; exec sleep 60')
+    done = omb_py(
+        *("compare", "--native", "omb", "latency", "--timeout", "3"), HOME=str(tmp_path), timeout=50
+    )
+    assert done.code == 1
+    (sentence,) = done.sentences
+    assert "osu_latency did not end within 3 s" in sentence
+    assert "--timeout" in sentence
+    deadline = time.monotonic() + 10
+    started = [Path("/proc") / line for line in (tmp_path / "started").read_text().split()]
+    assert started
+    while any(process.exists() for process in started) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(process.exists() for process in started)
+
+
+def test_what_ours_refuses_is_said(omb_py: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    done = omb_py(
+        *("compare", "--native", "omb", "latency", *QUICK, "--bindings", "nccl", "--rounds", "1"),
+        timeout=60,
+    )
+    assert done.code == 1
+    (sentence,) = done.sentences
+    assert "omb-py latency --binding nccl failed with exit code" in sentence
+
+
+def test_a_missing_launcher_or_program_is_said(omb_py: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    program(tmp_path / "omb" / "again", STAND_IN)
+    for arguments, words in (
+        (("omb", "bw"), "no program osu_bw below omb"),
+        (("omb", "latency"), "several programs osu_latency"),
+        (("omb/again", "latency", "--launcher", "no-such-launcher -x"), "no-such-launcher"),
+        (("omb/again", "latency", "--launcher", "'"), "--launcher"),
+        (("omb/again", "latency", "--keep", "omb"), "is not empty"),
+    ):
+        done = omb_py("compare", "--native", *arguments)
+        assert done.code == 2
+        (sentence,) = done.sentences
+        assert words in sentence
+
+
+def test_it_starts_jobs_itself(mpiexec: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    job = mpiexec(2, "compare", "--native", "omb", "latency")
+    assert job.code == 2
+    assert "run it without a launcher" in job.sentences[0]
