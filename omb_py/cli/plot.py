@@ -1,0 +1,131 @@
+"""``omb-py plot``: figures of results."""
+
+from __future__ import annotations
+
+import click
+
+from omb_py.cli.analysis_options import input_options, needing_analysis, read
+from omb_py.errors import UsageError
+
+IMAGES = ("png", "svg", "pdf")
+
+
+def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """The words of a comma-separated option."""
+    if text is None:
+        return None
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+@click.command("plot")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "size", "ranks", "heat", "overhead", "parts"]),
+    default="auto",
+    help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, or bars "
+    "of numbers without sizes and of the parts of the start; auto: all that apply but heat maps.",
+)
+@click.option(
+    "--lines",
+    callback=listed,
+    metavar="COLUMN[,...]",
+    help="Columns that tell lines apart, as in buffer,binding; others make figures of their own. "
+    "By default all that differ, while they are few.",
+)
+@click.option(
+    "--sizes",
+    callback=listed,
+    metavar="SIZE[,...]",
+    help="Only these message sizes, as in 8,64K,1M.",
+)
+@click.option(
+    "--value",
+    default="auto",
+    metavar="NAME",
+    help="Another number than the benchmark's own: latency, bandwidth, rate, algbw, busbw, slowest "
+    "(rank), event, overall, overlap, p99 or p999.",
+)
+@click.option(
+    "--ratio",
+    metavar="COLUMN=A/B",
+    help="A heat map of rows with A divided by those with B, as in binding=buffer/native.",
+)
+@click.option(
+    "--units",
+    type=click.Choice(["decimal", "binary"]),
+    default="decimal",
+    help="Rates in MB/s and GB/s, or in MiB/s and GiB/s.",
+)
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIR|FILE",
+    help="A folder, or a file if there is one figure; by default BENCHMARK.png in this folder.",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(IMAGES),
+    multiple=True,
+    help="May be given several times.  [default: png]",
+)
+@click.option(
+    "-G",
+    "--graph",
+    callback=listed,
+    metavar="tty,png,svg,pdf",
+    help="The same, and tty: draw in the terminal, without files if alone.",
+)
+@input_options
+def command(
+    paths: tuple[str, ...],
+    kind: str,
+    lines: tuple[str, ...] | None,
+    sizes: tuple[str, ...] | None,
+    value: str,
+    ratio: str | None,
+    units: str,
+    output: str | None,
+    formats: tuple[str, ...],
+    graph: tuple[str, ...] | None,
+    statistic: str,
+    where: tuple[str, ...],
+    assume: tuple[str, ...],
+) -> None:
+    """Draw figures of results, in files or in the terminal.
+
+    FILE is a file or a folder of any suite that omb-py reads. Prints the names of the files that
+    it writes.
+    """
+    for word in graph or ():
+        if word not in (*IMAGES, "tty"):
+            raise UsageError(f"-G {word}: choose from tty, {', '.join(IMAGES)}")
+    images = list(dict.fromkeys([*formats, *(word for word in graph or () if word != "tty")]))
+    in_terminal = "tty" in (graph or ())
+    with needing_analysis():
+        from omb_py.plots import figures
+        from omb_py.plots import files as figure_files
+        from omb_py.plots.heat import Ratio
+
+        if in_terminal:
+            from omb_py.plots import terminal as terminal_plot
+    request = figures.Request(
+        kind,
+        lines,
+        figures.message_sizes(iter(sizes or ())),
+        value,
+        statistic,
+        None if ratio is None else Ratio.parsed(ratio),
+    )
+    pictures = figures.pictures(read(paths, where, assume), request)
+    binary = units == "binary"
+    if in_terminal:
+        size = terminal_plot.terminal_size()
+        colored = terminal_plot.is_colored()
+        for picture in pictures.values():
+            click.echo(terminal_plot.text(picture, *size, colored, binary) + "\n")
+    if images or not in_terminal or output is not None:
+        files = figure_files.targets(list(pictures), output, images)
+        for path in figure_files.write(pictures, files, binary):
+            click.echo(path)

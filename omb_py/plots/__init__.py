@@ -1,0 +1,1 @@
+"""WHAT IT LOOKS LIKE: figures of results, in files and in terminals."""

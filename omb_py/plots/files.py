@@ -1,0 +1,82 @@
+"""Where figures are written to, and what is not overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from omb_py.errors import OmbError, UsageError
+from omb_py.plots.figures import Picture, drawn
+from omb_py.plots.style import FORMATS, image
+
+MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
+BEGINNING = 4096
+"""Bytes of a file in which a mark of its format stands."""
+
+
+def targets(
+    names: Sequence[str], output: str | None, formats: Sequence[str]
+) -> dict[Path, tuple[str, str]]:
+    """The figure and the format of each file to write.
+
+    ``output`` is a folder, or a file for exactly one figure; None is the folder that one is in.
+    ``formats`` may be empty: that of the file, else PNG. Raises `UsageError` when several figures
+    or formats should go into one file, or for a suffix that is no format.
+    """
+    path = Path(output or ".")
+    suffix = path.suffix.lower().removeprefix(".")
+    is_folder = output is None or output.endswith("/") or path.is_dir() or not suffix
+    if is_folder:
+        return {
+            path / f"{name}.{form}": (name, form) for name in names for form in formats or ["png"]
+        }
+    if suffix not in FORMATS:
+        raise UsageError(f"{path}: a figure is {', '.join(FORMATS)}; a folder's name ends with /")
+    if list(formats) not in ([], [suffix]):
+        raise UsageError(f"{path} is one file, not {' and '.join(formats)}: name a folder")
+    if len(names) > 1:
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        raise UsageError(
+            f"{len(names)} figures ({shown}) do not go into one file: name a folder, "
+            "or choose one with --where and --kind"
+        )
+    return {path: (names[0], suffix)}
+
+
+def write(
+    pictures: Mapping[str, Picture], files: Mapping[Path, tuple[str, str]], binary: bool = False
+) -> Iterable[Path]:
+    """Write figures to their files, folders too; yields each file that is written.
+
+    Raises `OmbError`, before anything is written, when a file is there that is no image of that
+    format, and when one cannot be written.
+    """
+    for path, (_, form) in files.items():
+        if not replaceable(path, form):
+            raise OmbError(f"{path} is there and is no {form.upper()} file: name another with -o")
+    made = ""
+    for path, (name, form) in files.items():
+        if name != made:
+            figure = drawn(pictures[name], binary)
+            made = name
+        content = image(figure, form)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+        yield path
+
+
+def replaceable(path: Path, form: str) -> bool:
+    """Whether nothing is lost but an image when a file is written."""
+    try:
+        if not path.exists():
+            return True
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            beginning = file.read(BEGINNING)
+    except OSError as error:
+        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
+    return not beginning or MARKS[form] in beginning

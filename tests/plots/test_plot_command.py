@@ -1,0 +1,112 @@
+"""``omb-py plot``: what it writes, what it says, and what it does not overwrite."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+TABLE = str(RESULTS / "two-core-vm.csv")
+LATENCY = (TABLE, "--where", "benchmark=latency")
+
+Command = Callable[..., Finished]
+MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+
+
+@pytest.fixture
+def plot(omb_py: Command) -> Command:
+    def start(*arguments: str, **environment: str) -> Finished:
+        return omb_py("plot", *arguments, **environment)
+
+    return start
+
+
+def test_a_benchmark_becomes_a_png_of_its_name(plot: Command, tmp_path: Path) -> None:
+    done = plot(*LATENCY)
+    assert (done.code, done.out, done.err) == (0, "latency.png\n", "")
+    assert (tmp_path / "latency.png").read_bytes().startswith(MARKS["png"])
+
+
+def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
+    done = plot(*LATENCY, "-o", "new/folder", "--format", "svg", "-G", "pdf")
+    assert done.out.splitlines() == ["new/folder/latency.svg", "new/folder/latency.pdf"]
+    for form in ("svg", "pdf"):
+        content = (tmp_path / "new/folder" / f"latency.{form}").read_bytes()
+        assert content.startswith(MARKS[form])
+
+
+def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
+    assert plot(*LATENCY, "-o", "my.svg").out == "my.svg\n"
+    assert plot(*LATENCY, "-o", "my.svg").code == 0  # an image is overwritten
+    assert [path.name for path in tmp_path.iterdir()] == ["my.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        ((TABLE, "-o", "all.svg"), "name a folder"),
+        ((*LATENCY, "-o", "latency.svg", "--format", "png"), "name a folder"),
+        ((*LATENCY, "-o", "latency.gif"), "png, svg, pdf"),
+        ((*LATENCY, "-G", "gif"), "choose from tty"),
+        ((TABLE, "--kind", "overhead"), "omb-py overhead"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_with_the_fix(
+    plot: Command, tmp_path: Path, arguments: tuple[str, ...], fix: str
+) -> None:
+    done = plot(*arguments)
+    assert done.code != 0
+    assert done.out == ""
+    (sentence,) = done.err.splitlines()
+    assert sentence.startswith("omb-py: ")
+    assert fix in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_image_is_left_alone(plot: Command, tmp_path: Path) -> None:
+    mine = tmp_path / "latency.png"
+    mine.write_text("my notes")
+    done = plot(*LATENCY, "--format", "svg", "--format", "png")
+    assert done.code == 1
+    assert "latency.png is there and is no PNG file" in done.err
+    assert mine.read_text() == "my notes"
+    assert not (tmp_path / "latency.svg").exists()
+
+
+def test_a_terminal_figure_makes_no_files(plot: Command, tmp_path: Path) -> None:
+    done = plot(*LATENCY, "-G", "tty", NO_COLOR="1")
+    assert done.code == 0
+    assert "MPICH 5.0.2" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "\x1b" not in done.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_figure_beside_a_file(plot: Command, tmp_path: Path) -> None:
+    done = plot(*LATENCY, "-G", "tty,svg")
+    assert done.out.endswith("\nlatency.svg\n")
+    assert (tmp_path / "latency.svg").exists()
+
+
+def commands() -> list[str]:
+    text = (ROOT / "docs/plots.md").read_text()
+    return re.findall(r"^omb-py plot (results/.*)$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", commands())
+def test_the_commands_of_the_page_make_its_figures(
+    plot: Command, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "results").symlink_to(RESULTS)
+    *arguments, name = shlex.split(line)
+    assert arguments[-1] == "-o"
+    assert plot(*arguments, name).out == f"{name}\n"
+    assert (tmp_path / name).read_bytes().startswith(MARKS["svg"])
+    assert (ROOT / "docs" / name.removeprefix("docs/")).exists()
