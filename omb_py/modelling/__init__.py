@@ -1,0 +1,1 @@
+"""WHAT IT COSTS IN GENERAL: parameters fitted to results, and predictions with their bands."""

@@ -1,0 +1,151 @@
+"""The table of formulas: small cases by hand, and what its rows have in common."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.modelling.costs import (
+    COLLECTIVES,
+    PARENTS,
+    TABLE,
+    TERMS,
+    Algorithm,
+    collective_of,
+    lg,
+    neighbours_of,
+)
+from omb_py.modelling.shapes import shapes
+
+ALPHA, BETA, GAMMA = 10.0, 0.5, 0.25
+
+BY_HAND = {
+    ("barrier", "dissemination"): {2: 10, 4: 20, 5: 30, 8: 30},
+    ("barrier", "linear"): {2: 20, 3: 40, 8: 140},
+    ("bcast", "binomial tree"): {2: 60, 3: 120, 4: 120, 8: 180},
+    ("bcast", "scatter, recursive doubling allgather"): {2: 70, 4: 115},
+    ("bcast", "scatter, ring allgather (van de Geijn)"): {2: 70, 4: 125, 5: 150},
+    ("bcast", "chain of segments (alpha: one segment's hop)"): {2: 60, 4: 80},
+    ("bcast", "linear"): {2: 60, 5: 240},
+    ("reduce", "binomial tree"): {2: 85, 8: 255},
+    ("allreduce", "recursive doubling"): {2: 85, 4: 170, 6: 255},
+    ("allreduce", "binomial reduce, bcast"): {2: 145, 4: 290},
+    ("allreduce", "reduce-scatter, allgather (Rabenseifner)"): {2: 82.5, 4: 133.75},
+    ("allreduce", "ring"): {2: 82.5, 4: 153.75},
+    ("allgather", "recursive doubling"): {2: 60, 4: 170, 8: 380},
+    ("allgather", "ring"): {2: 60, 4: 180, 8: 420},
+    ("alltoall", "Bruck"): {2: 60, 4: 220, 8: 630},
+    ("alltoall", "pairwise exchange"): {2: 60, 4: 180, 8: 420},
+    ("gather", "binomial tree"): {2: 60, 8: 380},
+    ("scatter", "linear"): {2: 60, 8: 420},
+    ("reduce_scatter", "recursive halving"): {2: 47.5, 4: 76.25},
+    ("reduce_scatter", "pairwise exchange"): {2: 47.5, 4: 86.25},
+    ("scan", "recursive doubling"): {2: 110, 4: 220},
+    ("scan", "one rank after another"): {2: 85, 4: 255},
+    ("neighbours", "a message for each neighbour"): {2: 60, 64: 60},
+}
+"""Times for 100 bytes with alpha 10, beta 1/2 and gamma 1/4, by number of ranks."""
+
+
+def row(collective: str, name: str) -> Algorithm:
+    (found,) = (row for row in TABLE if (row.collective, row.name) == (collective, name))
+    return found
+
+
+def time(algorithm: Algorithm, ranks: float, size: float) -> float:
+    p, n = np.array([ranks]), np.array([size])
+    terms = (algorithm.messages, algorithm.traffic, algorithm.added)
+    costs = (ALPHA, BETA, GAMMA)
+    return float(sum(TERMS[term](p, n) * cost for term, cost in zip(terms, costs, strict=True))[0])
+
+
+@pytest.mark.parametrize(("collective", "name"), BY_HAND)
+def test_formulas_give_what_one_counts_by_hand(collective: str, name: str) -> None:
+    algorithm = row(collective, name)
+    for ranks, expected in BY_HAND[collective, name].items():
+        assert time(algorithm, ranks, 100) == pytest.approx(expected)
+
+
+def test_steps_are_the_logarithm_rounded_up() -> None:
+    assert lg(np.array([1.0, 2, 3, 4, 5, 7, 8, 9, 1024, 1025])).tolist() == [
+        0, 1, 2, 2, 3, 3, 3, 4, 10, 11,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
+def test_one_rank_sends_nothing_and_more_ranks_or_bytes_cost_no_less(algorithm: Algorithm) -> None:
+    assert time(algorithm, 1, 1000) == 0
+    times = [[time(algorithm, ranks, size) for size in (0, 1, 1000)] for ranks in range(2, 40)]
+    assert np.all(np.diff(times, axis=0) >= 0)
+    assert np.all(np.diff(times, axis=1) >= 0)
+    assert algorithm.source
+
+
+@pytest.mark.parametrize("term", [term for term in TERMS if term])
+def test_terms_are_named_by_what_they_compute(term: str) -> None:
+    """The name, with its products written out, is the same number."""
+    code = re.sub(r"(?<=[\w)])\s+(?=[\w(])", " * ", term.replace("lg p", "L"))
+    for ranks, steps in ((2.0, 1), (6.0, 3), (16.0, 4)):
+        value = eval(code, {"n": 100.0, "p": ranks, "L": steps})
+        assert TERMS[term](np.array([ranks]), np.array([100.0])) == pytest.approx(value)
+
+
+def test_a_formula_is_written_in_one_line() -> None:
+    assert row("bcast", "binomial tree").formula == "lg p alpha + n lg p beta"
+    assert row("reduce", "linear").formula == "(p-1) alpha + n (p-1) beta + n (p-1) gamma"
+    assert row("growth", "constant").formula == "alpha"
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=lambda row: f"{row.collective}, {row.name}")
+def test_bytes_added_up_are_a_constant_part_of_the_traffic(algorithm: Algorithm) -> None:
+    """So that beta and gamma cannot be told apart, whatever is measured, and need not be."""
+    if not algorithm.added:
+        return
+    p, n = (grid.ravel() for grid in np.meshgrid(np.arange(2.0, 50), [1.0, 7, 4096]))
+    quotient = TERMS[algorithm.added](p, n) / TERMS[algorithm.traffic](p, n)
+    assert np.ptp(quotient) < 1e-12
+
+
+def test_multiples_of_a_formula_are_one_shape() -> None:
+    by_name = {
+        shape.name: [other.name for other in shape.algorithms[1:]]
+        for collective in ("allreduce", "allgather", "alltoall")
+        for shape in shapes(collective)
+    }
+    assert by_name["recursive doubling"] in (["binomial reduce, bcast"], ["Bruck"])
+    assert by_name["pairwise exchange"] == ["linear"]
+    assert by_name["ring"] == []
+    assert {shape.gamma for shape in shapes("allreduce")} == {1.0, 0.5}
+
+
+def test_every_collective_benchmark_has_formulas() -> None:
+    families = {"collective", "non-blocking collective", "persistent collective"}
+    for benchmark in all_benchmarks():
+        found = collective_of(benchmark.name)
+        if benchmark.family in families or "neighborhood" in benchmark.family:
+            assert found in COLLECTIVES - {"growth"}, benchmark.name
+        elif benchmark.family in ("one-sided", "congestion", "file", "packing"):
+            assert found is None, benchmark.name
+
+
+def test_parents_are_in_the_table() -> None:
+    assert set(PARENTS.values()) <= COLLECTIVES
+
+
+@pytest.mark.parametrize(
+    ("benchmark_name", "topology", "number"),
+    [
+        ("neighbor_allgather", "cart:1:1", 2),
+        ("ineighbor_alltoallv", "cart:3:1", 26),
+        ("neighbor_alltoall_persistent", "cart:2:2", 24),
+        ("neighbor_alltoall", "graph:edges.txt", 1),
+        ("sendrecv", None, 1),
+        ("exchange", None, 2),
+        ("allreduce", "cart:2:1", 1),
+    ],
+)
+def test_neighbours_are_counted(benchmark_name: str, topology: str | None, number: int) -> None:
+    assert neighbours_of(benchmark_name, topology) == number

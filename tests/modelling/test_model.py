@@ -1,0 +1,456 @@
+"""Models of whole files: what is fitted to them, predicted from them, and said of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.analysis.table import load, of_rows
+from omb_py.cli.model import command
+from omb_py.errors import OmbError
+from omb_py.modelling.check import check, scores
+from omb_py.modelling.loggp import loggp
+from omb_py.modelling.model import Model, model
+from omb_py.modelling.parameters import parameters
+from omb_py.modelling.shapes import shapes
+from omb_py.modelling.text import write
+
+RESULTS = Path(__file__).parents[2] / "results"
+SIZES = 2.0 ** np.arange(21)
+RANKS = (2, 4, 8, 16, 32, 64)
+ALPHA, BETA = 2.0, 1e-3
+
+
+def rows(
+    benchmark: str,
+    ranks: int,
+    times: dict[float, float] | None = None,
+    bandwidths: dict[float, float] | None = None,
+    **others: object,
+) -> list[dict[str, object]]:
+    """Rows of one job: times in us or bandwidths in MB/s by message size."""
+    column = "latency_us" if bandwidths is None else "bandwidth_MBps"
+    values = times if bandwidths is None else bandwidths
+    assert values is not None
+    common = {"run": "r", "benchmark": benchmark, "ranks": ranks, "buffer": "numpy", **others}
+    return [
+        {**common, "bytes": None if size < 0 else int(size), column: value}
+        for size, value in values.items()
+    ]
+
+
+def frame(*jobs: list[dict[str, object]]) -> pd.DataFrame:
+    return of_rows([row for job in jobs for row in job], {}).rows
+
+
+def collective(
+    name: str,
+    algorithm: str,
+    ranks: tuple[int, ...] = RANKS,
+    noise: float = 0.03,
+    seed: int = 0,
+    alpha: float = ALPHA,
+    beta: float = BETA,
+    sizes: np.ndarray = SIZES,
+) -> pd.DataFrame:
+    """A collective that costs exactly what a formula says, but for noise."""
+    chance = np.random.default_rng(seed)
+    (shape,) = (shape for shape in shapes(name) if shape.name == algorithm)
+    jobs = []
+    for number in ranks:
+        p = np.full(len(sizes), float(number))
+        times = alpha * shape.x(p, sizes) + beta * shape.y(p, sizes)
+        times = times * np.exp(noise * chance.standard_normal(len(sizes)))
+        jobs.append(rows(name, number, dict(zip(sizes, times, strict=True))))
+    return frame(*jobs)
+
+
+def line(sizes: np.ndarray = SIZES, noise: float = 0.02, seed: int = 0) -> dict[float, float]:
+    chance = np.random.default_rng(seed)
+    times = (ALPHA + BETA * sizes) * np.exp(noise * chance.standard_normal(len(sizes)))
+    return dict(zip(sizes.tolist(), times.tolist(), strict=True))
+
+
+def only(fitted: Model) -> pd.DataFrame:
+    """Parameters of formulas, the best of each range of sizes."""
+    table = parameters(fitted)
+    return table[table["algorithm"].notna() & (table["place"] == 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [
+        ("bcast", "binomial tree"),
+        ("bcast", "scatter, ring allgather (van de Geijn)"),
+        ("allreduce", "recursive doubling"),
+        ("allreduce", "ring"),
+        ("allgather", "ring"),
+        ("alltoall", "Bruck"),
+        ("alltoall", "pairwise exchange"),
+        ("reduce_scatter", "recursive halving"),
+        ("gather", "binomial tree"),
+        ("scan", "one rank after another"),
+    ],
+)
+def test_the_formula_that_made_the_times_is_found_with_its_costs(name: str, algorithm: str) -> None:
+    (best,) = only(model(collective(name, algorithm))).to_dict("records")
+    assert best["algorithm"] == algorithm
+    assert best["alpha_low_us"] < ALPHA < best["alpha_high_us"]
+    assert best["beta_low_us_per_byte"] < BETA < best["beta_high_us_per_byte"]
+    assert best["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
+
+
+def test_algorithms_that_change_with_the_size_are_found_by_range() -> None:
+    small = collective("allreduce", "recursive doubling", sizes=SIZES[:12])
+    large = collective("allreduce", "ring", sizes=SIZES[12:], alpha=4.0)
+    table = only(model(pd.concat([small, large], ignore_index=True)))
+    assert table["algorithm"].tolist() == ["recursive doubling", "ring"]
+    assert table["last_bytes"].tolist() == [2048, 1 << 20]
+    assert table["next_after_bytes"].iloc[0] == 2048
+
+
+def test_intervals_over_ranks_hold_the_truth() -> None:
+    held = []
+    for seed in range(40):
+        (best,) = only(model(collective("bcast", "binomial tree", seed=seed))).to_dict("records")
+        held.append(best["alpha_low_us"] < ALPHA < best["alpha_high_us"])
+        held.append(best["beta_low_us_per_byte"] < BETA < best["beta_high_us_per_byte"])
+    assert 0.88 <= np.mean(held) <= 1
+
+
+def test_predictions_far_away_hold_the_truth() -> None:
+    """32 times the ranks and 16 times the size that were measured."""
+    fitted = model(collective("bcast", "binomial tree"))
+    (found,) = fitted.predict([2048], [1 << 24]).to_dict("records")
+    truth = 11 * (ALPHA + BETA * (1 << 24))
+    assert found["low"] < truth < found["high"]
+    assert found["value"] == pytest.approx(truth, rel=0.1)
+    assert found["basis"] == "formulas"
+
+
+def test_on_measured_ranks_the_fit_over_sizes_is_used() -> None:
+    fitted = model(collective("bcast", "binomial tree"))
+    (found,) = fitted.predict([8], [1024]).to_dict("records")
+    assert found["basis"] == "sizes at 8 ranks"
+    assert found["high"] / found["low"] < 1.3
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    case=st.sampled_from(
+        [("bcast", "binomial tree"), ("allreduce", "ring"), ("alltoall", "Bruck")]
+    ),
+    ranks=st.sampled_from([(2,), (2, 4), (2, 4, 8), RANKS]),
+    noise=st.sampled_from([0.001, 0.05, 0.3]),
+)
+def test_bands_widen_with_ranks_beyond_the_measured(
+    seed: int, case: tuple[str, str], ranks: tuple[int, ...], noise: float
+) -> None:
+    fitted = model(collective(*case, ranks=ranks, noise=noise, seed=seed))
+    beyond = [ranks[-1] * 2**step for step in range(1, 9)]
+    for size in (8, 65536):
+        table = fitted.predict(beyond, [size])
+        width = np.log(table["high"] / table["low"]).to_numpy()
+        assert np.all(np.diff(width) > 0)
+        assert np.all((table["low"] < table["value"]) & (table["value"] < table["high"]))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), scale=st.floats(1e-3, 1e4))
+def test_a_machine_slower_by_a_factor_has_a_model_slower_by_it(seed: int, scale: float) -> None:
+    data = collective("allreduce", "ring", ranks=(2, 4, 8), noise=0.1, seed=seed)
+    slower = data.assign(latency_us=data["latency_us"] * scale)
+    one, other = (model(each).predict([8, 512], [8, 1 << 20]) for each in (data, slower))
+    for column in ("value", "low", "high"):
+        np.testing.assert_allclose(other[column], one[column] * scale, rtol=1e-4)
+
+
+def test_with_one_number_of_ranks_the_band_is_the_span_of_all_formulas() -> None:
+    fitted = model(collective("bcast", "binomial tree", ranks=(2,), noise=0.001))
+    (found,) = fitted.predict([64], [8]).to_dict("records")
+    assert found["low"] < 6 * ALPHA
+    assert found["high"] > 63 * ALPHA
+    table = parameters(fitted)
+    assert table[table["algorithm"].notna()]["place"].notna().all()
+
+
+def test_formulas_within_noise_are_named_too() -> None:
+    data = collective("bcast", "binomial tree", ranks=(2, 4), noise=0.4, sizes=SIZES[:6])
+    table = parameters(model(data))
+    assert (table[table["algorithm"].notna()]["place"] > 1).any()
+
+
+def test_the_check_leaves_out_sizes_and_ranks_and_covers_about_what_it_says() -> None:
+    checked = check(model(collective("allreduce", "recursive doubling", noise=0.05)))
+    by_kind = checked.groupby("left_out")["covered"].agg(["mean", "size"])
+    assert by_kind.loc["size", "size"] == by_kind.loc["ranks", "size"] == len(RANKS) * len(SIZES)
+    assert by_kind.loc["size", "mean"] > 0.9
+    assert by_kind.loc["ranks", "mean"] > 0.9
+    table = scores(checked)
+    assert table["median_error"].max() < 0.15
+
+
+def test_the_check_says_when_predictions_are_bad() -> None:
+    """Times over ranks that follow no formula: the check's errors are as large as they are."""
+    jobs = [
+        rows("bcast", number, {size: factor * time for size, time in line(seed=number).items()})
+        for number, factor in ((2, 1.0), (4, 50.0), (8, 3.0), (16, 200.0))
+    ]
+    table = scores(check(model(frame(*jobs)))).set_index("left_out")
+    assert table.loc["ranks", "worst_error"] > 3
+    assert table.loc["size", "worst_error"] < 0.5
+
+
+def test_a_bandwidth_is_fitted_as_the_time_of_a_message() -> None:
+    times = line()
+    data = frame(
+        rows("bw", 2, bandwidths={size: size / time for size, time in times.items()}, window=64)
+    )
+    fitted = model(data)
+    (found,) = parameters(fitted).to_dict("records")
+    assert found["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
+    assert found["bandwidth_MBps"] == pytest.approx(1 / BETA, rel=0.05)
+    (predicted,) = fitted.predict([2], [1024]).to_dict("records")
+    assert predicted["unit"] == "MB/s"
+    assert predicted["low"] < 1024 / (ALPHA + 1024 * BETA) < predicted["high"]
+    assert not len(fitted.predict([2], [0]))
+
+
+def test_a_bandwidth_with_gaps_counts_bytes_that_travel() -> None:
+    times = line(noise=0.0)
+    data = frame(
+        rows("bw", 2, bandwidths={size: size / 2 / time for size, time in times.items()}, window=8)
+    )
+    data["payload_bytes"] = (data["bytes"] // 2).where(data["bytes"] > 1)
+    fitted = model(data[data["bytes"] > 1])
+    (found,) = parameters(fitted).to_dict("records")
+    assert found["alpha_us"] == pytest.approx(ALPHA, rel=1e-3)
+    predicted = fitted.predict([2], [4096])["value"].iloc[0]
+    assert predicted == pytest.approx(2048 / (ALPHA + 4096 * BETA), rel=1e-3)
+
+
+def test_a_barrier_is_fitted_over_ranks_alone() -> None:
+    jobs = [rows("barrier", number, {-1: 3.0 * np.log2(number)}) for number in RANKS]
+    fitted = model(frame(*jobs))
+    (best,) = only(fitted).to_dict("records")
+    assert best["algorithm"] == "dissemination"
+    assert best["alpha_us"] == pytest.approx(3)
+    table = fitted.predict([1024], [8, 64])
+    assert table["value"].tolist() == pytest.approx([30])
+    assert table["bytes"].isna().all()
+
+
+def test_start_up_grows_with_a_shape() -> None:
+    jobs = [rows("init", number, {-1: 1000.0 * (number - 1)}) for number in RANKS]
+    (best,) = only(model(frame(*jobs))).to_dict("records")
+    assert (best["algorithm"], best["formula"]) == ("linear", "(p-1) alpha")
+
+
+def test_neighbourhoods_cost_the_same_on_any_number_of_ranks() -> None:
+    jobs = [
+        rows(
+            "neighbor_alltoall",
+            number,
+            {s: 8 * t for s, t in line(seed=number).items()},
+            topology="cart:2:1",
+        )
+        for number in (9, 16, 25)
+    ]
+    fitted = model(frame(*jobs))
+    (best,) = only(fitted).to_dict("records")
+    assert best["formula"] == "8 (alpha + n beta)"
+    assert best["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
+    assert fitted.predict([400], [8])["value"].iloc[0] == pytest.approx(8 * ALPHA, rel=0.1)
+
+
+def test_a_collective_of_one_rank_is_left_out_and_said() -> None:
+    data = collective("bcast", "binomial tree")
+    alone = frame(rows("bcast", 1, line()))
+    fitted = model(pd.concat([data, alone], ignore_index=True))
+    assert set(parameters(fitted)["ranks"]) == {*map(str, RANKS), " ".join(map(str, RANKS))}
+    assert any("one rank communicates nothing" in note for note in fitted.notes)
+
+
+def test_loggp_encloses_the_gap_and_leaves_l_and_o_together() -> None:
+    """A window of 64 messages of 0.5 us each, and one message and an answer of 2 us."""
+    sizes = [1.0, 2, 4, 8]
+    latency = rows("latency", 2, dict.fromkeys(sizes, 2.0))
+    windows = {size: 64 * size / (64 * 0.5 + 3.9) for size in sizes}
+    (found,) = loggp(model(frame(latency, rows("bw", 2, bandwidths=windows, window=64)))).to_dict(
+        "records"
+    )
+    assert found["L_plus_2o_us"] == pytest.approx(2)
+    assert found["gap_low_us"] <= 0.5 <= found["gap_high_us"]
+    assert found["gap_high_us"] - found["gap_low_us"] == pytest.approx(4 / 64)
+    assert found["gap_from"] == "bw, window 64"
+
+
+def test_loggp_takes_the_gap_only_from_the_same_configuration() -> None:
+    latency = rows("latency", 2, line(), binding="buffer")
+    other = rows("bw", 2, bandwidths=dict.fromkeys(SIZES, 100.0), window=64, binding="native")
+    assert loggp(model(frame(latency, other)))["gap_high_us"].isna().all()
+
+
+def test_times_measured_on_one_host_say_nothing_of_a_network() -> None:
+    fitted = model(collective("bcast", "binomial tree").assign(hosts=1))
+    assert any("nothing here says what a network costs" in note for note in fitted.notes)
+    mixed = collective("bcast", "binomial tree")
+    mixed["hosts"] = mixed["ranks"].map(lambda ranks: 1 if ranks < 8 else 2)
+    assert any("memory and network" in note for note in model(mixed).notes)
+
+
+def test_more_ranks_than_cores_are_said() -> None:
+    runs = {"r": {"hosts": "a:64 b:2", "processor": "X, 32 logical cores"}}
+    data = collective("bcast", "binomial tree")
+    assert any("more ranks than cores" in note for note in model(data, runs).notes)
+    enough = {"r": {"hosts": "a:32 b:32", "processor": "X, 32 logical cores"}}
+    assert not any("more ranks than cores" in note for note in model(data, enough).notes)
+
+
+def test_a_single_number_is_not_fitted_and_said() -> None:
+    data = frame(rows("latency", 2, line()), rows("barrier", 2, {-1: 1.0}))
+    fitted = model(data)
+    assert fitted.skipped == ("barrier",)
+    assert set(fitted.predict([2, 64], [8])["benchmark"]) == {"latency"}
+    with pytest.raises(OmbError, match="two message sizes or two numbers of ranks"):
+        model(frame(rows("latency", 2, {8: 1.0})))
+
+
+def test_rows_without_ranks_are_an_error_that_names_the_option() -> None:
+    data = frame(rows("latency", 2, line())).assign(ranks=pd.NA)
+    with pytest.raises(OmbError, match="--assume ranks=N"):
+        model(data)
+
+
+def test_overheads_have_no_model_and_say_so() -> None:
+    with pytest.raises(OmbError, match="overheads and empty tables"):
+        model(load(RESULTS / "overhead-mpich.csv").rows)
+
+
+def test_medians_are_taken_wherever_a_whole_benchmark_has_them() -> None:
+    medians = rows("latency", 2, {8: 50.0, 1024: 90.0})
+    for row, median in zip(medians, (2.0, 4.0), strict=True):
+        row["sample_p50_us"] = median
+    fitted = model(frame(medians, rows("bcast", 2, {8: 3.0, 1024: 5.0})))
+    assert fitted.predict([2], [8])["value"].tolist() == pytest.approx([2, 3])
+    assert any("Values of bcast are means" in note for note in fitted.notes)
+
+
+def test_sizes_measured_on_some_ranks_only_are_predicted_from_these() -> None:
+    """Large messages on two ranks alone: other ranks are the span of the formulas there."""
+    small = collective("bcast", "binomial tree", ranks=(2, 4, 8), sizes=SIZES[:10])
+    large = collective("bcast", "binomial tree", ranks=(2,), sizes=SIZES[10:], alpha=50.0)
+    fitted = model(pd.concat([small, large], ignore_index=True))
+    near, far = (fitted.predict([16], [size]).iloc[0] for size in (8, 1 << 20))
+    assert far["high"] / far["low"] > 5 * near["high"] / near["low"]
+    assert np.isfinite(far["high"])
+
+
+def test_rows_whose_data_was_wrong_are_left_out() -> None:
+    wrong = rows("latency", 2, {8: 1e9}, validation="Fail")
+    data = frame(rows("latency", 2, line(), validation="Pass"), wrong)
+    (found,) = parameters(model(data)).to_dict("records")
+    assert found["alpha_us"] == pytest.approx(ALPHA, rel=0.05)
+    assert found["points"] == len(SIZES)
+
+
+@pytest.mark.parametrize("file", ["two-core-vm.csv", "families-mpich.csv", "families-openmpi.csv"])
+def test_real_results_have_a_model(file: str) -> None:
+    results = load(RESULTS / file)
+    fitted = model(results.rows, results.runs)
+    table = fitted.predict([2, 4, 1024], [0, 8, 1 << 20])
+    told = table[table["low"].notna()]
+    assert (told["low"] <= told["value"]).all()
+    assert (told["value"] <= told["high"]).all()
+    assert (parameters(fitted)["alpha_us"] >= 0).all()
+
+
+def test_real_latencies_switch_where_the_library_does() -> None:
+    """MPICH sends up to 4 KiB at once, Open MPI 2 KiB, on this machine."""
+    results = load(RESULTS / "two-core-vm.csv")
+    latency = results.rows[results.rows["benchmark"] == "latency"]
+    table = parameters(model(latency)).dropna(subset="next_after_bytes").set_index("curve")
+    assert table.loc["MPICH 5.0.2", "next_after_bytes"] == 4096
+    assert table.loc["Open MPI 5.0.11", "next_after_bytes"] == 2048
+
+
+def test_on_real_results_bands_hold_most_of_what_was_left_out() -> None:
+    checked = check(model(load(RESULTS / "two-core-vm.csv").rows))
+    assert checked["covered"].mean() > 0.85
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments), catch_exceptions=True)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[pd.DataFrame], str]:
+    def write_csv(data: pd.DataFrame) -> str:
+        path = tmp_path / "results.csv"
+        text = data.drop(columns=["suite", "mpi", "hosts", "file", "line"])
+        path.write_text(text.to_csv(index=False), encoding="utf-8")
+        return str(path)
+
+    return write_csv
+
+
+def test_the_command_prints_all_tables() -> None:
+    shown = run(str(RESULTS / "two-core-vm.csv"), "--ranks", "64", "--sizes", "8,1M").output
+    for title in ("Costs over message sizes", "LogGP", "Check", "Prediction", "one host"):
+        assert title in shown
+    assert "nan" not in shown
+
+
+def test_the_command_writes_what_the_suffix_says(
+    tmp_path: Path, written: Callable[[pd.DataFrame], str]
+) -> None:
+    source = written(collective("bcast", "binomial tree", ranks=(2, 4, 8)))
+    for name in ("m.json", "m.csv", "m.md", "m.txt"):
+        result = run(source, "--ranks", "64", "--sizes", "8", "-o", str(tmp_path / name))
+        assert result.exit_code == 0, result.output
+    document = json.loads((tmp_path / "m.json").read_text())
+    assert document["predictions"][0]["ranks"] == 64
+    assert document["parameters"][0]["formula"] == "alpha + n beta"
+    table = pd.read_csv(tmp_path / "m.csv")
+    assert set(table["table"]) == {"parameters", "check", "predictions"}
+    assert "| curve |" in (tmp_path / "m.md").read_text()
+    assert "Prediction" in (tmp_path / "m.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--ranks", "1"), "2 ranks or more"),
+        (("--ranks", "many"), "not a list of numbers"),
+        (("--sizes", "8,big"), "not a list of numbers"),
+        (("--sizes", ","), "needs a number"),
+        (("--where", "benchmark=nothing"), "nothing"),
+        (("-o", "/dev/null/there.txt"), "cannot write"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(arguments: tuple[str, ...], words: str) -> None:
+    result = run(str(RESULTS / "two-core-vm.csv"), *arguments)
+    assert isinstance(result.exception, OmbError)
+    assert words in str(result.exception)
+
+
+def test_tables_of_text_have_all_that_json_has() -> None:
+    fitted = model(collective("bcast", "binomial tree"))
+    texts = {}
+    for kind in ("text", "markdown", "csv", "json"):
+        out = io.StringIO()
+        write(fitted, [1024], [8], kind, out)
+        texts[kind] = out.getvalue()
+    assert "lg p alpha + n lg p beta" in texts["text"]
+    assert texts["markdown"].count("\n## ") == 3
+    assert all("binomial tree" in text for text in texts.values())
