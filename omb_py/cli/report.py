@@ -1,0 +1,51 @@
+"""``omb-py report FILE...``: results as one page for a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from omb_py.cli.analysis_options import input_options, needing_analysis, read
+from omb_py.errors import OmbError
+
+
+@click.command("report")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The page, an HTML file.",
+)
+@click.option("--base", help="File or folder of results to compare with.")
+@click.option("--title", help="The page's heading.")
+@input_options
+def command(
+    paths: tuple[str, ...],
+    output: Path,
+    base: str | None,
+    title: str | None,
+    where: tuple[str, ...],
+    assume: tuple[str, ...],
+    statistic: str,
+) -> None:
+    """One HTML page with plots, tables, findings, and what ran where.
+
+    The page needs no network and no other file. FILE may be a folder.
+    """
+    with needing_analysis():
+        from omb_py.reporting.report import report
+
+    results = read(paths, where, assume)
+    # no name for the base's rows here, so that they can be forgotten once they are compared
+    page = report(results, None if base is None else read([base], where, assume), title, statistic)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OmbError(
+            f"cannot write {output}: {error.strerror or error}; name another file with --output"
+        ) from error
+    click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

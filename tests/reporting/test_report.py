@@ -1,0 +1,261 @@
+"""The page: what is on it, that nothing of files can break out of it, and that it is readable."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.analysis.table import Results, load
+from omb_py.cli.report import command
+from omb_py.errors import OmbError
+from omb_py.reporting.data import in_script, shortened
+from omb_py.reporting.points import points_of, telling, values_of
+from omb_py.reporting.report import digest, report, template
+from omb_py.reporting.runs import places
+
+from .test_anomalies import curve, read, row
+
+HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What the page's own script reads."""
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert match
+    found: dict[str, Any] = json.loads(match[1])
+    return found
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Results:
+    """Two bindings, one size twice."""
+    rows = [*curve(), *curve(binding="native"), row(8, 3.0, run="20261121T100000Z-000002")]
+    return read(tmp_path, rows, "# mpi_library: MPICH Version: 5.0.2\n# hosts: node1:4\n")
+
+
+def test_runs_of_one_point_become_their_median(quiet: Results) -> None:
+    points = points_of(values_of(quiet.rows)).points
+    (point,) = points[(points["bytes"] == 8) & (points["runs"] == 2)].to_dict("records")
+    assert point["value"] == pytest.approx((2.008 + 3.0) / 2)
+    assert (point["least"], point["greatest"]) == (2.008, 3.0)
+    assert len(points) == 32
+
+
+def test_a_benchmark_without_samples_leaves_the_medians_of_others(tmp_path: Path) -> None:
+    start = row(None, 100.0, benchmark="init", sample_p50_us=None)
+    values = values_of(read(tmp_path, [start, row(8)]).rows)
+    assert dict(zip(values["benchmark"], values["statistic"], strict=True)) == {
+        "init": "mean",
+        "allreduce": "median",
+    }
+
+
+def test_what_follows_from_a_column_before_does_not_tell_lines_apart() -> None:
+    frame = pd.DataFrame(
+        {"buffer": ["numpy", "cupy", "numpy"], "placement": ["H", "D", "H"], "ranks": [2, 2, 4]}
+    )
+    assert telling(frame, ("buffer", "placement", "ranks")) == ["buffer", "ranks"]
+
+
+def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:
+    data = data_of(report(quiet))
+    assert [benchmark["name"] for benchmark in data["benchmarks"]] == ["allreduce"]
+    assert data["first"] == [0, 16, 32]
+    assert data["points"]["bytes"][:3] == [1, 2, 4]
+    assert data["points"]["value"][0] == 2.001
+    assert {len(column) for column in data["points"].values()} == {32}
+
+
+def test_key_numbers_are_on_the_page(quiet: Results) -> None:
+    text = re.sub(r"<[^>]+>", " ", report(quiet, title="My machine"))
+    assert "My machine" in text
+    assert "allreduce, 8 B" in text
+    assert "2.01 µs" in text
+    assert "33 measurements of 1 benchmark" in text
+
+
+def test_failed_validation_is_loud(tmp_path: Path) -> None:
+    page = report(read(tmp_path, [row(8), row(16, validation="Fail")]))
+    assert '<p class="alarm" role="alert"><strong>Data was wrong.</strong> 1 measurement' in page
+
+
+def test_metadata_is_said_once_and_differences_are_marked(tmp_path: Path) -> None:
+    def of(run: int, library: str) -> str:
+        return f"# run: r{run}\n# mpi_library: {library}\n# python: 3.12\n# command: c{run}\n"
+
+    results = read(tmp_path, [row(run=f"r{number}") for number in range(3)])
+    runs = {
+        f"r{number}": dict(re.findall("# (.*): (.*)", of(number, library)))
+        for number, library in enumerate(["MPICH 5.0.2", "MPICH 5.0.2", "Open MPI v5.0.11"])
+    }
+    found = places(results.rows, runs)
+    assert found.differing[0] == "MPI library"
+    assert [(group.runs, group.differing[0].text) for group in found.groups] == [
+        (2, "MPICH 5.0.2"),
+        (1, "Open MPI 5.0.11"),
+    ]
+    assert [group.differing[0].unusual for group in found.groups] == [False, True]
+    assert ("Python", "3.12") in found.shared
+    assert found.groups[0].commands == ("c0", "c1")
+
+
+def test_a_variable_of_the_environment_is_a_field_by_itself(tmp_path: Path) -> None:
+    results = read(tmp_path, [row(run="r1"), row(run="r2")])
+    runs = {"r1": {"environment": "A=1 'B=x y'"}, "r2": {"environment": "A=2 'B=x y'"}}
+    found = places(results.rows, runs)
+    assert found.differing == ("A",)
+    assert found.shared == (("B", "x y"),)
+
+
+def test_files_without_metadata_have_a_place_too(tmp_path: Path) -> None:
+    frame = read(tmp_path, [row()]).rows.assign(run=None, suite="OSU 7.4")
+    (group,) = places(frame, {}).groups
+    assert group.runs == 1
+
+
+def test_slower_points_are_found_beside_their_base(tmp_path: Path) -> None:
+    for name in ("base", "new"):
+        (tmp_path / name).mkdir()
+    base = read(tmp_path / "base", curve())
+    new = read(tmp_path / "new", curve({size: (2 + size / 1000) * 1.5 for size in (64, 128)}))
+    page = report(new, base)
+    data = data_of(page)
+    slower = [
+        size
+        for size, verdict in zip(data["points"]["bytes"], data["points"]["verdict"], strict=True)
+        if verdict == "slower"
+    ]
+    assert slower == [64, 128]
+    assert data["points"]["slowdown"][6:8] == [1.5, 1.5]
+    assert "slowdown" in data["benchmarks"][0]["metrics"]
+    assert "Comparison with the base" in page
+
+
+def test_nothing_of_a_file_is_markup(tmp_path: Path) -> None:
+    rows = [row(benchmark=HOSTILE, binding=HOSTILE.replace("/", " "), latency_max_us=30.0)]
+    results = read(tmp_path, rows)
+    frame = results.rows.assign(file=f"{HOSTILE}.csv", mpi=HOSTILE, part=HOSTILE)
+    runs = {row()["run"]: {"command": HOSTILE, HOSTILE: HOSTILE, "environment": HOSTILE}}
+    page = report(replace(results, rows=frame, runs=runs), title=HOSTILE)
+    assert "<script>document" not in page
+    assert "<img" not in page.split("<script>")[0]
+    assert "<!--" not in page
+    assert page.lower().count("</script") == 3
+    assert data_of(page)["file"]["names"] == [f"{HOSTILE}.csv"]
+
+
+@given(st.text())
+def test_no_text_leaves_its_script(text: str) -> None:
+    written = in_script({"a": text})
+    assert not set("<>&") & set(written)
+    assert json.loads(written) == {"a": text}
+
+
+@given(st.floats(1e-9, 1e14))
+def test_numbers_are_short_and_lose_no_digit_that_counts(value: float) -> None:
+    (short,) = shortened(np.array([value]))
+    assert short == float(f"{value:.5g}") or abs(short - value) <= abs(
+        float(f"{value:.5g}") - value
+    )
+    assert len(json.dumps(short)) <= max(len(f"{value:.0f}"), 5) + 10
+
+
+@given(st.floats())
+def test_every_number_can_be_written(value: float) -> None:
+    assert in_script(shortened(np.array([value])))
+
+
+def test_the_policy_allows_only_the_scripts_that_are_there(quiet: Results) -> None:
+    page = report(quiet)
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1])  # type: ignore[index]
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert re.findall(r"'sha256-([^']+)'", policy) == [digest(script) for script in scripts]
+    assert policy.startswith("default-src 'none'; ")
+    assert "http" not in policy
+
+
+def test_nothing_is_loaded_from_anywhere(quiet: Results) -> None:
+    page = report(quiet).split("<script>")[0]
+    assert not re.search(r'(src|href)\s*=\s*"(?!#)', page)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of ``#rrggbb`` (WCAG 2.2)."""
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_and_lines_stand_out_in_both_themes(theme: str) -> None:
+    pattern = r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)"
+    colors = {
+        name: light if theme == "light" else dark
+        for name, light, dark in re.findall(pattern, template("report.css"))
+    }
+    texts = ["text", "muted", "accent", "slower", "faster", "same", "error", "warning", "note"]
+    lines = [name for name in colors if name.startswith("line-")]
+    assert len(lines) == 7
+    for ground in ("page", "surface"):
+        for name in texts:
+            assert contrast(colors[name], colors[ground]) >= 4.5, (name, ground)
+        for name in [*lines, "control"]:
+            assert contrast(colors[name], colors[ground]) >= 3, (name, ground)
+    assert contrast(colors["error"], colors["error-surface"]) >= 4.5
+    assert contrast(colors["text"], colors["differs"]) >= 4.5
+
+
+def test_results_without_a_number_are_refused(tmp_path: Path) -> None:
+    results = read(tmp_path, [row() | {"latency_us": None}])
+    with pytest.raises(OmbError, match="no row with a number"):
+        report(results)
+
+
+def test_the_command_writes_the_page(tmp_path: Path, quiet: Results) -> None:
+    page = tmp_path / "made" / "report.html"
+    done = CliRunner().invoke(command, [str(tmp_path), "-o", str(page), "--title", "Night run"])
+    assert done.exit_code == 0, done.output
+    assert "<title>Night run</title>" in page.read_text(encoding="utf-8")
+
+
+def test_where_leaves_other_rows_out(tmp_path: Path, quiet: Results) -> None:
+    page = tmp_path / "report.html"
+    arguments = [str(tmp_path), "-o", str(page), "--where", "binding=native"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    data = data_of(page.read_text(encoding="utf-8"))
+    (binding,) = [one for one in data["dimensions"] if one["name"] == "binding"]
+    assert binding["values"] == ["native"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results) -> None:
+    arguments = [str(tmp_path), "-o", str(tmp_path / "results.csv" / "page.html")]
+    done = CliRunner().invoke(command, arguments)
+    assert isinstance(done.exception, OmbError)
+    assert "cannot write" in str(done.exception)
+
+
+def test_the_reference_results_make_a_page() -> None:
+    results = load(Path(__file__).parents[2] / "results")
+    data = data_of(report(results))
+    assert {"latency", "allreduce", "init"} <= {one["name"] for one in data["benchmarks"]}
