@@ -85,6 +85,7 @@ class Options:
     force: bool = False
     format: str = "text"
     quiet: bool = False
+    graph: tuple[str, ...] = ()
     timeout: float | None = None
 
     def place_of(self, rank: int, ranks: int) -> Place | None:

@@ -8,6 +8,7 @@ from omb_py.benchmarks import Benchmark
 from omb_py.cli.device_options import DEVICE_OPTIONS
 from omb_py.cli.family_options import FAMILY_OPTIONS
 from omb_py.cli.option_row import BINDING, CALLS, CHECKING, FLAG, RESULTS, OptionRow, count
+from omb_py.cli.output_options import OUTPUT_OPTIONS
 from omb_py.cli.parameters import (
     Bytes,
     LayoutType,
@@ -25,8 +26,6 @@ from omb_py.options import MEBIBYTE, MOST_ITERATIONS
 
 HIGHEST_PROTOCOL = 5
 """Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
-
-FORMATS = ("text", "csv", "json")
 
 TABLE: tuple[OptionRow, ...] = (
     OptionRow(
@@ -241,23 +240,7 @@ TABLE: tuple[OptionRow, ...] = (
         },
         purpose=CALLS,
     ),
-    OptionRow(
-        ("-o", "--output"),
-        {
-            "metavar": "FILE",
-            "help": "Add rows to this .csv or .json file, each as soon as it is measured.",
-        },
-    ),
-    OptionRow(("--force",), FLAG | {"help": "Overwrite the output file instead of adding to it."}),
-    OptionRow(
-        ("--format",),
-        {
-            "type": click.Choice(FORMATS),
-            "default": "text",
-            "help": "What standard output looks like; text is native OMB's layout.",
-        },
-    ),
-    OptionRow(("-q", "--quiet"), FLAG | {"help": "Nothing on standard output."}),
+    *OUTPUT_OPTIONS,
     OptionRow(
         ("--thread-level",),
         {

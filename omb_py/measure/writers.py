@@ -29,7 +29,7 @@ def start_writers(
     metadata = {"ranks": str(job.ranks)}
     if setting.buffer.device is not None:
         metadata["accelerator"] = "MANAGED" if options.managed else "CUDA"
-    if options.output is not None or options.format != "text":
+    if options.output is not None or options.format != "text" or options.graph:
         metadata = _metadata(setting, run, nodes, bindings) | metadata
     with job.agreement():
         if job.rank == 0:

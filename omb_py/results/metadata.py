@@ -31,6 +31,18 @@ TELLING_PREFIXES = (
 SET_BY_LAUNCHER = ("PREFIXES", "initial_wdir", "num_procs", "cpu_type")
 """Ends of variables that Open MPI's launcher sets by itself: no choice of anybody's."""
 
+SET_BY_INTEL = (
+    "I_MPI_INFO_",
+    "I_MPI_HYDRA_",
+    "I_MPI_PIN_INFO",
+    "I_MPI_PIN_MAPPING",
+    "I_MPI_BIND_WIN",
+    "I_MPI_INTERNAL_",
+    "I_MPI_RETURN_",
+    "I_MPI_ROOT",
+)
+"""Beginnings of those that Intel MPI's launcher sets, or its installation."""
+
 
 def process_metadata(run: str) -> dict[str, str]:
     """What this process knows without MPI: versions, machine, command and environment."""
@@ -44,7 +56,9 @@ def process_metadata(run: str) -> dict[str, str]:
         "environment": shlex.join(
             f"{name}={value}"
             for name, value in sorted(os.environ.items())
-            if name.startswith(TELLING_PREFIXES) and not name.endswith(SET_BY_LAUNCHER)
+            if name.startswith(TELLING_PREFIXES)
+            and not name.endswith(SET_BY_LAUNCHER)
+            and not name.startswith(SET_BY_INTEL)
         ),
     }
 

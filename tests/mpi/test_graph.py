@@ -1,0 +1,55 @@
+"""``-G``, native OMB's letter: figures of what was just measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished
+
+QUICK = ("-m", "1:64", "-i", "20", "-x", "2")
+
+
+def test_figures_are_drawn_in_the_terminal_and_as_files(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    job = mpiexec(2, "latency", *QUICK, "-G", "tty,svg,pdf")
+    assert job.code == 0, job.err
+    table, drawing = job.out.split("latency: Latency over message size")
+    assert "# OSU MPI Latency Test" in table
+    assert "64 B" in drawing
+    assert (tmp_path / "latency.svg").read_text().count("<svg") == 1
+    assert (tmp_path / "latency.pdf").read_bytes().startswith(b"%PDF")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latency.pdf", "latency.svg"]
+
+
+@pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
+def test_what_has_no_sizes_or_compares_bindings_is_drawn_too(
+    mpiexec: Callable[..., Finished], command: tuple[str, ...]
+) -> None:
+    more = ("-m", "1:64", "-i", "20", "--rounds", "2") if command[0] == "overhead" else ()
+    job = mpiexec(2, *command, *more, "-G", "tty")
+    assert job.code == 0, job.err
+    assert command[-1] in job.out
+    assert "█" in job.out or "┤" in job.out
+
+
+def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
+    mpiexec: Callable[..., Finished],
+) -> None:
+    job = mpiexec(2, "latency", "-G", "gif")
+    assert job.code == 2
+    assert job.sentences == ["omb-py: -G gif: choose from tty, png, svg, pdf"]
+
+
+def test_what_cannot_be_drawn_over_is_said_and_the_run_has_not_failed(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    (tmp_path / "latency.png").write_text("my thesis")
+    job = mpiexec(2, "latency", *QUICK, "-G", "png")
+    assert job.code == 0
+    assert len(job.rows) == 7
+    assert "latency.png is there and is no PNG file" in job.err
+    assert (tmp_path / "latency.png").read_text() == "my thesis"
