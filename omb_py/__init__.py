@@ -7,3 +7,28 @@ __version__ = "0.1.0"
 BEGAN = time.perf_counter()
 BEGAN_CPU = time.process_time()
 """When the first line of omb-py ran, and the CPU time that its process had used, in seconds."""
+
+API = ("compare", "figures", "load", "load_overhead", "metadata", "model", "run")
+"""What `omb_py.api` offers and can be had here; nothing is imported for it until then."""
+
+TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
+if TYPE_CHECKING:
+    from omb_py.api import compare as compare
+    from omb_py.api import figures as figures
+    from omb_py.api import load as load
+    from omb_py.api import load_overhead as load_overhead
+    from omb_py.api import metadata as metadata
+    from omb_py.api import model as model
+    from omb_py.api import run as run
+
+
+def __getattr__(name: str) -> object:
+    if name not in API:
+        raise AttributeError(f"module 'omb_py' has no attribute {name!r}")
+    from omb_py import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *API]

@@ -61,16 +61,23 @@ class Job:
     """All ranks of the run, as a context: whatever fails inside ends the whole job, in order."""
 
     def __init__(
-        self, thread_level: str, session: bool, debug: bool = False, stages: Stages | None = None
+        self,
+        thread_level: str,
+        session: bool,
+        debug: bool = False,
+        stages: Stages | None = None,
+        guest: bool = False,
     ) -> None:
         """Start MPI at ``thread_level``, by MPI_Init or by an MPI-4 session, timed by ``stages``.
 
+        The job of a ``guest`` is somebody else's: it is not ended, and errors pass through.
         Raises `UsageError` when there is no MPI library or it cannot do so.
         """
         stages = Stages() if stages is None else stages
         with stages.stage(MPI4PY):
             self.MPI = mpi.load()
         self._debug = debug
+        self._guest = guest
         self._session: MPI.Session | None = None
         if session:
             with stages.stage(SESSION):
@@ -93,6 +100,8 @@ class Job:
         traceback: TracebackType | None,
     ) -> None:
         """Leave in order when every rank does; otherwise say why and abort the job."""
+        if self._guest and error is not None:
+            return
         if error is None or isinstance(error, SystemExit):
             self._close()
             return
@@ -121,7 +130,7 @@ class Job:
         if self._session is not None:
             self.comm.Free()
             self._session.Finalize()
-        else:
+        elif not self._guest:
             self.MPI.Finalize()  # here, so that a device's context can outlive MPI
 
     def note(self, text: str) -> None:

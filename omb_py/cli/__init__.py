@@ -13,6 +13,9 @@ import omb_py
 from omb_py import launcher
 from omb_py.errors import INTERRUPTED, UsageError, sentence
 
+ANALYSIS = ("compare", "plot", "report", "model")
+"""Commands that read results: each is ``command`` of the module of its name."""
+
 
 class Commands(click.Group):
     """Commands that are made when they are asked for, so that none costs another's imports."""
@@ -20,11 +23,14 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks
 
-        return [benchmark.name for benchmark in all_benchmarks()] + sorted(self.commands)
+        names = [benchmark.name for benchmark in all_benchmarks()]
+        return [*names, *ANALYSIS, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name in self.commands:
             return self.commands[cmd_name]
+        if cmd_name in ANALYSIS:
+            return analysis_command(cmd_name)
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.benchmark import benchmark_command
 
@@ -37,9 +43,18 @@ class Commands(click.Group):
             with formatter.section(f"{family} benchmarks".capitalize()):
                 formatter.write_dl([(member.name, member.summary) for member in members])
         with formatter.section("Commands"):
+            commands = {name: analysis_command(name) for name in ANALYSIS} | dict(self.commands)
             formatter.write_dl(
-                [(name, command.get_short_help_str(70)) for name, command in self.commands.items()]
+                [(name, command.get_short_help_str(70)) for name, command in commands.items()]
             )
+
+
+def analysis_command(name: str) -> click.Command:
+    """A command that reads results; nothing of it is loaded before."""
+    from importlib import import_module
+
+    found: click.Command = import_module(f"omb_py.cli.{name}").command
+    return found
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -146,10 +146,15 @@ def make_options(values: dict[str, Any]) -> Options:
 
 
 def in_job(
-    benchmark: Benchmark, options: Options, debug: bool, action: Callable[[Setting], None]
+    benchmark: Benchmark,
+    options: Options,
+    debug: bool,
+    action: Callable[[Setting], None],
+    guest: bool = False,
 ) -> None:
     """Start MPI and do ``action``; the device, if any, is chosen before MPI is started.
 
+    As a ``guest`` in somebody's program, MPI and the process go on, and errors are raised.
     A GPU context that comes after MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
     stages = stages_of(benchmark)
@@ -170,7 +175,7 @@ def in_job(
             buffer, failure = prepare_buffer(options, local_rank or 0)
         if buffer is not None:
             after_mpi.callback(buffer.close)
-        with Job(options.thread_level, options.session, debug, stages) as job:
+        with Job(options.thread_level, options.session, debug, stages, guest) as job:
             job.agree(failure)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1

@@ -1,0 +1,106 @@
+"""The Python interface: what the command line does, for notebooks and scripts.
+
+`run` measures inside an MPI job; everything else needs the extra ``analysis`` and no MPI.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omb_py.cli.analysis_options import needing_analysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from omb_py.analysis.table import Results
+
+Paths = str | Path | Iterable[str | Path]
+
+
+def load(paths: Paths, **assume: Any) -> pd.DataFrame:
+    """All rows of benchmarks in files, and in the folders' files, of any suite that is known.
+
+    One row for each message size of each run, in the columns of docs/results.md and ``suite``,
+    ``mpi``, ``hosts``, ``file`` and ``line``; missing where a suite does not say. ``assume`` gives
+    columns a value where files do not, as in ``ranks=8`` for native OMB's text. What had to be
+    left out is a `UserWarning`. Raises `OmbError` when a file cannot be read or holds no results.
+
+    >>> import omb_py
+    >>> rows = omb_py.load("results/families-mpich.csv")
+    >>> best = rows[rows.benchmark == "latency"].groupby("binding").latency_us.min()
+    """
+    return _load(paths, assume).rows
+
+
+def load_overhead(paths: Paths) -> pd.DataFrame:
+    """All rows that ``omb-py overhead`` wrote, as `load` gives those of benchmarks."""
+    return _load(paths, {}).overhead
+
+
+def metadata(paths: Paths) -> pd.DataFrame:
+    """What is known of each run, one row for each, with the run's name as index."""
+    results = _load(paths, {})
+    with needing_analysis():
+        import pandas as pd
+
+    return pd.DataFrame.from_dict(dict(results.runs), orient="index")
+
+
+def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
+    """Rows of two or more results side by side: see `omb_py.comparison.compare.compare`."""
+    with needing_analysis():
+        from omb_py.comparison import compare as comparison
+
+    return comparison.compare(base, *others, **options)
+
+
+def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
+    """Matplotlib figures of rows by name: see `omb_py.plots.figures.figures`."""
+    with needing_analysis():
+        from omb_py.plots import figures as drawing
+
+    return drawing.figures(rows, **options)
+
+
+def model(rows: pd.DataFrame, **options: Any) -> Any:
+    """Parameters of communication fitted to rows: see `omb_py.modelling.model.model`."""
+    with needing_analysis():
+        from omb_py.modelling import model as fitting
+
+    return fitting.model(rows, **options)
+
+
+def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
+    """Measure a benchmark on all ranks of this MPI job, and go on.
+
+    Collective: every rank calls it with the same arguments. ``options`` are the command line's
+    long ones with underscores, as in ``sizes=[8, 1024], buffer="numpy", validation=True``; where
+    one has only a letter in native OMB, that letter (``m="1:4096"``). On rank 0 returns the rows,
+    in the columns of `load`; on the others None. MPI is started if the program has not done so,
+    and ended with the program. Raises `OmbError` on every rank where the command line would end.
+
+    >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
+    """
+    from omb_py.guest import measured
+
+    rows, runs = measured(benchmark, options)
+    if rows is None:
+        return None
+    with needing_analysis():
+        from omb_py.analysis.table import of_rows
+
+    return of_rows(rows, runs).rows
+
+
+def _load(paths: Paths, assume: dict[str, Any]) -> Results:
+    with needing_analysis():
+        from omb_py.analysis import table
+
+    results = table.load(paths, assume)
+    if results.problems:
+        more = f", and {len(results.problems) - 1} more" if len(results.problems) > 1 else ""
+        warnings.warn(f"{results.problems[0]}{more}", UserWarning, stacklevel=3)
+    return results

@@ -1,0 +1,45 @@
+"""Somebody's program that measures in the middle of its own work.
+
+``measuring.py before|after``: whether it starts MPI itself before, or leaves that to `omb_py.run`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import omb_py
+from omb_py.errors import OmbError
+
+if sys.argv[1] == "before":
+    from mpi4py import MPI
+
+first = omb_py.run("allreduce", sizes=[8, 1024], iterations=20, warmup=2, stats=True)
+second = omb_py.run("latency", m="1:4", i=20, binding="native", validation=True)
+
+from mpi4py import MPI  # noqa: E402 - where the program did without until here
+
+comm = MPI.COMM_WORLD
+refused = []
+for name, options in (
+    ("latency", {"no_such_option": 1}),
+    ("latency", {"buffer": "numpi"}),
+    ("init", {}),
+    ("bw", {"window_size": 0}),
+):
+    try:
+        omb_py.run(name, **options)  # type: ignore[arg-type]
+    except OmbError as error:
+        refused.append(str(error))
+total = comm.allreduce(comm.rank)
+if comm.rank == 0:
+    assert first is not None
+    assert second is not None
+    print(first.bytes.tolist(), first.ranks.unique().tolist(), first.hosts.unique().tolist())
+    print(second.bytes.tolist(), list(set(second.binding)), list(set(second.validation)))
+    print(bool((first.sample_p50_us > 0).all()), first.mpi[0].split()[0], first.suite[0])
+    for text in refused:
+        print("refused:", text)
+else:
+    assert first is None
+    assert second is None
+print(f"sum {total} of {comm.size}", flush=True)

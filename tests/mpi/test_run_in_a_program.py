@@ -1,0 +1,37 @@
+"""`omb_py.run` inside a program of somebody's: rows on rank 0, and the program goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, run
+
+PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
+
+
+@pytest.mark.parametrize("started", ["before", "after"])
+def test_a_program_measures_and_goes_on(tmp_path: Path, started: str) -> None:
+    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(PROGRAM), started]
+    job = run(command, {}, tmp_path, timeout=120)
+    assert job.code == 0, job.err
+    printed = job.out.splitlines()
+    assert printed.count("sum 1 of 2") == 2
+    assert "[8, 1024] [2] [1]" in printed
+    assert "[1, 2, 4] ['native'] ['Pass']" in printed
+    assert any(line.startswith("True ") and line.endswith("omb-py 0.1.0") for line in printed)
+    refused = [line for line in printed if line.startswith("refused: ")]
+    assert len(refused) == 4
+    for line, words in zip(
+        refused,
+        (
+            "no option 'no_such_option'",
+            "unknown buffer 'numpi'",
+            "run it alone",
+            "not in the range",
+        ),
+        strict=True,
+    ):
+        assert words in line
