@@ -2,6 +2,7 @@
 
 Usage: python perf/families.py check       adds to omb_py/benchmarks/support.csv what passes -c
        python perf/families.py measure     8 B and 1 MiB, native and buffer, to results/
+       python perf/families.py recorded    what results/native-omb.txt has, three times, to results/
        python perf/families.py table       those files as one table
 
 Two ranks, but three for neighbourhoods and four (as two nodes) for congestion.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,12 @@ from omb_py.benchmarks import Benchmark, all_benchmarks
 ROOT = Path(__file__).parent.parent
 SUPPORT = ROOT / "omb_py" / "benchmarks" / "support.csv"
 COLUMNS = ("benchmark", "mpi", "binding", "outcome")
+PROCESSES = {"latency_mp": "2:2"}
+"""Native OMB's default of -t, which is not ours."""
+
+CROWDED = "latency_mt"
+"""Has more threads by default than this machine has cores, and takes minutes."""
+
 BINDINGS = ("buffer", "native", "pickle")
 SECONDS = 120
 THROTTLE = {
@@ -118,13 +126,33 @@ def measure() -> None:
     output = f"families-{'mpich' if name == 'mpich' else 'openmpi'}.csv"
     Path(output).unlink(missing_ok=True)
     for benchmark in all_benchmarks():
-        for binding in ("native", "buffer") if not benchmark.start_up else ("",):
-            arguments = ["--output", output, "-q"]
-            arguments += ["--binding", binding] if binding else []
-            if benchmark.sized and not benchmark.elements:
-                arguments += ["--sizes", "8,1M"]
-            code, _, said = run(benchmark, *arguments)
-            print(benchmark.name, binding, said if code else "", flush=True)
+        measured(benchmark, output, "--sizes", "8,1M")
+
+
+def recorded() -> None:
+    """Measure what is recorded of native OMB, with its types and processes."""
+    os.chdir(ROOT / "results")
+    output = "beside-native-omb.csv"
+    Path(output).unlink(missing_ok=True)
+    programs = set(re.findall(r"osu_(\w+)", Path("native-omb.txt").read_text())) - {CROWDED}
+    for _ in range(3):
+        for benchmark in all_benchmarks():
+            if benchmark.name in programs and benchmark.start_up is None:
+                arguments = ["--sizes", "1,2,4,8"]
+                arguments += ["-T", "mpi_char"] if benchmark.reduces else []
+                processes = PROCESSES.get(benchmark.name)
+                arguments += ["-t", processes] if processes else []
+                measured(benchmark, output, *arguments)
+
+
+def measured(benchmark: Benchmark, output: str, *arguments: str) -> None:
+    """Measure a benchmark through native and buffer; sizes only where it has several."""
+    for binding in ("native", "buffer") if not benchmark.start_up else ("",):
+        words = ["--output", output, "-q", *(["--binding", binding] if binding else [])]
+        if benchmark.sized and not benchmark.elements:
+            words += arguments
+        code, _, said = run(benchmark, *words)
+        print(benchmark.name, binding, said if code else "", flush=True)
 
 
 def table() -> None:
@@ -151,4 +179,4 @@ def table() -> None:
 
 
 if __name__ == "__main__":
-    {"check": check, "measure": measure, "table": table}[sys.argv[1]]()
+    {"check": check, "measure": measure, "recorded": recorded, "table": table}[sys.argv[1]]()
