@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.attached import detach_values
 from omb_py.cli.benchmark import BenchmarkCommand, benchmark_command, make_options
-from omb_py.cli.parameters import parse_bytes
 from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.options import Options, parse_bytes
 from tests.conftest import Finished
 
 

@@ -9,9 +9,8 @@ import pandas as pd
 
 from omb_py.analysis.table import EXTRA
 from omb_py.errors import UsageError
+from omb_py.options import parse_bytes
 from omb_py.results.row import KINDS
-
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
@@ -69,17 +68,11 @@ def converted(name: str, value: str) -> Any:
     Raises `UsageError` when it cannot be one.
     """
     kind = "int" if name in ("hosts", "line") else KINDS.get(name, "str")
-    makers: dict[str, Callable[[str], Any]] = {"int": whole, "float": float, "bool": truth}
+    makers: dict[str, Callable[[str], Any]] = {"int": parse_bytes, "float": float, "bool": truth}
     try:
         return makers.get(kind, str)(value)
     except (ValueError, KeyError) as error:
         raise UsageError(f"{value!r} is no value of column {name}") from error
-
-
-def whole(text: str) -> int:
-    """A whole number, with K, M or G for binary multiples."""
-    unit = UNITS.get(text[-1:].upper())
-    return int(text) if unit is None else int(text[:-1]) * unit
 
 
 def truth(text: str) -> bool:

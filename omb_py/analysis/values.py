@@ -42,8 +42,6 @@ EXPERIMENT = (
 )
 """What was measured: rows that differ here are never compared. Message size comes on top."""
 
-STATISTICS = ("auto", "median", "mean")
-
 
 def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """A copy of benchmark rows with columns about each row's own number.

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from omb_py.cli.analysis_options import input_options, needing_analysis, read
-from omb_py.cli.parameters import parse_bytes
 from omb_py.errors import OmbError, UsageError
+from omb_py.options import parse_bytes
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)

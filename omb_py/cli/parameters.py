@@ -8,27 +8,13 @@ import click
 
 from omb_py.errors import UsageError
 from omb_py.layout import Layout, parse_layout
+from omb_py.options import parse_bytes
 from omb_py.topology import Topology, parse_topology
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]
 else:
     Parameter = click.ParamType
-
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def parse_bytes(text: str) -> int:
-    """A number of bytes, with K, M or G for binary multiples.
-
-    Raises `ValueError` when it is no such number.
-    """
-    number = text.strip().upper().removesuffix("B").removesuffix("I")
-    unit = number[-1:] if number[-1:] in UNITS else ""
-    digits = number.removesuffix(unit) if unit else number
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"{text!r} is not a number of bytes, such as 0, 65536 or 64K")
-    return int(digits) * UNITS[unit]
 
 
 class Bytes(Parameter):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from omb_py.cli.analysis_options import input_options, needing_analysis, read
-from omb_py.errors import UsageError
+from omb_py.cli.output_options import graphs
 
 IMAGES = ("png", "svg", "pdf")
 
@@ -73,7 +73,7 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.option(
     "-G",
     "--graph",
-    callback=listed,
+    callback=graphs,
     metavar="tty,png,svg,pdf",
     help="The same, and tty: draw in the terminal, without files if alone.",
 )
@@ -88,7 +88,7 @@ def command(
     units: str,
     output: str | None,
     formats: tuple[str, ...],
-    graph: tuple[str, ...] | None,
+    graph: tuple[str, ...],
     statistic: str,
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -98,11 +98,8 @@ def command(
     FILE is a file or a folder of any suite that omb-py reads. Prints the names of the files that
     it writes.
     """
-    for word in graph or ():
-        if word not in (*IMAGES, "tty"):
-            raise UsageError(f"-G {word}: choose from tty, {', '.join(IMAGES)}")
-    images = list(dict.fromkeys([*formats, *(word for word in graph or () if word != "tty")]))
-    in_terminal = "tty" in (graph or ())
+    images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
+    in_terminal = "tty" in graph
     with needing_analysis():
         from omb_py.plots import figures
         from omb_py.plots import files as figure_files

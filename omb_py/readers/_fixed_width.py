@@ -7,7 +7,7 @@ each other no longer agree. Both are noticed here, for every reader of such tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from omb_py.readers import Problem, Source
@@ -34,6 +34,13 @@ def unlabelled(lines: Sequence[str]) -> Iterable[str]:
     found = (LABELLED_COMMENT.match(line) for line in lines if "#" in line)
     comment = next(filter(None, found), None)
     return lines if comment is None else (bare(line, comment[1]) for line in lines)
+
+
+def lines_of(source: Source) -> Iterator[tuple[int, str]]:
+    """The lines that may be of a table, without labels, each with its place in ``source.lines``."""
+    for index, line in enumerate(unlabelled(source.lines)):
+        if line and len(line) <= LONGEST_LINE:
+            yield index, line
 
 
 def bare(line: str, blank: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.readers import Found, Source
-from omb_py.readers._fixed_width import LONGEST_LINE, Notes, unlabelled, word_ends
+from omb_py.readers._fixed_width import Notes, lines_of, word_ends
 from omb_py.readers._imb_checks import ImbTable, contradiction, decimal_megabytes, out_of_place
 from omb_py.readers._imb_words import (
     BANNER,
@@ -85,9 +85,7 @@ class ImbReader:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, Run(f"{source.path}:1"))
-        for index, line in enumerate(unlabelled(source.lines)):
-            if not line or len(line) > LONGEST_LINE:
-                continue
+        for index, line in lines_of(source):
             if "startup()" in line and (match := LIBRARY.search(line)):
                 state.mpi = f"Intel MPI {match[1]}"
             elif state.table is None and "#" not in line:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from omb_py.readers import Found, Source
-from omb_py.readers._fixed_width import LONGEST_LINE, Notes, unlabelled, word_ends
+from omb_py.readers._fixed_width import Notes, lines_of, word_ends
 from omb_py.readers._nccl_rows import (
     NcclTable,
     contradiction,
@@ -70,9 +70,7 @@ class NcclTestsReader:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, Run(f"{source.path}:1"))
-        for index, line in enumerate(unlabelled(source.lines)):
-            if not line or len(line) > LONGEST_LINE:
-                continue
+        for index, line in lines_of(source):
             if "algbw" in line and (header := HEADER.fullmatch(line)):
                 start_table(state, header, line, index)
             elif state.table is not None and LOOKS_LIKE_A_ROW.match(line):

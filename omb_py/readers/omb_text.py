@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from omb_py.readers import Found, Source
-from omb_py.readers._fixed_width import LONGEST_LINE, Notes, unlabelled
+from omb_py.readers._fixed_width import Notes, lines_of
 from omb_py.readers._omb_words import (
     TAILS_AS_SAMPLES,
     VARIED_SIZE_WIDTH,
@@ -76,10 +76,8 @@ class OmbTextReader:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, program_in(PurePath(source.path).name))
-        for index, line in enumerate(unlabelled(source.lines)):
+        for index, line in lines_of(source):
             if state.table is None and not any(word in line for word in TELLING):
-                continue
-            if len(line) > LONGEST_LINE:
                 continue
             torn = source.torn and index == len(source.lines) - 1
             text = line.lstrip()
