@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.cli.analysis_options import needing_analysis
+from omb_py.errors import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def load_overhead(paths: Paths) -> pd.DataFrame:
 def metadata(paths: Paths) -> pd.DataFrame:
     """What is known of each run, one row for each, with the run's name as index."""
     results = _load(paths, {})
-    with needing_analysis():
+    with needing("analysis"):
         import pandas as pd
 
     return pd.DataFrame.from_dict(dict(results.runs), orient="index")
@@ -51,7 +51,7 @@ def metadata(paths: Paths) -> pd.DataFrame:
 
 def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
     """Rows of two or more results side by side: see `omb_py.comparison.compare.compare`."""
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.comparison import compare as comparison
 
     return comparison.compare(base, *others, **options)
@@ -59,7 +59,7 @@ def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
 
 def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
     """Matplotlib figures of rows by name: see `omb_py.plots.figures.figures`."""
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.plots import figures as drawing
 
     return drawing.figures(rows, **options)
@@ -67,7 +67,7 @@ def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
 
 def model(rows: pd.DataFrame, **options: Any) -> Any:
     """Parameters of communication fitted to rows: see `omb_py.modelling.model.model`."""
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.modelling import model as fitting
 
     return fitting.model(rows, **options)
@@ -89,14 +89,14 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
     rows, runs = measured(benchmark, options)
     if rows is None:
         return None
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.analysis.table import of_rows
 
     return of_rows(rows, runs).rows
 
 
 def _load(paths: Paths, assume: dict[str, Any]) -> Results:
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.analysis import table
 
     results = table.load(paths, assume)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
@@ -28,6 +31,8 @@ class UsageError(OmbError):
 class UnsupportedError(OmbError):
     """This benchmark, buffer and binding do not go together; the text says why."""
 
+    exit_code = 5
+
 
 class MissingPackageError(UnsupportedError):
     """A Python package is not installed; the text says how to get it."""
@@ -38,10 +43,14 @@ class MissingPackageError(UnsupportedError):
         )
 
 
-class OutOfMemoryError(OmbError):
-    """A buffer could not be allocated; other sizes may do."""
+class LeftOutError(OmbError):
+    """This message size cannot be measured; others may do."""
 
     exit_code = 3
+
+
+class OutOfMemoryError(LeftOutError):
+    """A buffer could not be allocated; other sizes may do."""
 
 
 class SharedError(OmbError):
@@ -66,3 +75,16 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return f"{type(error).__name__}: {text}; run with --debug for the traceback"
+
+
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """Around imports of what only some commands need: one sentence where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("omb_py"):
+            raise
+        raise MissingPackageError(
+            "this command", error.name, f"pip install 'omb-py[{extra}]'"
+        ) from error

@@ -137,6 +137,15 @@ class Job:
         """Tell the user something, from rank 0, that is no reason to stop."""
         launcher.note(text, self.rank)
 
+    def expect(self, ranks: int | None) -> None:
+        """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
+        if ranks not in (None, self.ranks):
+            library = self.MPI.Get_library_version().splitlines()[0]
+            raise SharedError(
+                f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
+                f"the MPI library that mpi4py found ({' '.join(library.split())})"
+            )
+
     def agree(self, error: OmbError | None) -> None:
         """Raise the lowest failing rank's error, as a `SharedError`, on all ranks.
 

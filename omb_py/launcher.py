@@ -39,6 +39,9 @@ LOCAL_RANK_VARIABLES = (
     "LOCAL_RANK",
 )
 
+EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
+"""How many ranks whoever wrote the launcher's command line wanted."""
+
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""
@@ -48,6 +51,11 @@ def rank() -> int:
 def ranks() -> int:
     """How many ranks the launcher started, 1 when it does not say."""
     return _first(SIZE_VARIABLES, 1)
+
+
+def expected_ranks() -> int | None:
+    """How many ranks there should be, None when nobody says."""
+    return _find((EXPECTED_RANKS,))
 
 
 def local_rank() -> int | None:

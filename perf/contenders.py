@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from jobs import BIN, ENVIRONMENT, compile_reference
-
 from omb_py import launcher
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
 from omb_py.calls import Message, Round, Step, Window

@@ -19,7 +19,6 @@ import tempfile
 from pathlib import Path
 
 from jobs import BIN, ENVIRONMENT, OMB_PY, parsed
-
 from omb_py.benchmarks import Benchmark, all_benchmarks
 
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,6 @@ import sys
 from statistics import median
 
 from jobs import rows_of
-
 from omb_py.measure.overhead import with_interval
 from omb_py.results.overhead import interval
 

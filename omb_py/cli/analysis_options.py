@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.errors import MissingPackageError
+from omb_py.errors import needing
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -54,7 +54,7 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
     Raises `OmbError` when a file cannot be read or no row is left, `UsageError` for options that
     mean nothing, `MissingPackageError` where the extra for analysis is not installed.
     """
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.analysis import select, table
 
     results = table.load(paths, select.assumptions(assume))
@@ -72,16 +72,3 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
 def note(text: str) -> None:
     """One line on stderr."""
     click.echo(f"omb-py: note: {text}", err=True)
-
-
-class needing_analysis:  # noqa: N801 - reads as a statement
-    """Around imports of what only analysis needs: one sentence where it is not installed."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("omb_py"):
-            raise MissingPackageError(
-                "this command", error.name, "pip install 'omb-py[analysis]'"
-            ) from error

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py import launcher as launchers
-from omb_py.cli.analysis_options import input_options, needing_analysis, read
-from omb_py.errors import OmbError, UsageError
+from omb_py.cli.analysis_options import input_options, read
+from omb_py.errors import OmbError, UsageError, needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +129,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 
     omb-py compare --native /opt/omb latency -m 1:65536
     """
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.comparison import verdict
         from omb_py.comparison.compare import compare
 

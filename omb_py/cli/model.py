@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from omb_py.cli.analysis_options import input_options, needing_analysis, read
-from omb_py.errors import OmbError, UsageError
+from omb_py.cli.analysis_options import input_options, read
+from omb_py.errors import OmbError, UsageError, needing
 from omb_py.options import parse_bytes
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
@@ -61,7 +61,7 @@ def command(
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     results = read(files, where, assume)
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.modelling import model
         from omb_py.modelling import text as model_text
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.analysis_options import input_options, needing_analysis, read
-from omb_py.errors import OmbError
+from omb_py.cli.analysis_options import input_options, read
+from omb_py.errors import OmbError, needing
 
 
 @click.command("report")
@@ -16,15 +16,14 @@ from omb_py.errors import OmbError
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The page, an HTML file.",
+    help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
 @click.option("--base", help="File or folder of results to compare with.")
 @click.option("--title", help="The page's heading.")
 @input_options
 def command(
     paths: tuple[str, ...],
-    output: Path,
+    output: Path | None,
     base: str | None,
     title: str | None,
     where: tuple[str, ...],
@@ -35,12 +34,14 @@ def command(
 
     The page needs no network and no other file. FILE may be a folder.
     """
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.reporting.report import report
 
     results = read(paths, where, assume)
     # no name for the base's rows here, so that they can be forgotten once they are compared
     page = report(results, None if base is None else read([base], where, assume), title, statistic)
+    if output is None:
+        output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(page, encoding="utf-8", newline="\n")
