@@ -43,6 +43,9 @@ class Options:
     messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
     ``threads`` are those (or the processes) of the sending and of the receiving side.
+    ``library_algorithm`` is the word of `omb_py.algorithms` for what the MPI library is told to do,
+    and ``prove_algorithm`` counts its messages instead of timing it. ``variant`` is a user's own
+    name for whatever else was chosen.
     """
 
     buffer: str = "numpy"
@@ -100,6 +103,9 @@ class Options:
     format: str = "text"
     quiet: bool = False
     graph: tuple[str, ...] = ()
+    library_algorithm: str | None = None
+    prove_algorithm: bool = False
+    variant: str | None = None
     timeout: float | None = None
 
     def place_of(self, rank: int, ranks: int) -> Place | None:

@@ -131,6 +131,9 @@ def test_an_option_that_a_family_lacks_is_refused(name: str, option: str) -> Non
         ["-c", "-D", "vect:8:4"],
         ["--force"],
         ["--output", "rows.xls"],
+        ["--prove-algorithm"],
+        ["--prove-algorithm", "--library-algorithm", "ring", "-I"],
+        ["--prove-algorithm", "--library-algorithm", "ring", "--output", "rows.csv"],
     ],
 )
 def test_options_that_exclude_each_other(arguments: list[str]) -> None:

@@ -17,6 +17,8 @@ CONFIGURATION = (
     "stream_sync",
     "send_mode",
     "sync",
+    "library_algorithm",
+    "variant",
 )
 """How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
 
@@ -107,6 +109,8 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
         elif name in ("window", "sync", "threads", "root", "send_mode"):
             parts.append(f"{name.replace('_', ' ')} {value}")
+        elif name == "library_algorithm":
+            parts.append(f"{str(value).replace('_', ' ')} algorithm")
         else:
             parts.append(str(value))
     return ", ".join(parts)

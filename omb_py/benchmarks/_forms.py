@@ -22,7 +22,7 @@ def nonblocking_form(blocking: Benchmark) -> Benchmark:
         family=f"non-blocking {blocking.family}",
         summary=f"Time of one MPI_I{blocking.name}, and how much of it computing hides.",
         plan=in_form(blocking, nonblocking),
-        options=blocking.options - {"sync", "bus"} | {"overlap"},
+        options=blocking.options - {"sync", "bus", "library_algorithm"} | {"overlap"},
         traffic=None,
         paced=True,
         heading=lambda options, ranks: LEGEND,
@@ -41,7 +41,7 @@ def persistent_form(
         family=f"persistent {plain.family}",
         summary=f"{plain.summary.removesuffix('.')}, by persistent requests.",
         plan=in_form(plain, lambda exchange: persistent(exchange, applies)),
-        options=plain.options - {"send_mode", "test_calls"},
+        options=plain.options - {"send_mode", "test_calls", "library_algorithm"},
         native=native and plain.native,
     )
 

@@ -84,6 +84,7 @@ class Collective:
         options = {
             "full": True,
             "sync": True,
+            "library_algorithm": True,
             "bus": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",

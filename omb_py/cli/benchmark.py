@@ -55,9 +55,14 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
 
                 report(setting, benchmark.start_up)
                 return
+            binding = BINDINGS.load(options.binding)(setting.job.comm, options)
+            if options.prove_algorithm:
+                from omb_py.measure.proof import Proof
+
+                Proof(setting, binding).measure()
+                return
             from omb_py.measure.runner import Run
 
-            binding = BINDINGS.load(options.binding)(setting.job.comm, options)
             Run(setting, binding).measure()
 
         in_job(benchmark, options, debug, measure)
@@ -135,6 +140,12 @@ def make_options(values: dict[str, Any]) -> Options:
         raise UsageError("--max-iterations limits --precision: name one, or use -i")
     if options.validate and (options.precision, options.max_time) != (None, None):
         raise UsageError("-c and --precision or --max-time exclude each other: leave out one")
+    if options.prove_algorithm and options.library_algorithm in (None, "default"):
+        raise UsageError("--prove-algorithm proves what --library-algorithm names: name one")
+    if options.prove_algorithm and options.output is not None:
+        raise UsageError("--prove-algorithm times nothing that --output could keep: leave out one")
+    if options.prove_algorithm and options.session:
+        raise UsageError("--prove-algorithm cannot count messages in a session: leave out -I")
     if options.force and options.output is None:
         raise UsageError("--force overwrites the file that --output names: name one")
     if len(placement) not in (0, 2):
@@ -175,7 +186,12 @@ def in_job(
             buffer, failure = prepare_buffer(options, local_rank or 0)
         if buffer is not None:
             after_mpi.callback(buffer.close)
+        if options.library_algorithm is not None:
+            from omb_py.algorithms.choice import tell
+
+            tell(benchmark.name, options.library_algorithm, options.prove_algorithm)
         with Job(options.thread_level, options.session, debug, stages, guest) as job:
+            job.expect(None if guest else launcher.expected_ranks())
             job.agree(failure)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.option_row import FLAG, OptionRow, count
+from omb_py.cli.option_row import FLAG, RESULTS, OptionRow, count
 from omb_py.cli.parameters import NodeMap, Threads, TopologyType
 from omb_py.topology import DEFAULT_TOPOLOGY
 
@@ -101,6 +101,26 @@ FAMILY_OPTIONS: tuple[OptionRow, ...] = (
             "help": "Processes that the sending and the receiving rank fork.",
         },
         feature="processes",
+    ),
+    OptionRow(
+        ("--library-algorithm",),
+        {
+            "metavar": "WORD",
+            "help": "The MPI library's own algorithm, as in ring: 'omb-py list --algorithms' has "
+            "the words; default is the library's choice.",
+        },
+        feature="library_algorithm",
+        purpose=RESULTS,
+    ),
+    OptionRow(
+        ("--prove-algorithm",),
+        FLAG
+        | {
+            "help": "Time nothing: count the messages of one call of each size, and compare them "
+            "with those of the algorithm.",
+        },
+        feature="library_algorithm",
+        purpose=RESULTS,
     ),
     OptionRow(
         ("--node-map",),

@@ -7,7 +7,7 @@ import platform
 import click
 
 import omb_py
-from omb_py import mpi
+from omb_py import algorithms, mpi
 from omb_py.benchmarks import by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
@@ -24,6 +24,24 @@ def print_list() -> None:
             click.echo(f"  {benchmark.name:<34}{native:<34}{benchmark.summary}")
     click.echo(f"buffers:  {', '.join(BUFFERS.names())}")
     click.echo(f"bindings: {', '.join(BINDINGS.names())}")
+
+
+def print_algorithms(kind: str) -> None:
+    """The words of ``--library-algorithm``: as text, or as the table of docs/algorithms.md."""
+    libraries = [algorithms.library(name) for name in algorithms.MODULES]
+    if kind == "markdown":
+        click.echo(f"| collective | {' | '.join(library.name for library in libraries)} |")
+        click.echo("|---|" + "---|" * len(libraries))
+        for name in dict.fromkeys(name for library in libraries for name in library.table):
+            cells = [
+                ", ".join(f"`{word}`" for word in library.words(name)) for library in libraries
+            ]
+            click.echo(f"| {name} | {' | '.join(cells)} |")
+        return
+    for library in libraries:
+        click.echo(f"{library.name}:")
+        for name in library.table:
+            click.echo(f"  {name:<22}{', '.join(library.words(name))}")
 
 
 def print_info() -> None:

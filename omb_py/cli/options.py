@@ -18,6 +18,7 @@ from omb_py.cli.parameters import (
     SizeList,
     SizeRange,
     ValidationLog,
+    Variant,
     Warmup,
 )
 from omb_py.layout import CONTIGUOUS
@@ -239,6 +240,14 @@ TABLE: tuple[OptionRow, ...] = (
             "help": "Protocol of bindings that pickle; mpi4py takes the latest.",
         },
         purpose=CALLS,
+    ),
+    OptionRow(
+        ("--variant",),
+        {
+            "type": Variant(),
+            "metavar": "TEXT",
+            "help": "A name for what else was chosen, such as UCX_TLS=tcp; kept in the results.",
+        },
     ),
     *OUTPUT_OPTIONS,
     OptionRow(

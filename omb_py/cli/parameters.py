@@ -197,6 +197,20 @@ class Threads(Parameter):
         return first, last
 
 
+class Variant(Parameter):
+    """A name of the user's own: any text of one line."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        text = str(value).strip()
+        if not text:
+            self.fail("it is empty: name what was chosen, as in UCX_TLS=tcp", param, ctx)
+        if not text.isprintable():
+            self.fail(f"{text!r} has characters that cannot be printed: use plain text", param, ctx)
+        return text
+
+
 class NodeMap(Parameter):
     """A number of ranks for each node, or the node of each rank separated by commas."""
 

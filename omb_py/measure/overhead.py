@@ -171,6 +171,7 @@ class Overhead(Walk):
             rounds=self._rounds,
             iterations=iterations,
             window=case.window if "window" in self.benchmark.options else None,
+            variant=self.options.variant,
         )
 
 

@@ -68,11 +68,12 @@ class Resources:
         return Exposed(win, memory, tuple(bases))
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
-        from omb_py.measure import sessions
+        from omb_py.measure import sessions, shared_folder
         from omb_py.measure.file_memory import FileMemory
 
         sessions.check(["file_open"])
         path = self._options.file or ""
+        shared_folder.check(self._comm, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(self._comm, path, mode)

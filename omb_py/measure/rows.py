@@ -142,6 +142,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         files=None,
         files_min=None,
         files_max=None,
+        library_algorithm=options.library_algorithm,
+        variant=options.variant,
         **_choices(benchmark, case),
     )
 

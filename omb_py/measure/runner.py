@@ -22,6 +22,7 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.clock import CommonStart
+    from omb_py.measure.library_algorithm import AlgorithmCheck
     from omb_py.measure.work import Worker
 
 
@@ -33,8 +34,16 @@ class Run(Walk):
         self.binding = binding
         self._imprecise: list[int] = []
         self._worker: Worker | None = None
+        self._algorithm_check: AlgorithmCheck | None = None
 
     def measure(self) -> None:
+        if self.options.library_algorithm is not None:
+            from omb_py.measure.library_algorithm import check_of
+
+            with self.agreement():
+                self._algorithm_check = check_of(
+                    self.job, self.benchmark.name, self.options.library_algorithm
+                )
         super().measure()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
@@ -52,6 +61,9 @@ class Run(Walk):
         goal = self._goal(case)
         plan, check = self.plan(case)
         self._report_topology(case, plan, writers)
+        if self._algorithm_check is not None:
+            with self.agreement():
+                self._algorithm_check.check(self.binding, plan, case)
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None

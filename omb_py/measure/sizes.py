@@ -31,7 +31,7 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
         return Sizes((0,))
     if benchmark.elements is not None:
         return Sizes((benchmark.elements * datatype.itemsize,))
-    asked = tuple(_asked(benchmark, options))
+    asked = tuple(asked_sizes(benchmark, options))
     whole = [size for size in asked if size % datatype.itemsize == 0]
     notes = []
     ragged = [size for size in asked if size % datatype.itemsize and size > datatype.itemsize]
@@ -68,7 +68,11 @@ def sizes_by_type(
     return found
 
 
-def _asked(benchmark: Benchmark, options: Options) -> Iterator[int]:
+def asked_sizes(benchmark: Benchmark, options: Options) -> Iterator[int]:
+    """The sizes in bytes that options ask for, whether they can be measured or not.
+
+    Raises `UsageError` when the smallest is larger than the largest.
+    """
     if options.sizes is not None:
         yield from options.sizes
         return

@@ -124,6 +124,7 @@ def _row(
         "iterations": 1,
         "warmup": 0,
         "part": part.name,
+        "variant": setting.options.variant,
     }
     if part.files is not None:
         found |= {

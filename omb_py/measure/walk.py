@@ -12,7 +12,7 @@ from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer, Place
 from omb_py.datatypes import Datatype
-from omb_py.errors import OutOfMemoryError, SharedError, UnsupportedError, UsageError
+from omb_py.errors import LeftOutError, SharedError, UnsupportedError, UsageError
 from omb_py.job import Job
 from omb_py.loop import Loop, Pace
 from omb_py.measure import devices
@@ -107,9 +107,10 @@ class Walk(ABC):
             self._clock.free()
         if self._skipped:
             left_out = ", ".join(str(size) for size, _ in self._skipped)
+            what = f"messages of {left_out} bytes" if self.benchmark.sized else "what was asked for"
             raise SharedError(
-                f"left out messages of {left_out} bytes: {self._skipped[0][1]}",
-                OutOfMemoryError.exit_code,
+                f"left out {what}: {self._skipped[0][1]}",
+                LeftOutError.exit_code,
             )
 
     def _walk(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
@@ -181,7 +182,7 @@ class Walk(ABC):
         try:
             self.measure_case(case, writers)
         except SharedError as error:
-            if error.exit_code != OutOfMemoryError.exit_code:
+            if error.exit_code != LeftOutError.exit_code:
                 raise
             self._skipped.append((case.size, str(error)))
         for binding in self.bindings:

@@ -25,7 +25,8 @@ class Row:
     ``part`` names what a row is of where that is not the benchmark as a whole. ``overall_us`` to
     ``overlap_percent`` are of calls that overlap with computing, the samples of their
     communication alone. ``files`` is how many of them a part of the start opened, the mean over
-    the ranks; such a part has neither calls nor samples.
+    the ranks; such a part has neither calls nor samples. ``library_algorithm`` is what the MPI
+    library was told to do, ``variant`` the user's own name for what else was chosen.
     """
 
     run: str
@@ -97,6 +98,8 @@ class Row:
     files: float | None
     files_min: int | None
     files_max: int | None
+    library_algorithm: str | None
+    variant: str | None
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ class OverheadRow:
     rounds: int
     iterations: int
     window: int | None
+    variant: str | None
 
 
 def columns(record: type[Any]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ for name, options in (
         omb_py.run(name, **options)  # type: ignore[arg-type]
     except OmbError as error:
         refused.append(str(error))
-total = comm.allreduce(comm.rank)
+totals = comm.gather(comm.allreduce(comm.rank))
 if comm.rank == 0:
     assert first is not None
     assert second is not None
@@ -39,7 +39,8 @@ if comm.rank == 0:
     print(bool((first.sample_p50_us > 0).all()), first.mpi[0].split()[0], first.suite[0])
     for text in refused:
         print("refused:", text)
+    for total in totals or ():
+        print(f"sum {total} of {comm.size}")
 else:
     assert first is None
     assert second is None
-print(f"sum {total} of {comm.size}", flush=True)

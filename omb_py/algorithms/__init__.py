@@ -1,0 +1,141 @@
+"""WHICH WAY the library goes: its own collective algorithms, chosen by words.
+
+A module of this folder with ``TABLE`` has the algorithms of one library: for each collective those
+that can be asked for, by the library's own environment variables. A word means the same algorithm
+in every library; `omb_py.algorithms.patterns` says what each does, and `docs/algorithms.md` what
+proves that it was done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from re import Pattern
+from types import MappingProxyType
+from typing import TypeAlias
+
+from omb_py.algorithms import patterns
+from omb_py.errors import UsageError
+
+DEFAULT = "default"
+"""The word for the library's own choice."""
+
+MODULES = {"MPICH": "mpich", "Open MPI": "openmpi"}
+"""Libraries by mpi4py's names for them, and the modules with their tables."""
+
+Requirement: TypeAlias = Callable[[patterns.Shape], str | None]
+"""Why the library would quietly take another algorithm for a call, or None where it does not."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of one collective in one library.
+
+    ``word`` is its name here, ``value`` the library's own. ``sends`` are the messages of one call
+    by the algorithm's definition. ``requires`` says when the library would take another without a
+    word; ``settings`` are further variables that it needs.
+    """
+
+    word: str
+    value: str
+    sends: patterns.Pattern
+    requires: tuple[Requirement, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def refusal(self, shape: patterns.Shape) -> str | None:
+        """Why the library would not use it for such a call, as far as it is known beforehand."""
+        reasons = (requirement(shape) for requirement in self.requires)
+        return next((reason for reason in reasons if reason is not None), None)
+
+
+@dataclass(frozen=True)
+class Library:
+    """How an MPI library is told which algorithm to use.
+
+    ``table`` has the algorithms of each function, by MPI's name in lower case; ``variables`` are
+    those that make the library use one for a function. ``rivals`` are the names of variables with
+    which users choose otherwise, so that ours would have no effect. ``in_effect`` are MPI_T's
+    control variables of the started library, with the values that they then have.
+    ``refuses_by_error`` means that it can be told to fail rather than take another algorithm;
+    ``counting`` are variables with which it counts messages from rank to rank, if it can.
+    """
+
+    name: str
+    table: Mapping[str, tuple[Algorithm, ...]]
+    variables: Callable[[str, Algorithm], dict[str, str]]
+    rivals: Pattern[str] = re.compile("(?!)")
+    in_effect: Callable[[str, Algorithm], dict[str, int]] = lambda function, algorithm: {}
+    refuses_by_error: bool = False
+    counting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def words(self, function: str) -> tuple[str, ...]:
+        """The words for a function's algorithms; none where there is no choice."""
+        return tuple(algorithm.word for algorithm in self.table.get(function, ()))
+
+    def algorithm(self, function: str, word: str) -> Algorithm:
+        """The algorithm of a function called ``word``.
+
+        Raises `UsageError` where there is none, with the words that there are.
+        """
+        known = {algorithm.word: algorithm for algorithm in self.table.get(function, ())}
+        found = known.get(word.lower().replace("-", "_"))
+        if found is not None:
+            return found
+        if not known:
+            raise UsageError(
+                f"--library-algorithm {word}: {self.name} has no choice of algorithms for "
+                f"MPI_{function.capitalize()}: leave it out, or ask for {DEFAULT}"
+            )
+        near = get_close_matches(word, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"{self.name} has no algorithm {word!r} for MPI_{function.capitalize()}: {hint}choose "
+            f"from {', '.join((DEFAULT, *known))}"
+        )
+
+    def environment(
+        self, function: str, algorithm: Algorithm, present: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The environment variables to set before MPI is started, beside those ``present``.
+
+        Raises `UsageError` where one of those says something else.
+        """
+        wanted = self.variables(function, algorithm)
+        for name, value in wanted.items():
+            if present.get(name, value) != value:
+                raise UsageError(
+                    f"{name}={present[name]} is set, but --library-algorithm {algorithm.word} "
+                    f"needs {name}={value}: unset it, or leave out the option"
+                )
+        for name in sorted(present.keys() - wanted.keys()):
+            if self.rivals.fullmatch(name):
+                raise UsageError(
+                    f"{name}={present[name]} is set, which may go before --library-algorithm "
+                    f"{algorithm.word}: unset it, or leave out the option"
+                )
+        return wanted
+
+
+def library(name: str) -> Library:
+    """The MPI library of this name, as mpi4py calls it.
+
+    Raises `UsageError` where its algorithms are not known here.
+    """
+    module = MODULES.get(name)
+    if module is None:
+        raise UsageError(
+            f"--library-algorithm: the algorithms of {name} are not known here, only those of "
+            f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "
+            "with --variant"
+        )
+    found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
+    return found
+
+
+def function_of(benchmark: str) -> str:
+    """MPI's name of the function that a collective benchmark calls, in lower case."""
+    name = benchmark.removesuffix("_persistent")
+    return name if name == benchmark else f"{name}_init"

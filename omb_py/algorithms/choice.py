@@ -1,0 +1,43 @@
+"""The algorithm that a run asks for: told to the library before MPI is started."""
+
+from __future__ import annotations
+
+import os
+
+from omb_py import mpi
+from omb_py.algorithms import DEFAULT, Algorithm, Library, function_of, library
+from omb_py.errors import UsageError
+
+
+def chosen(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:
+    """The library of this process and the algorithm called ``word``; None for its own choice.
+
+    MPI need not be started. Raises `UsageError` where there is no such algorithm.
+    """
+    if word is None or word == DEFAULT:
+        return None
+    found = library(mpi.load().get_vendor()[0])
+    return found, found.algorithm(function_of(benchmark), word)
+
+
+def tell(benchmark: str, word: str | None, counted: bool = False) -> None:
+    """Set the library's variables in this process, for an MPI that is not started yet.
+
+    Messages are to be ``counted``, too, where the library can. Raises `UsageError` where that
+    cannot be: there is no such algorithm, a variable says something else, or MPI is started.
+    """
+    choice = chosen(benchmark, word)
+    if choice is None:
+        return
+    library, algorithm = choice
+    wanted = library.environment(function_of(benchmark), algorithm, os.environ)
+    if counted:
+        wanted |= library.counting
+    missing = {name: value for name, value in wanted.items() if name not in os.environ}
+    if missing and mpi.load().Is_initialized():
+        variables = " ".join(f"{name}={value}" for name, value in missing.items())
+        raise UsageError(
+            "--library-algorithm: MPI is started already, and reads its variables only then: set "
+            f"{variables} before"
+        )
+    os.environ.update(missing)

@@ -1,0 +1,58 @@
+"""What the ranks sent in one call, beside what an algorithm sends by its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import TypeAlias
+
+from omb_py.algorithms.patterns import Pattern, Shape
+
+Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
+"""Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
+
+
+def by_definition(pattern: Pattern, shape: Shape, root: int = 0) -> list[list[tuple[int, float]]]:
+    """What each rank sends to each other one.
+
+    Raises `NotImplementedError` where the pattern is not known for this number of ranks.
+    """
+    ranks = shape.ranks
+    messages = [[0] * ranks for _ in range(ranks)]
+    nbytes = [[0.0] * ranks for _ in range(ranks)]
+    for source, target, length in pattern(shape):
+        source, target = (source + root) % ranks, (target + root) % ranks
+        messages[source][target] += 1
+        nbytes[source][target] += length
+    return [list(zip(*rows, strict=True)) for rows in zip(messages, nbytes, strict=True)]
+
+
+def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str | None:
+    """The first way in which ``sent`` differs from the pattern; None where it does not.
+
+    Messages are counted exactly, but that empty ones may be missing where there is not an element
+    for each block. Blocks are whole elements, and a message holds at most one for each rank: so
+    far may bytes differ. Raises `NotImplementedError` as `by_definition` does.
+    """
+    wanted = by_definition(pattern, shape, root)
+    block = ceil(shape.elements / shape.ranks)
+    has_empty_blocks = block * (shape.ranks - 1) >= shape.elements
+    for source in range(shape.ranks):
+        for target in range(shape.ranks):
+            messages, nbytes = sent[source][target]
+            known, length = wanted[source][target]
+            fewer = has_empty_blocks and messages < known
+            rounding = shape.itemsize * shape.ranks * max(1, known)
+            if messages != known and not fewer:
+                return f"rank {source} sent {counted(messages)} to rank {target} instead of {known}"
+            if nbytes is not None and abs(nbytes - length) > rounding:
+                return (
+                    f"rank {source} sent {nbytes:.0f} bytes to rank {target} instead of "
+                    f"{length:.0f}"
+                )
+    return None
+
+
+def counted(messages: int) -> str:
+    """So many messages, in words."""
+    return f"{messages} message{'' if messages == 1 else 's'}"

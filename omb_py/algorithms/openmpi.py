@@ -1,0 +1,258 @@
+"""Open MPI's algorithms: component ``tuned`` of its framework ``coll`` (seen in 5.0.11).
+
+Its numbers have no effect without ``coll_tuned_use_dynamic_rules``, and then only where ``tuned``
+is the component that runs: its priority is raised above that of han (35), which otherwise takes
+communicators of several nodes, and left below that of accelerator (78), which brings a device's
+data to the host for it. A file of rules goes before the numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from omb_py.algorithms import Algorithm, Library, folding, trees
+from omb_py.algorithms.patterns import (
+    Send,
+    Shape,
+    all_but_done,
+    all_data,
+    along,
+    around,
+    backwards,
+    bruck_blocks,
+    bruck_digits,
+    cut,
+    dissemination,
+    doubled,
+    doubled_shares,
+    everyone,
+    exchanges,
+    from_root,
+    halved,
+    neighbor_exchange,
+    no_data,
+    nothing,
+    on_powers_of_two,
+    power_within,
+    share,
+    sparbit,
+    swapped_digits,
+    together,
+    up_and_down,
+    whole,
+)
+
+SEGMENT = 64 << 10
+"""Bytes of a segment where an algorithm lives by them: Open MPI's own 0 means that none is cut."""
+
+IN_SEGMENTS = {"segmentsize": str(SEGMENT)}
+
+ALWAYS = {
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    "OMPI_MCA_coll_tuned_priority": "77",
+    "OMPI_MCA_coll_hcoll_enable": "0",
+    "OMPI_MCA_coll_ucc_enable": "0",
+}
+
+
+def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
+    """Open MPI's MCA parameters as environment variables."""
+    mine = f"OMPI_MCA_coll_tuned_{function}_algorithm"
+    further = {f"{mine}_{name}": value for name, value in algorithm.settings.items()}
+    return ALWAYS | {mine: algorithm.value} | further
+
+
+def in_effect(function: str, algorithm: Algorithm) -> dict[str, int]:
+    """The parameters that must have been taken, as MPI_T calls them."""
+    return {
+        "coll_tuned_use_dynamic_rules": 1,
+        f"coll_tuned_{function}_algorithm": int(algorithm.value),
+    }
+
+
+def two_ranks(shape: Shape) -> str | None:
+    """Two ranks and no others."""
+    return None if shape.ranks == 2 else "it is for 2 ranks"
+
+
+def power_of_two(shape: Shape) -> str | None:
+    """2, 4, 8 … ranks."""
+    wrong = shape.ranks != power_within(shape.ranks)
+    return "it is for powers of two of ranks" if wrong else None
+
+
+def even_ranks(shape: Shape) -> str | None:
+    """An even number of ranks."""
+    return "it is for even numbers of ranks" if shape.ranks % 2 else None
+
+
+def element_for_each(shape: Shape) -> str | None:
+    """As many elements as ranks."""
+    return "there are fewer elements than ranks" if shape.elements < shape.ranks else None
+
+
+def element_for_each_of_power(shape: Shape) -> str | None:
+    """As many elements as the greatest power of two within the ranks."""
+    return element_for_each(Shape(power_within(shape.ranks), shape.nbytes, shape.itemsize))
+
+
+def segment_for_each(shape: Shape) -> str | None:
+    """A segment for each rank, at the least."""
+    least = shape.ranks * SEGMENT
+    if shape.nbytes >= least:
+        return None
+    return f"it needs {least} bytes, a segment of {SEGMENT} for each rank"
+
+
+def not_in_place(shape: Shape) -> str | None:
+    """A buffer on both sides: in place there is one algorithm for all."""
+    return "in place it has an algorithm of its own" if shape.in_place else None
+
+
+def sends_nothing_in_place(shape: Shape) -> str | None:
+    """A buffer on both sides: in place messages are sent whose data is missing."""
+    return "in place it sends empty messages, a fault of Open MPI" if shape.in_place else None
+
+
+def segmented_ring(shape: Shape) -> Iterator[Send]:
+    """The ring whose first half, with the sums, is made for one segment of each block by turns."""
+    turn = shape.ranks * (SEGMENT // shape.itemsize)
+    turns, rest = divmod(shape.elements, turn)
+    turns += rest >= shape.ranks and rest > turn // 2
+    first = around(lambda shape: share(shape) / turns, lambda ranks: turns * (ranks - 1))
+    yield from together(first, around(share))(shape)
+
+
+to_root = backwards(from_root())
+pipeline = cut(trees.down(trees.chains(1)), SEGMENT)
+
+TABLE: dict[str, tuple[Algorithm, ...]] = {
+    "allreduce": (
+        Algorithm("linear", "1", up_and_down(from_root())),
+        Algorithm("recursive_doubling", "3", folding.recursive_doubling),
+        Algorithm("ring", "4", around(share, lambda ranks: 2 * (ranks - 1)), (element_for_each,)),
+        Algorithm("segmented_ring", "5", segmented_ring, (segment_for_each,), IN_SEGMENTS),
+        Algorithm(
+            "rabenseifner",
+            "6",
+            folding.folded(
+                folding.halving_and_doubling, folding.half_each, folding.lower_to_upper, keep=0
+            ),
+            (element_for_each_of_power,),
+        ),
+    ),
+    "bcast": (
+        Algorithm("linear", "1", from_root()),
+        Algorithm("chain", "2", trees.down(trees.chains(4))),
+        Algorithm("pipeline", "3", pipeline, settings=IN_SEGMENTS),
+        Algorithm("binary", "5", trees.down(trees.by_levels)),
+        Algorithm("binomial", "6", trees.down(trees.binomial_by_highest)),
+        Algorithm("knomial", "7", trees.down(trees.knomial(4))),
+        Algorithm(
+            "scatter_allgather",
+            "8",
+            on_powers_of_two(
+                together(
+                    trees.scattered(trees.binomial_by_lowest, share), exchanges(doubled_shares)
+                )
+            ),
+            (element_for_each,),
+        ),
+        Algorithm(
+            "scatter_ring",
+            "9",
+            together(trees.scattered(trees.binomial_by_lowest, share), around(share)),
+            (element_for_each,),
+        ),
+    ),
+    "reduce": (
+        Algorithm("linear", "1", to_root),
+        Algorithm("chain", "2", backwards(trees.down(trees.chains(4)))),
+        Algorithm("pipeline", "3", backwards(pipeline), settings=IN_SEGMENTS),
+        Algorithm("binary", "4", backwards(trees.down(trees.by_levels))),
+        Algorithm("binomial", "5", backwards(trees.down(trees.binomial_by_lowest))),
+        Algorithm("in_order_binary", "6", trees.in_order),
+        Algorithm(
+            "rabenseifner",
+            "7",
+            folding.folded(folding.halving_and_gather, folding.half_each, keep=0),
+            (element_for_each_of_power,),
+        ),
+    ),
+    "allgather": (
+        Algorithm("bruck", "2", backwards(dissemination(bruck_blocks))),
+        Algorithm("recursive_doubling", "3", exchanges(doubled), (power_of_two,)),
+        Algorithm("ring", "4", around(whole)),
+        Algorithm("neighbor_exchange", "5", neighbor_exchange, (even_ranks,)),
+        Algorithm("two_ranks", "6", everyone(whole), (two_ranks,)),
+        Algorithm("sparbit", "7", sparbit, (sends_nothing_in_place,)),
+    ),
+    "allgatherv": (
+        Algorithm("bruck", "2", backwards(dissemination(bruck_blocks))),
+        Algorithm("ring", "3", around(whole)),
+        Algorithm("neighbor_exchange", "4", neighbor_exchange, (even_ranks,)),
+        Algorithm("two_ranks", "5", everyone(whole), (two_ranks,)),
+        Algorithm("sparbit", "6", sparbit),
+    ),
+    "alltoall": (
+        Algorithm("linear", "1", everyone(whole), (not_in_place,)),
+        Algorithm("pairwise", "2", everyone(whole), (not_in_place,)),
+        Algorithm("bruck", "3", dissemination(bruck_digits), (not_in_place,)),
+        Algorithm("linear_sync", "4", everyone(whole), (not_in_place,)),
+        Algorithm("two_ranks", "5", everyone(whole), (two_ranks, not_in_place)),
+    ),
+    "alltoallv": (
+        Algorithm("linear", "1", everyone(whole), (not_in_place,)),
+        Algorithm("pairwise", "2", everyone(whole, itself=True), (not_in_place,)),
+    ),
+    "barrier": (
+        Algorithm("linear", "1", up_and_down(from_root(nothing))),
+        Algorithm("double_ring", "2", around(nothing, lambda ranks: 2)),
+        Algorithm("recursive_doubling", "3", folding.doubling_barrier_above),
+        Algorithm("dissemination", "4", dissemination(no_data)),
+        Algorithm("two_ranks", "5", everyone(nothing), (two_ranks,)),
+        Algorithm("tree", "6", up_and_down(trees.down(trees.binomial_by_lowest, nothing))),
+    ),
+    "gather": (
+        Algorithm("linear", "1", to_root),
+        Algorithm("binomial", "2", backwards(trees.scattered(trees.binomial_by_lowest, whole))),
+        Algorithm(
+            "linear_sync",
+            "3",
+            together(from_root(nothing), backwards(from_root(nothing)), to_root),
+        ),
+    ),
+    "scatter": (
+        Algorithm("linear", "1", from_root()),
+        Algorithm("binomial", "2", trees.scattered(trees.binomial_by_lowest, whole)),
+        Algorithm("linear_nonblocking", "3", from_root()),
+    ),
+    "reduce_scatter": (
+        Algorithm("recursive_halving", "2", folding.recursive_halving),
+        Algorithm("ring", "3", around(share)),
+        Algorithm("butterfly", "4", on_powers_of_two(together(exchanges(halved), swapped_digits))),
+    ),
+    "reduce_scatter_block": (
+        Algorithm("recursive_doubling", "2", on_powers_of_two(exchanges(all_but_done))),
+        Algorithm("recursive_halving", "3", folding.recursive_halving),
+        Algorithm("butterfly", "4", on_powers_of_two(exchanges(halved))),
+    ),
+    "scan": (
+        Algorithm("linear", "1", along),
+        Algorithm("recursive_doubling", "2", exchanges(all_data)),
+    ),
+    "exscan": (
+        Algorithm("linear", "1", along),
+        Algorithm("recursive_doubling", "2", exchanges(all_data)),
+    ),
+}
+
+LIBRARY = Library(
+    "Open MPI",
+    TABLE,
+    variables,
+    rivals=re.compile(r"OMPI_MCA_coll_(\w+_priority|tuned_dynamic_rules_filename)"),
+    in_effect=in_effect,
+    counting={"OMPI_MCA_pml_monitoring_enable": "1"},
+)

@@ -1,0 +1,345 @@
+"""The algorithm named is the one that runs: counted message by message, on both libraries."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py import mpi
+from omb_py.algorithms import DEFAULT, Library, library
+from omb_py.algorithms.comparison import Sent, difference
+from omb_py.algorithms.patterns import Shape
+from tests.conftest import BIN, Finished, rows_of, run
+
+PROGRAMS = Path(__file__).parent / "programs"
+COUNTING = Path(__file__).parent / "counting" / "ucx.c"
+SIZES = (8, 64, 1000, 65536, 840000)
+"""Less than an element for each rank, the same for each, unequal parts, segments."""
+
+UNKNOWN = 1 << 48
+"""What the counting library adds for a message whose bytes it cannot know."""
+
+OPEN_MPI = {
+    "OMPI_MCA_pml_monitoring_enable": "1",
+    "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+    "OMPI_MCA_coll_tuned_priority": "77",
+}
+
+
+@pytest.fixture(scope="session")
+def vendor() -> str:
+    """The MPI library of this environment."""
+    name: str = mpi.load().get_vendor()[0]
+    return name
+
+
+@pytest.fixture(scope="session")
+def counting(vendor: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which messages are counted."""
+    if vendor == "Open MPI":
+        return OPEN_MPI
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler to build what counts MPICH's messages")
+    built = tmp_path_factory.mktemp("counting") / "libcounting.so"
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", str(built), str(COUNTING)]
+    subprocess.run([*command, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(built), "MPIR_CVAR_NOLOCAL": "1"}
+
+
+@pytest.fixture
+def traffic(counting: dict[str, str], tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """``traffic(ranks, *arguments)``: what each rank sent in each call."""
+
+    def start(
+        ranks: int, *arguments: str, sizes: tuple[int, ...] = SIZES, **environment: str
+    ) -> list[dict[str, Any]]:
+        output = tmp_path / "traffic.json"
+        listed = ",".join(map(str, sizes))
+        program = [sys.executable, str(PROGRAMS / "traffic.py"), str(output), listed, *arguments]
+        command = [str(BIN / "mpiexec"), "-n", str(ranks), *program]
+        job = run(command, counting | environment, tmp_path, timeout=240)
+        assert job.code == 0, job.err
+        found: list[dict[str, Any]] = json.loads(output.read_text())
+        return found
+
+    return start
+
+
+def sent_of(call: dict[str, Any]) -> Sent:
+    """Messages and bytes, the latter None where they are not known."""
+    return [[(m, None if n >= UNKNOWN else n) for m, n in row] for row in call["sent"]]
+
+
+def differences(found: Library, calls: list[dict[str, Any]], in_place: bool = False) -> list[str]:
+    """What is wrong with calls that were made, in words; checks that some were compared."""
+    wrong, compared = [], set()
+    for call in calls:
+        if call["word"] == DEFAULT or call.get("refused"):
+            continue
+        algorithm = found.algorithm(call["function"], call["word"])
+        shape = Shape(call["ranks"], call["bytes"], call["itemsize"], in_place)
+        where = f"{call['function']} {call['word']} {call['ranks']} ranks {call['bytes']} bytes"
+        try:
+            unlike = difference(algorithm.sends, shape, sent_of(call))
+        except NotImplementedError:
+            continue
+        compared.add((call["function"], call["word"]))
+        if unlike is not None:
+            wrong.append(f"{where}: {unlike}")
+    assert len(compared) > 1
+    return wrong
+
+
+@pytest.mark.parametrize("ranks", range(2, 9))
+def test_every_word_sends_what_its_algorithm_does(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
+) -> None:
+    """For fewer elements than ranks, for more, and for messages of several segments."""
+    assert differences(library(vendor), traffic(ranks)) == []
+
+
+def test_every_word_does_so_in_place(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str
+) -> None:
+    calls = traffic(5, "in-place", sizes=(64, 65536))
+    assert differences(library(vendor), calls, in_place=True) == []
+
+
+def test_every_word_is_compared_somewhere(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str
+) -> None:
+    found = library(vendor)
+    calls = traffic(4, sizes=(64, 840000)) + traffic(2, sizes=(64,))
+    seen = {(call["function"], call["word"]) for call in calls if not call.get("refused")}
+    missing = {(name, word) for name in found.table for word in found.words(name)} - seen
+    # Open MPI's allgatherv cannot be chosen anew in a running job: see the next test
+    assert {name for name, _ in missing} <= {"allgatherv"}
+
+
+@pytest.mark.parametrize("ranks", [4, 5, 6])
+def test_open_mpi_allgatherv_which_can_only_be_chosen_before_the_start(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
+) -> None:
+    if vendor != "Open MPI":
+        pytest.skip("MPICH's is among all others")
+    found = library(vendor)
+    for algorithm in found.table["allgatherv"]:
+        if algorithm.refusal(Shape(ranks, 64)):
+            continue
+        chosen = {"OMPI_MCA_coll_tuned_allgatherv_algorithm": algorithm.value}
+        calls = traffic(ranks, "allgatherv", sizes=(8, 1000, 65536), **chosen)
+        made = [call for call in calls if call["word"] == algorithm.word]
+        assert len(made) == 3
+        for call in made:
+            shape = Shape(ranks, call["bytes"])
+            assert difference(algorithm.sends, shape, sent_of(call)) is None, algorithm.word
+
+
+def test_a_pattern_tells_algorithms_apart(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str
+) -> None:
+    """What one word sent is not what another sends; but for those that differ only in order."""
+    found = library(vendor)
+    same = {"linear", "pairwise", "linear_sync", "linear_nonblocking"}
+    for call in traffic(6, sizes=(65536,)):
+        if call["word"] == DEFAULT or call.get("refused"):
+            continue
+        shape = Shape(6, call["bytes"], call["itemsize"])
+        for other in found.table[call["function"]]:
+            alike = other.word == call["word"] or {other.word, call["word"]} <= same
+            if alike or other.refusal(shape):
+                continue
+            try:
+                unlike = difference(other.sends, shape, sent_of(call))
+            except NotImplementedError:
+                continue
+            assert unlike is not None, (call["function"], call["word"], other.word)
+
+
+def test_open_mpi_ignores_its_number_without_dynamic_rules(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str
+) -> None:
+    """The trap that the option is made for."""
+    if vendor != "Open MPI":
+        pytest.skip("a trap of Open MPI")
+    number = {"OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
+
+    def of_library(**environment: str) -> Sent:
+        calls = traffic(5, "allreduce", sizes=(1000,), **environment)
+        return sent_of(next(call for call in calls if call["word"] == DEFAULT))
+
+    own = of_library(OMPI_MCA_coll_tuned_use_dynamic_rules="0")
+    ring = library(vendor).algorithm("allreduce", "ring").sends
+    ignored = of_library(OMPI_MCA_coll_tuned_use_dynamic_rules="0", **number)
+    obeyed = of_library(**number)
+    assert ignored == own
+    assert difference(ring, Shape(5, 1000, 4), ignored) is not None
+    assert difference(ring, Shape(5, 1000, 4), obeyed) is None
+
+
+def test_mpich_obeys_only_with_its_device_out_of_the_way(vendor: str, tmp_path: Path) -> None:
+    """Above the level at which algorithms are chosen, the device has collectives of its own."""
+    if vendor != "MPICH":
+        pytest.skip("a trap of MPICH")
+    command = [str(BIN / "mpiexec"), "-n", "3", sys.executable]
+    command.append(str(PROGRAMS / "device_collectives.py"))
+    chosen = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "reduce_scatter_allgather"}
+    refused = {}
+    for device in ("0", "1"):
+        more = {"MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": device}
+        job = run(command, chosen | more, tmp_path, timeout=60)
+        assert job.code == 0, job.err
+        refused[device] = int(job.out.split()[-1])
+    assert refused["0"] == 0
+    assert refused["1"] > 0
+
+
+@pytest.mark.parametrize("binding", ["buffer", "prebound", "array", "native"])
+def test_a_size_that_falls_back_is_left_out_with_a_sentence(
+    mpiexec: Callable[..., Finished], tmp_path: Path, binding: str
+) -> None:
+    output = tmp_path / "rows.csv"
+    job = mpiexec(
+        5,
+        "allreduce",
+        *("--library-algorithm", "rabenseifner", "--binding", binding),
+        *("--sizes", "4,8,1024", "-i", "5", "--output", str(output)),
+    )
+    assert job.code == 3
+    (sentence,) = job.sentences
+    assert "left out messages of 4, 8 bytes" in sentence
+    assert "cannot use algorithm rabenseifner for MPI_Allreduce of 4 bytes on 5 ranks" in sentence
+    (row,) = rows_of(output)
+    assert row["bytes"] == "1024"
+    assert row["library_algorithm"] == "rabenseifner"
+
+
+def test_data_is_right_with_every_word_of_allreduce_and_bcast(
+    mpiexec: Callable[..., Finished], vendor: str
+) -> None:
+    for name in ("allreduce", "bcast"):
+        for word in library(vendor).words(name):
+            job = mpiexec(
+                4, name, "--library-algorithm", word, "-c", "--sizes", "4096", "-i", "3", "-u", "1"
+            )
+            rows = [row[-1] for row in job.rows]
+            refused = word == "segmented_ring"
+            assert (job.code, rows) == ((3, []) if refused else (0, ["Pass"])), (name, word)
+
+
+def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    for arguments in ([], ["--library-algorithm", "default"]):
+        job = mpiexec(2, "bcast", *arguments, "--sizes", "8", "-i", "3", "--output", str(output))
+        assert job.code == 0, job.err
+    assert [row["library_algorithm"] for row in rows_of(output)] == ["", "default"]
+
+
+def test_unknown_words_name_those_that_there_are(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "allreduce", "--library-algorithm", "rign")
+    assert job.code == 2
+    (sentence,) = job.sentences
+    assert "did you mean ring?" in sentence
+    assert "default, " in sentence
+    assert "recursive_doubling" in sentence
+    none = mpiexec(2, "scatterv", "--library-algorithm", "ring")
+    assert none.code == 2
+    assert "has no choice of algorithms for MPI_Scatterv" in none.sentences[0]
+
+
+def test_a_variable_that_says_something_else_is_an_error(
+    mpiexec: Callable[..., Finished], vendor: str
+) -> None:
+    name, value = {
+        "MPICH": ("MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "1"),
+        "Open MPI": ("OMPI_MCA_coll_tuned_use_dynamic_rules", "0"),
+    }[vendor]
+    job = mpiexec(2, "allreduce", "--library-algorithm", "ring", **{name: value})
+    assert job.code == 2
+    assert f"{name}={value} is set, but --library-algorithm ring needs" in job.sentences[0]
+
+
+def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Finished]) -> None:
+    for binding in ("pickle", "persistent"):
+        job = mpiexec(2, "allreduce", "--library-algorithm", "ring", "--binding", binding)
+        assert job.code != 0
+        assert f"binding {binding} does not call MPI_Allreduce" in job.sentences[0]
+
+
+def test_forms_with_algorithms_of_their_own_lack_the_option(
+    mpiexec: Callable[..., Finished],
+) -> None:
+    for name in ("iallreduce", "allreduce_persistent", "latency"):
+        job = mpiexec(2, name, "--library-algorithm", "ring")
+        assert job.code == 2
+        assert "No such option" in job.sentences[0]
+
+
+def test_a_job_proves_its_algorithm(mpiexec: Callable[..., Finished], vendor: str) -> None:
+    arguments = ["--library-algorithm", "ring", "--prove-algorithm", "--sizes", "64,4096"]
+    job = mpiexec(5, "allreduce", *arguments)
+    if vendor == "MPICH":
+        assert job.code != 0
+        assert "counts no messages" in job.sentences[0]
+        return
+    assert job.code == 0, job.err
+    # 2(p-1) messages from each of 5 ranks, 2(p-1)/p of the vector
+    assert job.rows == [
+        ["64", "40", "512", "as", "ring"],
+        ["4096", "40", "32768", "as", "ring"],
+    ]
+
+
+def test_a_job_says_when_another_component_took_the_call(
+    mpiexec: Callable[..., Finished], vendor: str, tmp_path: Path
+) -> None:
+    if vendor != "Open MPI":
+        pytest.skip("MPICH counts no messages")
+    parameters = tmp_path / "parameters.conf"
+    parameters.write_text("coll_adapt_priority = 90\n")
+    arguments = ["--library-algorithm", "linear", "--prove-algorithm", "--sizes", "64"]
+    job = mpiexec(4, "bcast", *arguments, OMPI_MCA_mca_base_param_files=str(parameters))
+    assert job.code == 1
+    assert "NOT as linear: rank 0 sent" in job.out
+    assert any("were not sent as algorithm linear does" in text for text in job.sentences)
+
+
+def test_the_option_comes_too_late_where_mpi_is_started(tmp_path: Path) -> None:
+    program = tmp_path / "late.py"
+    program.write_text(
+        "from mpi4py import MPI\n"
+        "import omb_py\n"
+        "from omb_py.errors import OmbError\n"
+        "try:\n"
+        "    omb_py.run('allreduce', sizes=[8], library_algorithm='ring')\n"
+        "except OmbError as error:\n"
+        "    print(error)\n"
+    )
+    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(program)]
+    job = run(command, {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    assert job.out.count("MPI is started already") == 2
+
+
+def test_a_variant_is_kept_as_it_is(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    name = 'UCX_TLS=tcp,self "x"; $(true)'
+    job = mpiexec(
+        2, "latency", "--variant", name, "--sizes", "8", "-i", "3", "--output", str(output)
+    )
+    assert job.code == 0, job.err
+    assert [row["variant"] for row in rows_of(output)] == [name]
+    start = mpiexec(2, "init", "--variant", "A=1", "--output", str(output), "--force")
+    assert start.code == 0, start.err
+    assert {row["variant"] for row in rows_of(output)} == {"A=1"}
+    refused = mpiexec(2, "latency", "--variant", "a\nb")
+    assert refused.code == 2
+    assert "cannot be printed" in refused.sentences[0]
