@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.analysis_options import input_options, needing_analysis, read
+from omb_py.cli.analysis_options import input_options, read
 from omb_py.cli.output_options import graphs
+from omb_py.errors import needing
 
 IMAGES = ("png", "svg", "pdf")
 
@@ -21,10 +22,11 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice(["auto", "size", "ranks", "heat", "overhead", "parts"]),
+    type=click.Choice(["auto", "size", "ranks", "heat", "winner", "overhead", "parts"]),
     default="auto",
-    help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, or bars "
-    "of numbers without sizes and of the parts of the start; auto: all that apply but heat maps.",
+    help="Over message sizes, over ranks, both as a heat map or as a map of who is best, what "
+    "omb-py overhead found, or bars of numbers without sizes and of the parts of the start; auto: "
+    "all that apply but maps.",
 )
 @click.option(
     "--lines",
@@ -100,7 +102,7 @@ def command(
     """
     images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
     in_terminal = "tty" in graph
-    with needing_analysis():
+    with needing("analysis"):
         from omb_py.plots import figures
         from omb_py.plots import files as figure_files
         from omb_py.plots.heat import Ratio

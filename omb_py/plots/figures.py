@@ -15,18 +15,20 @@ from omb_py.plots import bars as figure_bars
 from omb_py.plots import heat as figure_heat
 from omb_py.plots import lines as figure_lines
 from omb_py.plots import overhead as figure_overhead
+from omb_py.plots import winner as figure_winner
 from omb_py.plots.bars import BarChart, bar_charts
 from omb_py.plots.charts import Chart, rank_charts, size_charts
 from omb_py.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.plots.overhead import Overhead, overheads
 from omb_py.plots.style import styled
 from omb_py.plots.values import measured
+from omb_py.plots.winner import WinnerMap, winner_maps
 
-KINDS = ("auto", "size", "ranks", "heat", "overhead", "parts")
+KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts")
 
 UNITS = ("decimal", "binary")
 
-Picture = Chart | HeatMap | BarChart | Overhead
+Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -35,6 +37,8 @@ NOTHING = {
     "or say what one had with --assume ranks=N",
     "heat": "no benchmark here has two message sizes and two numbers of ranks for a heat map: "
     "--lines names another column for its rows",
+    "winner": "no benchmark here has two configurations at one message size and number of ranks: "
+    "--lines names the columns that tell them apart, as in library_algorithm",
     "overhead": "there are no results of 'omb-py overhead' in these files",
     "parts": "every benchmark here has several message sizes: --kind size draws those",
 }
@@ -135,12 +139,14 @@ def pictures(results: Results, request: Request) -> dict[str, Picture]:
 
 
 def every(results: Results, request: Request) -> Iterator[Picture]:
-    """All pictures of the kinds that are asked for; ``auto`` is all but heat maps."""
+    """All pictures of the kinds that are asked for; ``auto`` is all but maps."""
     rows = of_sizes(results, request.sizes)
     choice = (request.lines, request.value, request.statistic)
     if request.ratio or request.kind == "heat":
         yield from heat_maps(rows, *choice, request.ratio)
         return
+    if request.kind == "winner":
+        yield from winner_maps(rows, *choice)
     if request.kind in ("auto", "size"):
         yield from size_charts(rows, *choice)
     if request.kind in ("auto", "ranks"):
@@ -177,6 +183,8 @@ def drawn(picture: Picture, binary: bool = False) -> Figure:
                 return figure_lines.draw(picture, binary)
             case HeatMap():
                 return figure_heat.draw(picture, binary)
+            case WinnerMap():
+                return figure_winner.draw(picture)
             case BarChart():
                 return figure_bars.draw(picture, binary)
             case Overhead():

@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from itertools import repeat
 from math import ceil, floor, isnan, log2, log10
 
 import click
@@ -19,6 +20,7 @@ from omb_py.plots.figures import Picture
 from omb_py.plots.heat import HeatMap, unit_of
 from omb_py.plots.overhead import TIMES, Overhead, Panel, at, difference
 from omb_py.plots.style import least_size, place, tick_text, ticks_of_sizes
+from omb_py.plots.winner import Cell, WinnerMap
 
 WIDTH, HEIGHT = 80, 24
 """Columns and lines of a figure that does not go to a terminal."""
@@ -67,6 +69,9 @@ def text(
         case HeatMap():
             words = [picture.words]
             body = table(picture, binary)
+        case WinnerMap():
+            words = [picture.words]
+            body = winners(picture, colored)
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
     return "\n".join([f"{title}: {words[0]}", *body, *caption])
@@ -185,6 +190,29 @@ def bars(chart: BarChart, width: int) -> list[str]:
                 parts, width, initial_indent=" " * (names + 1), subsequent_indent=" " * (names + 1)
             )
     return lines
+
+
+def winners(chart: WinnerMap, colored: bool) -> list[str]:
+    """The winner of each cell, sizes downwards, in its colour where it is beyond noise."""
+    rows = [["", *chart.ranks]]
+    for size, cells in zip(chart.sizes, chart.cells, strict=True):
+        label = "" if isnan(size) else size_text(size)
+        rows.append([label, *("" if cell is None else cell.text for cell in cells)])
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for number, (label, *texts) in enumerate(rows):
+        padded = [f"{text:<{wide}}" for text, wide in zip(texts, widths, strict=True)]
+        if number and colored:
+            padded = list(map(painted, padded, chart.cells[number - 1], repeat(chart)))
+        lines.append("  ".join([f"{label:>{first}}", *padded]).rstrip())
+    return lines
+
+
+def painted(text: str, cell: Cell | None, chart: WinnerMap) -> str:
+    """A cell's text in the colour of its winner."""
+    if cell is None or cell.within_noise:
+        return text
+    return click.style(text, fg=COLORS[chart.names.index(cell.winner) % len(COLORS)])
 
 
 def table(heat: HeatMap, binary: bool) -> list[str]:
