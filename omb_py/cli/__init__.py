@@ -13,8 +13,8 @@ import omb_py
 from omb_py import launcher
 from omb_py.errors import INTERRUPTED, UsageError, sentence
 
-ANALYSIS = ("compare", "plot", "report", "model")
-"""Commands that read results: each is ``command`` of the module of its name."""
+LATER = ("sweep", "job", "compare", "plot", "report", "model")
+"""Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
 
 
 class Commands(click.Group):
@@ -24,13 +24,13 @@ class Commands(click.Group):
         from omb_py.benchmarks import all_benchmarks
 
         names = [benchmark.name for benchmark in all_benchmarks()]
-        return [*names, *ANALYSIS, *sorted(self.commands)]
+        return [*names, *LATER, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name in self.commands:
             return self.commands[cmd_name]
-        if cmd_name in ANALYSIS:
-            return analysis_command(cmd_name)
+        if cmd_name in LATER:
+            return later_command(cmd_name)
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.benchmark import benchmark_command
 
@@ -43,14 +43,14 @@ class Commands(click.Group):
             with formatter.section(f"{family} benchmarks".capitalize()):
                 formatter.write_dl([(member.name, member.summary) for member in members])
         with formatter.section("Commands"):
-            commands = {name: analysis_command(name) for name in ANALYSIS} | dict(self.commands)
+            commands = {name: later_command(name) for name in LATER} | dict(self.commands)
             formatter.write_dl(
                 [(name, command.get_short_help_str(70)) for name, command in commands.items()]
             )
 
 
-def analysis_command(name: str) -> click.Command:
-    """A command that reads results; nothing of it is loaded before."""
+def later_command(name: str) -> click.Command:
+    """A command that no rank needs; nothing of it is loaded before."""
     from importlib import import_module
 
     found: click.Command = import_module(f"omb_py.cli.{name}").command
@@ -74,8 +74,16 @@ def command() -> None:
     default="text",
     help="markdown: the benchmarks as docs/benchmarks.md has them, with what ran where.",
 )
-def list_command(kind: str) -> None:
+@click.option(
+    "--algorithms", is_flag=True, help="The words of --library-algorithm, library by library."
+)
+def list_command(kind: str, algorithms: bool) -> None:
     """Benchmarks, buffers and bindings that are there."""
+    if algorithms:
+        from omb_py.cli.inventory import print_algorithms
+
+        print_algorithms(kind)
+        return
     if kind == "markdown":
         from omb_py.cli.benchmark_table import markdown
 

@@ -97,3 +97,26 @@ class HangingBinding(FailingLater):
 
     def fault(self) -> None:
         time.sleep(60)
+
+
+class FlakyBinding(FailingLater):
+    """Fails as long as the file that ``OMB_TEST_FLAG`` names is not there, and makes it."""
+
+    name = "flaky"
+
+    def bind(self, step: Step) -> BoundCall:
+        call = BufferBinding.bind(self, step)
+        if super().bind(step) != self.fault:
+            return call
+
+        def first_fail() -> None:
+            self.fault()
+            call()
+
+        return first_fail
+
+    def fault(self) -> None:
+        flag = os.environ["OMB_TEST_FLAG"]
+        if not os.path.exists(flag):
+            open(flag, "x").close()
+            raise RuntimeError("not this time")

@@ -1,0 +1,95 @@
+"""``omb-py sweep``: measure everything that a configuration asks for, and go on after a break."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.errors import UsageError, needing
+
+if TYPE_CHECKING:
+    pass
+
+
+def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    """A duration such as ``25m``, in seconds."""
+    if text is None:
+        return None
+    with needing("sweep"):
+        from omb_py.sweeps.values import seconds
+    try:
+        return float(seconds(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error
+
+
+@click.command("sweep", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("config", metavar="SWEEP")
+@click.option(
+    "--machine",
+    default="local",
+    show_default=True,
+    metavar="MACHINE",
+    help="Where it runs: the name of a machine that comes with omb-py, or a .toml file.",
+)
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where everything goes; by default sweeps/SWEEP-MACHINE.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan and how long it may take.")
+@click.option("--commands", is_flag=True, help="With --dry-run, also the command lines.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Only points on so many nodes.")
+@click.option(
+    "--stop-after",
+    callback=seconds_of,
+    metavar="DURATION",
+    help="Stop in order after so long, as in 25m; exit code 75 if there is more to do.",
+)
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def command(
+    config: str,
+    machine: str,
+    folder: Path | None,
+    dry_run: bool,
+    commands: bool,
+    nodes: int | None,
+    stop_after: float | None,
+    debug: bool,
+) -> int:
+    """Measure all points of SWEEP, a configuration by name or path, on a machine.
+
+    omb-py sweep quick --machine local
+
+    Run the same command again after a crash, a full disk or the end of a job: what is there is
+    kept, and only what is missing is measured.
+
+    Exit codes: 0 every planned row is there, 1 some points failed, 75 stopped with more to do.
+    """
+    began = time.monotonic()
+    with needing("sweep"):
+        from omb_py.sweeps import points, shipped, toml
+        from omb_py.sweeps.config import Sweep
+        from omb_py.sweeps.folder import Folder
+        from omb_py.sweeps.machine import Machine
+
+    sweep = toml.read(shipped.find("sweeps", config), Sweep)
+    where = toml.read(shipped.find("machines", machine), Machine)
+    plan = points.plan(sweep, where).on(nodes)
+    if not plan.points:
+        raise UsageError(f"sweep {sweep.name} has no point on {nodes} nodes of {where.name}")
+    place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
+    if dry_run:
+        from omb_py.sweeps.overview import show, show_commands
+
+        show(sweep, where, plan, place)
+        if commands:
+            show_commands(where, plan, place)
+        return 0
+    from omb_py.sweeps.session import measure
+
+    return measure(sweep, where, plan, place, None if stop_after is None else began + stop_after)

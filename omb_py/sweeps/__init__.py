@@ -1,0 +1,1 @@
+"""From a configuration to many runs: points, launchers, resuming, and jobs of schedulers."""

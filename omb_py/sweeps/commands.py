@@ -1,0 +1,94 @@
+"""The command line that measures a point."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.errors import OmbError
+from omb_py.launcher import EXPECTED_RANKS
+from omb_py.results.metadata import TELLING_PREFIXES
+from omb_py.sweeps.launchers import LAUNCHERS, Placement
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Point, selectable
+from omb_py.sweeps.schedulers import SCHEDULERS
+
+PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
+"""Beginnings of variables that ranks on other nodes need as much as those on this one."""
+
+
+def placement(point: Point, machine: Machine, hosts: Path | None = None) -> Placement:
+    """Where the ranks of a point go, and what they need; ``hosts`` is a file of the nodes."""
+    return Placement(
+        nodes=point.nodes,
+        ranks_per_node=point.ranks_per_node,
+        cores=machine.cores,
+        gpus=machine.gpus_per_node,
+        binding=machine.binding,
+        oversubscribe=machine.oversubscribe,
+        host_file=None if hosts is None else str(hosts),
+        options=machine.launcher_options,
+        environment={
+            **machine.environment,
+            **dict(point.environment),
+            EXPECTED_RANKS: str(point.ranks),
+        },
+        inherited=tuple(name for name in sorted(os.environ) if name.startswith(PASSED_ON)),
+    )
+
+
+def hosts(machine: Machine) -> list[str] | None:
+    """The nodes to run on, each once; None where the launcher knows them by itself.
+
+    They stand in the machine's file, or in the one that its scheduler makes for a job. Raises
+    `OmbError` when it cannot be read.
+    """
+    variable = getattr(SCHEDULERS.get(machine.scheduler), "host_file_variable", None)
+    name = machine.host_file or (os.environ.get(variable) if variable else None)
+    if name is None:
+        return None
+    try:
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OmbError(f"cannot read the file of hosts {name}: {error}") from error
+    words = (line.partition("#")[0].split() for line in lines)
+    return list(dict.fromkeys(word[0].partition(":")[0] for word in words if word))
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed."""
+
+    machine: Machine
+    launcher: str
+    hosts: Path | None = None
+
+
+def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | None) -> list[str]:
+    """The words that measure ``sizes`` of a point and add their rows to ``output``.
+
+    Without one, they prove that the library's algorithm is the one that was asked for. Raises
+    `OmbError` when the launcher is not there.
+    """
+    arguments = point.arguments(sizes)
+    if output is None:
+        arguments.append("--prove-algorithm")
+    else:
+        arguments += ["--quiet", "--output", str(output.resolve())]
+        arguments += [] if selectable(point.benchmark) else ["--force"]
+    preload = where.machine.preload
+    place = placement(point, where.machine, where.hosts)
+    return [
+        *LAUNCHERS[where.launcher].command(place),
+        *([] if preload is None else ["env", f"LD_PRELOAD={preload}"]),
+        *(sys.executable, "-m", "omb_py"),
+        *arguments,
+    ]
+
+
+def environment(point: Point, machine: Machine, launcher: str) -> dict[str, str]:
+    """What the ranks of a point get beyond this process's environment."""
+    place = placement(point, machine)
+    return {**LAUNCHERS[launcher].environment(place), **place.environment}

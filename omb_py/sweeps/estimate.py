@@ -1,0 +1,64 @@
+"""How long points will take: a guess before the first one, then what earlier ones took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log2
+from statistics import median
+
+from omb_py.benchmarks import find_benchmark
+from omb_py.sweeps.folder import DONE, Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Point
+from omb_py.sweeps.settings import parsed
+
+START_SECONDS = 0.8
+"""Of a job of few ranks, with Python and NumPy to import."""
+
+CALL_SECONDS = 2e-6
+BYTES_PER_SECOND = 2e9
+CROWDING = 8.0
+"""How much longer calls take where ranks share cores; it can be ten times that or nothing."""
+
+
+def guess(point: Point, machine: Machine) -> float:
+    """Seconds that a point may take, from nothing but its sizes and its iterations."""
+    benchmark = find_benchmark(point.benchmark)
+    crowd = max(1.0, point.ranks_per_node / machine.cores)
+    start = START_SECONDS * crowd
+    if benchmark.start_up is not None:
+        return start
+    options = parsed(benchmark, point.arguments(()))
+    steps = point.ranks if "all" in point.benchmark else 1 + log2(point.ranks)
+    messages = options.window if "window" in benchmark.options else 1
+    slow = CROWDING * crowd if crowd > 1 else 1.0
+    total = start
+    for size in point.sizes or (0,):
+        call = (CALL_SECONDS + size / BYTES_PER_SECOND) * steps * messages * slow
+        total += sum(benchmark.counts(options, size)) * call
+    return total
+
+
+def remaining(points: Iterable[Point], folder: Folder, machine: Machine) -> tuple[float, bool]:
+    """Seconds that the missing rows may take, and whether measured points back that up."""
+    todo, took = 0.0, []
+    for point in points:
+        expected = guess(point, machine)
+        missing = len(folder.missing(point))
+        todo += expected * missing / point.rows
+        attempts = folder.state(point).attempts
+        if len(attempts) == 1 and attempts[0].outcome == DONE and not missing:
+            took.append(attempts[0].seconds / expected)
+    return todo * (median(took) if took else 1.0), bool(took)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(4000)
+    '1 h 7 min'
+    """
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

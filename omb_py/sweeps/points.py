@@ -1,0 +1,287 @@
+"""The points of a sweep: each is one start of a launcher, for one benchmark at all its sizes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+
+import click
+
+from omb_py.algorithms import DEFAULT, MODULES, function_of
+from omb_py.benchmarks import Benchmark, StartUp, by_family, find_benchmark
+from omb_py.buffers import BUFFERS
+from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.settings import Setting, check, combinations, parsed, planned_sizes
+
+DATA = "data"
+"""The file of benchmarks of files, in the folder where the ranks run."""
+
+UNSAFE = re.compile(r"[^A-Za-z0-9.+=-]+")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one start of the launcher measures.
+
+    ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
+    without messages, which is one row (one for each part of the start, in `import_time`).
+    ``settings`` are options beyond the axes, ``environment`` variables of the ranks, ``variant``
+    names those among them that the sweep varies. ``repetition`` counts from 1.
+    """
+
+    benchmark: str
+    buffer: str
+    binding: str
+    nodes: int
+    ranks_per_node: int
+    sizes: tuple[int, ...]
+    settings: tuple[Setting, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    library_algorithm: str | None = None
+    variant: str | None = None
+    repetition: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """All ranks."""
+        return self.nodes * self.ranks_per_node
+
+    @property
+    def rows(self) -> int:
+        """How many rows are planned."""
+        return max(1, len(self.sizes))
+
+    @property
+    def name(self) -> str:
+        """A name for files: readable, and another for each point of whatever sweep.
+
+        Message sizes are not in it, so that a sweep may grow by some and measure those alone.
+        """
+        words = [self.benchmark, self.buffer, self.binding, f"{self.nodes}x{self.ranks_per_node}"]
+        words += [word for word in (self.library_algorithm, self.variant) if word]
+        text = json.dumps([getattr(self, part) for part in IDENTITY])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        readable = UNSAFE.sub("_", "-".join(words))[:80].strip(".-_")
+        return f"{readable}-r{self.repetition}-{digest}"
+
+    def arguments(self, sizes: tuple[int, ...]) -> list[str]:
+        """The words after ``omb-py`` that measure ``sizes`` of this point."""
+        words = [self.benchmark, "--buffer", self.buffer]
+        if find_benchmark(self.benchmark).start_up is None:
+            words += ["--binding", self.binding]
+        if self.library_algorithm is not None:
+            words += ["--library-algorithm", self.library_algorithm]
+        if self.variant is not None:
+            words.append(f"--variant={self.variant}")
+        if "file" in find_benchmark(self.benchmark).options:
+            words.append(f"--file={DATA}")
+        words += [word for setting in self.settings for word in setting.words()]
+        if sizes and selectable(self.benchmark):
+            words += ["--sizes", ",".join(str(size) for size in sizes)]
+        return words
+
+    def describe(self) -> str:
+        """The point in a few words, for people."""
+        place = f"{count(self.ranks, 'rank')} on {count(self.nodes, 'node')}"
+        words = [self.benchmark, self.library_algorithm, self.buffer, self.binding, place]
+        text = " ".join(word for word in words if word)
+        again = f" (round {self.repetition})" if self.repetition > 1 else ""
+        return f"{text}{f', {self.variant}' if self.variant else ''}{again}"
+
+
+IDENTITY = (
+    "benchmark",
+    "buffer",
+    "binding",
+    "nodes",
+    "ranks_per_node",
+    "settings",
+    "environment",
+    "library_algorithm",
+    "repetition",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The points to measure, and how many were left out for which reason."""
+
+    points: tuple[Point, ...]
+    left_out: tuple[tuple[str, int], ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are planned in all."""
+        return sum(point.rows for point in self.points)
+
+    def on(self, nodes: int | None) -> Plan:
+        """The part on so many nodes; all of it for None."""
+        chosen = [point for point in self.points if nodes in (None, point.nodes)]
+        return replace(self, points=tuple(chosen))
+
+
+class NotHereError(Exception):
+    """A point that cannot be on this machine; the text says why."""
+
+
+def plan(sweep: Sweep, machine: Machine) -> Plan:
+    """The points of ``sweep`` that ``machine`` can measure; each round measures all of them.
+
+    Raises `UsageError` when an option is not one of a benchmark, or no point is left.
+    """
+    found: dict[str, Point] = {}
+    reasons: Counter[str] = Counter()
+    for index, experiment in enumerate(sweep.experiments):
+        options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
+        for benchmark, buffer, binding, place, algorithm, environment, settings in product(
+            chosen(experiment),
+            experiment.buffers,
+            experiment.bindings,
+            places(experiment, machine),
+            experiment.library_algorithms or (None,),
+            combinations(experiment.environment),
+            combinations(options),
+        ):
+            try:
+                point = Point(
+                    benchmark=benchmark.name,
+                    buffer=buffer,
+                    binding="-" if benchmark.start_up else binding,
+                    nodes=place[0],
+                    ranks_per_node=place[1],
+                    sizes=(),
+                    settings=(*settings.chosen, *devices(buffer, machine)),
+                    environment=tuple((item.name, str(item.value)) for item in environment.chosen),
+                    library_algorithm=None if algorithm == DEFAULT else algorithm,
+                    variant=environment.words or None,
+                )
+                point = sized(point, benchmark, experiment, machine)
+            except NotHereError as reason:
+                reasons[str(reason)] += 1
+            except UsageError as error:
+                raise UsageError(f"experiment {index} of sweep {sweep.name}: {error}") from error
+            else:
+                known = found.get(point.name, point)
+                sizes = tuple(dict.fromkeys((*known.sizes, *point.sizes)))
+                found[point.name] = replace(point, sizes=sizes)
+    if not found:
+        why = "; ".join(reasons) or "it has no experiment"
+        raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {why}")
+    rounds = range(1, sweep.repetitions + 1)
+    points = tuple(
+        replace(point, repetition=number) for number in rounds for point in found.values()
+    )
+    return Plan(points, tuple(reasons.items()))
+
+
+def node_counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
+    """The numbers of nodes that points of the sweep run on, ascending."""
+    return tuple(sorted({point.nodes for point in plan(sweep, machine).points}))
+
+
+def chosen(experiment: Experiment) -> Iterator[Benchmark]:
+    """The benchmarks of an experiment, families and ``all`` written out."""
+    without = {found.name for name in experiment.without for found in members(name)}
+    names = (found.name for name in experiment.benchmarks for found in members(name))
+    yield from (find_benchmark(name) for name in dict.fromkeys(names) if name not in without)
+
+
+@cache
+def members(name: str) -> tuple[Benchmark, ...]:
+    """The benchmarks that a name stands for."""
+    families = by_family()
+    if name == EVERYTHING:
+        return tuple(found for family in families.values() for found in family)
+    return tuple(families[name]) if name in families else (find_benchmark(name),)
+
+
+def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]]:
+    """Nodes and ranks on each; what does not fit the machine is told apart later."""
+    for nodes in dict.fromkeys(machine.nodes if n == "all" else n for n in experiment.nodes):
+        if experiment.ranks is not None:
+            yield from ((nodes, ranks // nodes) for ranks in experiment.ranks if ranks % nodes == 0)
+        for per_node in experiment.ranks_per_node or ():
+            have = {"gpus": machine.gpus_per_node, "cores": machine.cores}
+            yield nodes, have[per_node] if isinstance(per_node, str) else per_node
+
+
+def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
+    """The order in which the ranks of a node take its devices, where the buffer is on one."""
+    if not machine.devices or not on_device(buffer):
+        return ()
+    return (Setting("device", ",".join(str(number) for number in machine.devices)),)
+
+
+@cache
+def on_device(buffer: str) -> bool:
+    """Whether a buffer library's messages lie on a device."""
+    from omb_py.buffers._device import CudaBuffer
+
+    try:
+        return isinstance(BUFFERS.load(buffer), CudaBuffer)
+    except OmbError:
+        return False
+
+
+def selectable(benchmark: str) -> bool:
+    """Whether the benchmark can be told which sizes to measure."""
+    found = find_benchmark(benchmark)
+    return found.sized and found.elements is None
+
+
+def sized(point: Point, benchmark: Benchmark, experiment: Experiment, machine: Machine) -> Point:
+    """The point with its message sizes.
+
+    Raises `NotHereError` when it cannot be on this machine, `UsageError` for wrong options.
+    """
+    if point.nodes > machine.nodes:
+        have = count(machine.nodes, "node")
+        raise NotHereError(
+            f"{count(point.nodes, 'node')} wanted, machine {machine.name} has {have}"
+        )
+    if point.ranks_per_node < 1:
+        raise NotHereError(f"machine {machine.name} has no GPUs")
+    if point.ranks_per_node > machine.cores and not machine.oversubscribe:
+        raise NotHereError(
+            f"{count(point.ranks_per_node, 'rank')} a node wanted, a node of {machine.name} has "
+            f"{count(machine.cores, 'core')} (oversubscribe = true allows it)"
+        )
+    if not benchmark.ranks.allow(point.ranks):
+        raise NotHereError(f"its benchmark runs on {benchmark.ranks.value}")
+    word, function = point.library_algorithm, function_of(benchmark.name)
+    if word is not None and not any(word in words_of(name, function) for name in MODULES):
+        raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
+    check(point.settings, benchmark.name)
+    try:
+        options = parsed(benchmark, point.arguments(()))
+    except click.UsageError as error:
+        raise UsageError(f"{benchmark.name}: {error.format_message()}") from error
+    if not benchmark.sized or benchmark.start_up is not None:
+        return point
+    try:
+        sizes = planned_sizes(benchmark, options, experiment.sizes, point.ranks)
+    except UsageError as error:
+        raise NotHereError(str(error)) from error
+    return replace(point, sizes=sizes)
+
+
+def in_parts(benchmark: str) -> bool:
+    """Whether the benchmark's rows are parts of a start, the last of them the total."""
+    return find_benchmark(benchmark).start_up is StartUp.PARTS
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count(2, "rank")
+    '2 ranks'
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,111 @@
+"""Starting a launcher so that nothing of it is left, however it or we end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+MARK = "OMB_PY_SWEEP_POINT"
+"""The environment variable by which processes of a point are known."""
+
+GRACE_SECONDS = 5.0
+"""What a launcher has to end its ranks in order."""
+
+DIES_WITH_PARENT = 1
+"""Linux's PR_SET_PDEATHSIG."""
+
+
+def start(
+    command: list[str], environment: Mapping[str, str], mark: str, folder: Path, log: BinaryIO
+) -> subprocess.Popen[bytes]:
+    """Start a launcher in a session of its own; on Linux it is told to end when we die.
+
+    Raises `OSError` when it cannot be started.
+    """
+    return subprocess.Popen(
+        command,
+        env={**environment, MARK: mark},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=die_with_parent(),
+    )
+
+
+def die_with_parent() -> Callable[[], None] | None:
+    """What makes a child get SIGTERM when this process dies, even of SIGKILL; Linux only."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(DIES_WITH_PARENT, signal.SIGTERM)
+
+
+def wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait so long for a launcher's end, asleep: it measures on these cores. Whether it came."""
+    if process.poll() is not None:
+        return True
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        time.sleep(seconds)
+    else:
+        try:
+            select.select([descriptor], [], [], seconds)
+        finally:
+            os.close(descriptor)
+    return process.poll() is not None
+
+
+def end(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End a launcher and its ranks on this host: in order if it can, else at once."""
+    signal_group(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_SECONDS)
+    signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+    clear(mark)
+
+
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process's whole group, if there still is one."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def clear(mark: str) -> None:
+    """End every process on this host that carries the mark: what a killed sweep left behind.
+
+    Launchers that are told to end also end their ranks on other hosts.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + GRACE_SECONDS
+        while left := list(marked(mark)):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+
+
+def marked(mark: str) -> Iterator[int]:
+    """The processes on this host that carry the mark, this one left out."""
+    entry = f"{MARK}={mark}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            entries = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if entry in entries and int(folder.name) != os.getpid():
+            yield int(folder.name)

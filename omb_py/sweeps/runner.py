@@ -1,0 +1,285 @@
+"""Runs what is missing of a sweep, point by point, and keeps whatever was measured."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from omb_py.errors import INTERRUPTED, OmbError, OutOfMemoryError, UnsupportedError, UsageError
+from omb_py.sweeps import commands, processes
+from omb_py.sweeps import folder as outcomes
+from omb_py.sweeps.estimate import duration
+from omb_py.sweeps.files import cannot_write, locked, write_atomically
+from omb_py.sweeps.folder import Attempt, Folder, State
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Point
+from omb_py.sweeps.reporter import Reporter
+
+UNFINISHED = 75
+"""Exit code of a sweep that was stopped and has more to do: sysexits' "try again"."""
+
+LOOK_SECONDS = 0.5
+REFUSE_BY_THEMSELVES = ("mpich", "intel")
+"""Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
+
+PROVEN = (0, OutOfMemoryError.exit_code, UnsupportedError.exit_code)
+"""Exit codes of a proof after which is measured: as named, but for sizes that are left out, or by
+a library that counts nothing."""
+
+SAME_TIME_SECONDS = 0.2
+"""How far apart a scheduler's signals come to ranks and to us."""
+
+LOOKED_AT = 20_000
+"""Bytes at the end of a log that are looked into."""
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that stop a sweep in order; schedulers warn by one of them before the end of a job."""
+
+
+@dataclass
+class Stop:
+    """Whether to stop: a signal came, or the time that we have is over."""
+
+    deadline: float | None = None
+    signal: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None or self.left() <= 0
+
+    def left(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+
+    @contextmanager
+    def watching(self) -> Iterator[Stop]:
+        """Catch signals, as long as the block lasts."""
+
+        def caught(number: int, frame: FrameType | None) -> None:
+            self.signal = number
+
+        before = {number: signal.signal(number, caught) for number in STOPPING}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """What it takes to run points: where, with which launcher, and how patient to be."""
+
+    folder: Folder
+    machine: Machine
+    launcher: str
+    time_limit: float
+    retries: int
+    reporter: Reporter
+    stop: Stop = field(default_factory=Stop)
+
+    def run(self, points: Sequence[Point]) -> bool:
+        """Measure what is missing; those that failed before come last. Whether any row was added.
+
+        Raises `OmbError` when the folder cannot be written or there is no launcher.
+        """
+        failed = [
+            point for point in points if self.folder.state(point).outcome in outcomes.FAILURES
+        ]
+        added = False
+        for point in [*(point for point in points if point not in failed), *failed]:
+            if self.stop:
+                break
+            if self.folder.missing(point):
+                added |= self.measure(point)
+        return added
+
+    def measure(self, point: Point) -> bool:
+        """Measure what is missing of a point, retries included. Whether any row was added."""
+        with locked(self.folder.lock(point)) as ours:
+            if not ours:
+                self.reporter.elsewhere(point)
+                return False
+            processes.clear(self._mark(point))
+            before = len(self.folder.measured(point))
+            for number in range(1 + self.retries):
+                missing = self.folder.missing(point)
+                if not missing or self.stop:
+                    break
+                attempt = self._attempt(point, missing, retry=number > 0)
+                if attempt.outcome not in outcomes.FAILURES:
+                    break
+            return len(self.folder.measured(point)) > before
+
+    def _attempt(self, point: Point, missing: tuple[int, ...], retry: bool) -> Attempt:
+        self.reporter.started(point, missing, retry)
+        began, clock = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
+        before = len(self.folder.measured(point))
+        code, ended = (
+            self._launch(point, missing, prove=True) if self._provable(point) else (0, None)
+        )
+        if ended is None and code in PROVEN:
+            code, ended = self._launch(point, missing)
+        left = self.folder.missing(point)
+        excuse, words = last_words(self.folder.log(point))
+        outcome = judge(code, ended, left, excuse)
+        said = "" if outcome in (outcomes.DONE, outcomes.STOPPED) else excuse or words
+        if outcome == outcomes.TIMED_OUT:
+            said = f"not at its end after {duration(self.time_limit)} (time_limit)"
+        attempt = Attempt(
+            started=began,
+            seconds=round(time.monotonic() - clock, 3),
+            exit_code=code,
+            outcome=outcome,
+            rows=len(self.folder.measured(point)) - before,
+            said=said,
+        )
+        state = self.folder.state(point)
+        lost = left if outcome in (outcomes.SHORT, outcomes.UNSUPPORTED) else ()
+        self.folder.note(
+            point,
+            State(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
+        )
+        self.reporter.ended(point, attempt)
+        return attempt
+
+    def _provable(self, point: Point) -> bool:
+        """Whether it is to be counted first that the algorithm named is the one that runs."""
+        return point.library_algorithm is not None and self.launcher not in REFUSE_BY_THEMSELVES
+
+    def _launch(
+        self, point: Point, missing: tuple[int, ...], prove: bool = False
+    ) -> tuple[int | None, str | None]:
+        """Run the launcher to its end: its exit code, or how we ended it."""
+        csv = self.folder.csv(point)
+        where = commands.Where(self.machine, self.launcher, self._hosts(point))
+        command = commands.command(point, missing, where, None if prove else csv)
+        limit = time.monotonic() + self.time_limit
+        scratch = self.folder.scratch(point)
+        log = self.folder.log(point)
+        try:
+            shutil.rmtree(scratch, ignore_errors=True)
+            for path in (scratch, log.parent, csv.parent):
+                path.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as file, temporary_folder(self.launcher, point.nodes) as own:
+                file.write(f"$ {shlex.join(command)}\n".encode())
+                file.flush()
+                wanted = commands.environment(point, self.machine, self.launcher)
+                environment = {**os.environ, **wanted, **own}
+                mark = self._mark(point)
+                process = processes.start(command, environment, mark, scratch, file)
+                try:
+                    ended = self._wait(process, limit)
+                finally:
+                    processes.end(process, mark)
+        except OSError as error:
+            raise cannot_write(log, error) from error
+        shutil.rmtree(scratch, ignore_errors=True)
+        return (None if ended else process.returncode), ended
+
+    def _hosts(self, point: Point) -> Path | None:
+        """A file of the nodes that this point runs on, where the launcher has to be told.
+
+        Open MPI would reach out for all that are in the machine's file.
+        """
+        names = commands.hosts(self.machine)
+        if names is None:
+            return None
+        if len(names) < point.nodes:
+            raise OmbError(
+                f"{point.describe()} needs more nodes than the {len(names)} of this job: ask for "
+                f"more, or measure points on fewer nodes with --nodes {len(names)}"
+            )
+        path = self.folder.scratch(point).with_suffix(".hosts").resolve()
+        write_atomically(path, "".join(f"{name}\n" for name in names[: point.nodes]))
+        return path
+
+    def _wait(self, process: subprocess.Popen[bytes], limit: float) -> str | None:
+        """Wait for the launcher's end; what made us end it, if anything."""
+        while not processes.wait(process, LOOK_SECONDS):
+            self.reporter.tick()
+            if self.stop:
+                return outcomes.STOPPED
+            if time.monotonic() > limit:
+                return outcomes.TIMED_OUT
+        return self._ended_by_us(process.returncode)
+
+    def _ended_by_us(self, code: int) -> str | None:
+        """A scheduler tells ranks to end at the same time as us: then they did not fail."""
+        if code != 0:
+            time.sleep(SAME_TIME_SECONDS)
+        return outcomes.STOPPED if code != 0 and self.stop else None
+
+    def _mark(self, point: Point) -> str:
+        return f"{self.folder.root.resolve()}:{point.name}"
+
+
+def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None) -> str:
+    """How an attempt went.
+
+    From its exit code, what made us end it, the sizes still missing and what omb-py itself said:
+    without a word of its own, an exit code is the launcher's. Open MPI's is 0 after a node broke.
+    """
+    if not left:
+        return outcomes.DONE
+    if ended is not None:
+        return ended
+    meant = {
+        OutOfMemoryError.exit_code: outcomes.SHORT,
+        UsageError.exit_code: outcomes.UNSUPPORTED,
+        UnsupportedError.exit_code: outcomes.UNSUPPORTED,
+    }
+    return outcomes.FAILED if code is None or not excuse else meant.get(code, outcomes.FAILED)
+
+
+def last_words(log: Path) -> tuple[str | None, str]:
+    """Our last sentence since the last command in a log, if any, and the first line with words.
+
+    Launchers say first what is wrong, and then draw boxes around what follows from it.
+    """
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOOKED_AT))
+        lines = file.read().replace(b"\0", b"").decode(errors="replace").splitlines()
+    command = max((index for index, line in enumerate(lines) if line.startswith("$ ")), default=-1)
+    lines = [line.strip()[:500] for line in lines[command + 1 :]]
+    ours = [line for line in lines if line.startswith("omb-py: ") and ": note:" not in line]
+    words = (line for line in lines if any(letter.isalpha() for letter in line))
+    theirs = (line for line in words if not line.startswith("omb-py: ") and "Warning" not in line)
+    return ours[-1].removeprefix("omb-py: ") if ours else None, next(theirs, "")
+
+
+@contextmanager
+def temporary_folder(launcher: str, nodes: int) -> Iterator[dict[str, str]]:
+    """A TMPDIR of its own for Open MPI on one node.
+
+    A launcher of Open MPI that was killed leaves a folder named after its process number, and a
+    later one that happens to get that number refuses to start. On several nodes the folder would
+    have to be on all of them.
+    """
+    if launcher != "openmpi" or nodes > 1:
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="omb-py-", ignore_cleanup_errors=True) as own:
+        yield {"TMPDIR": own}
+
+
+def exit_code(stop: Stop, complete: bool, added: bool) -> int:
+    """What a sweep's end means to whoever started it.
+
+    0 when everything is there, `UNFINISHED` when it was stopped and is worth going on with, 130
+    after Ctrl-C, 1 when points failed or nothing was measured in all the time.
+    """
+    if complete:
+        return 0
+    if stop.signal == signal.SIGINT:
+        return INTERRUPTED
+    return UNFINISHED if stop and added else 1

@@ -1,0 +1,155 @@
+"""One start of ``omb-py sweep``: look at what is there, measure what is missing, say what came."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import omb_py
+from omb_py.errors import OmbError
+from omb_py.results.metadata import TELLING_PREFIXES, processor
+from omb_py.sweeps import launchers
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.estimate import duration, remaining
+from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.folder import FAILURES, Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Plan, Point, count
+from omb_py.sweeps.reporter import Reporter
+from omb_py.sweeps.runner import Runner, Stop, exit_code
+
+CAPTURED = (
+    *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),
+    *("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "VIRTUAL_ENV", "CONDA_PREFIX", "HOSTNAME"),
+)
+"""Beginnings of environment variables worth keeping beside those that change what MPI does."""
+
+SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
+"""Words in names of variables whose values are nobody's business."""
+
+MOST_LISTED = 10
+
+
+def measure(
+    sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, deadline: float | None
+) -> int:
+    """Measure what is missing of ``plan``; the exit code (`runner.exit_code`).
+
+    ``deadline`` is in the seconds of `time.monotonic`. Raises `OmbError` when the folder cannot
+    be written or there is no launcher.
+    """
+    folder.prepare(sweep, machine)
+    there = plan.rows - missing_rows(folder, plan.points)
+    reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
+    with Stop(deadline).watching() as stop, reporter:
+        points = [point for point in plan.points if folder.missing(point)]
+        launcher = machine.launcher
+        if points:
+            launcher = launchers.detect() if launcher == launchers.AUTO else launcher
+            capture(folder, launcher)
+            begin(reporter, sweep, machine, plan, folder)
+        for name in folder.strangers(plan.points) if len(points) == len(plan.points) else ():
+            reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
+        runner = Runner(
+            folder=folder,
+            machine=machine,
+            launcher=launcher,
+            time_limit=sweep.time_limit,
+            retries=sweep.retries,
+            reporter=reporter,
+            stop=stop,
+        )
+        added = runner.run(points)
+        return end(reporter, plan, folder, stop, added)
+
+
+def begin(reporter: Reporter, sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
+    """Say what is about to happen."""
+    left, backed = remaining(plan.points, folder, machine)
+    reporter.say(
+        f"sweep {sweep.name} on {machine.name}: {count(len(plan.points), 'point')}, "
+        f"{count(plan.rows, 'row')}, {reporter.there} of them there; "
+        f"about {duration(left)} to go{'' if backed else ' (a guess)'}; results in {folder.root}"
+    )
+    for reason, number in plan.left_out:
+        reporter.say(f"left out {count(number, 'point')}: {reason}")
+
+
+def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool) -> int:
+    """Say what came of it, and what to do next; the exit code."""
+    given_up = [point for point in plan.points if folder.state(point).given_up]
+    left = [point for point in plan.points if folder.missing(point)]
+    listed(reporter, folder, given_up, "could not be measured here")
+    code = exit_code(stop, not left, added)
+    if not left:
+        reporter.say(f"complete: omb-py report {folder.root}")
+        return code
+    failed = [point for point in left if folder.state(point).outcome in FAILURES]
+    listed(reporter, folder, failed, "failed")
+    why = ""
+    if stop:
+        by = "its time was over" if stop.signal is None else f"signal {stop.signal} came"
+        why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
+    reporter.say(
+        f"{why}{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing: "
+        "run the same command again"
+    )
+    return code
+
+
+def listed(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
+    """Name points, gathered by what they said for themselves."""
+    if not points:
+        return
+    reporter.say(f"{count(len(points), 'point')} {what}:")
+    reasons = Counter(folder.state(point).said or "no word of why" for point in points)
+    for reason, number in reasons.most_common(MOST_LISTED):
+        first = next(p for p in points if (folder.state(p).said or "no word of why") == reason)
+        more = f" and {number - 1} more" if number > 1 else ""
+        reporter.say(f"  {first.describe()}{more}: {reason} ({folder.log(first)})")
+    if len(reasons) > MOST_LISTED:
+        reporter.say(f"  and {len(reasons) - MOST_LISTED} other reasons, in {folder.root}/state")
+
+
+def missing_rows(folder: Folder, points: Sequence[Point]) -> int:
+    """How many planned rows are not there and can still be measured."""
+    return sum(len(folder.missing(point)) for point in points)
+
+
+def capture(folder: Folder, launcher: str) -> None:
+    """Keep what this session's environment is; raises `OmbError` when it cannot be written."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    lines = [
+        f"omb-py {omb_py.__version__}, Python {platform.python_version()}, {sys.executable}",
+        f"host {platform.node()}, {platform.system()} {platform.release()}, {processor()}",
+        f"launcher {launcher}: {version(launcher)}",
+        *(
+            f"{name}={value}"
+            for name, value in sorted(os.environ.items())
+            if name.startswith((*TELLING_PREFIXES, *CAPTURED))
+            and not any(word in name.upper() for word in SECRET)
+        ),
+    ]
+    write_atomically(
+        folder.root / "environment" / f"{now}-{platform.node()}-{os.getpid()}",
+        "\n".join(line.replace("\n", " ") for line in lines) + "\n",
+    )
+
+
+def version(launcher: str) -> str:
+    """What the launcher says of itself; nothing where it does not answer."""
+    row = launchers.LAUNCHERS[launcher]
+    try:
+        program = launchers.find(row.program, row.in_venv)
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=30, check=False, text=True
+        )
+    except (OSError, OmbError, subprocess.TimeoutExpired):
+        return shutil.which(row.program) or "not found"
+    return " ".join((done.stdout + done.stderr).split())[:300]

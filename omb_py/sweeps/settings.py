@@ -1,0 +1,162 @@
+"""Options and environment variables of points: combined, written as words, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import click
+
+from omb_py.benchmarks import Benchmark, find_benchmark
+from omb_py.cli.benchmark import benchmark_command, make_options
+from omb_py.cli.parameters import SizeList, SizeRange
+from omb_py.datatypes import find_types
+from omb_py.errors import UsageError
+from omb_py.measure.sizes import asked_sizes, message_sizes
+from omb_py.options import Options
+from omb_py.sweeps.toml import suggestion
+
+OWN = {
+    "output": "a sweep writes into its own folder",
+    "force": "a sweep writes into its own folder",
+    "graph": "a sweep writes into its own folder",
+    "file": "a sweep writes into its own folder",
+    "format": "a sweep prints nothing of its points",
+    "quiet": "a sweep prints nothing of its points",
+    "debug": "start omb-py sweep with --debug",
+    "buffer": "use the key buffers",
+    "binding": "use the key bindings",
+    "sizes": "use the key sizes",
+    "message-size": "use the key sizes",
+    "library-algorithm": "use the key library_algorithms",
+    "variant": "a sweep names variants itself",
+    "vary-window": "give option window-size a list",
+}
+"""Options that a configuration may not set, and what does it instead."""
+
+PLACEMENT = "placement"
+"""The words ``D H`` after a benchmark's name, as an option."""
+
+
+class Setting(NamedTuple):
+    """An option by its long name, and its value; True for one without a value."""
+
+    name: str
+    value: bool | int | float | str
+
+    def words(self) -> list[str]:
+        """How the command line has it."""
+        if self.name == PLACEMENT:
+            return str(self.value).split()
+        if self.value is False:
+            return []
+        return [f"--{self.name}" if self.value is True else f"--{self.name}={self.value}"]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One choice from each list, and in words those from lists of more than one."""
+
+    chosen: tuple[Setting, ...]
+    words: str
+
+
+def combinations(
+    axes: Mapping[str, tuple[bool | int | float | str, ...]],
+) -> list[Combination]:
+    """Every choice of one value from each list; one empty choice when there is no list."""
+    names = sorted(axes)
+    found = []
+    for values in product(*(axes[name] for name in names)):
+        chosen = tuple(Setting(name, value) for name, value in zip(names, values, strict=True))
+        varied = [item for item, name in zip(chosen, names, strict=True) if len(axes[name]) > 1]
+        found.append(Combination(chosen, " ".join(f"{item.name}={item.value}" for item in varied)))
+    return found
+
+
+@cache
+def command_of(name: str) -> click.Command:
+    """The command of a benchmark; made once, since points of a benchmark are many."""
+    return benchmark_command(find_benchmark(name))
+
+
+@cache
+def long_names(name: str) -> frozenset[str]:
+    """The long names of a benchmark's options, without dashes."""
+    return frozenset(
+        option.removeprefix("--")
+        for parameter in command_of(name).params
+        for option in (parameter.opts if isinstance(parameter, click.Option) else (PLACEMENT,))
+        if option.startswith("--") or option == PLACEMENT
+    )
+
+
+def check(settings: tuple[Setting, ...], benchmark: str) -> None:
+    """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
+    allowed = sorted(long_names(benchmark) - set(OWN))
+    for setting in settings:
+        if setting.name in OWN:
+            raise UsageError(
+                f"option {setting.name!r} is not a configuration's: {OWN[setting.name]}"
+            )
+        if setting.name == "validation" and not isinstance(setting.value, bool):
+            raise UsageError("option 'validation' is true or false in a sweep")
+        if setting.name == PLACEMENT and not set(str(setting.value)) <= set("DHM "):
+            raise UsageError("option 'placement' is two of H, D, MH and MD, as in 'D H'")
+        if setting.name not in allowed:
+            raise UsageError(
+                f"{benchmark} has no option {setting.name!r}{suggestion(setting.name, allowed)}"
+            )
+
+
+def parsed(benchmark: Benchmark, arguments: list[str]) -> Options:
+    """The options that the words after ``omb-py`` stand for, read as the benchmark reads them.
+
+    Raises `click.UsageError` and `UsageError` for what it would refuse.
+    """
+    command = command_of(benchmark.name)
+    values = dict(command.make_context(benchmark.name, arguments[1:]).params)
+    values.pop("debug", None)
+    values.pop("ignored_test_calls", None)
+    return make_options(values)
+
+
+def planned_sizes(
+    benchmark: Benchmark,
+    options: Options,
+    asked: str | None,
+    ranks: int,
+) -> tuple[int, ...]:
+    """The message sizes in bytes of a benchmark's rows, those left out that it would leave out.
+
+    Raises `UsageError` when none is left.
+    """
+    default = "mpi_int" if benchmark.reduces else "mpi_char"
+    types = find_types(options.types or (default,))
+    if len(types) != 1:
+        raise UsageError("name element types one by one, as in type = ['mpi_int', 'mpi_float']")
+    if benchmark.elements is None and asked is not None:
+        options = with_sizes(options, asked)
+        fitting = [
+            size
+            for size in asked_sizes(benchmark, options)
+            if benchmark.memory(options, size, ranks) <= options.memory_limit
+        ]
+        if not fitting:
+            raise UsageError(f"no size of {asked} fits the memory limit (option mem-limit)")
+        options = replace(options, sizes=tuple(fitting), smallest=None, largest=None)
+    found = message_sizes(benchmark, options, types[0], ranks)
+    if not found.sizes:
+        raise UsageError(found.notes[-1])
+    return found.sizes
+
+
+def with_sizes(options: Options, asked: str) -> Options:
+    """The options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
+    if ":" in asked:
+        smallest, largest = SizeRange().convert(asked, None, None)
+        return replace(options, smallest=smallest, largest=largest)
+    return replace(options, sizes=SizeList().convert(asked, None, None))

@@ -1,0 +1,143 @@
+"""TOML files as checked models; what is wrong with one is said with its file, line and key."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from omb_py.errors import OmbError, UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MOST_FAULTS = 5
+"""Faults of a file that are named; further ones are counted."""
+
+Key = tuple[str | int, ...]
+
+
+class Strict(BaseModel):
+    """A table of a configuration: its keys are known, and it never changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read(path: Path, model: type[Model]) -> Model:
+    """The file as a ``model``.
+
+    Raises `OmbError` when it cannot be read and `UsageError` when it is not TOML or not such a
+    model, naming line, key and what may stand there.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise OmbError(f"cannot read {path}: {reason}") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        lines = dict(key_lines(text))
+        faults = [describe(fault, lines, model) for fault in error.errors(include_url=False)]
+        shown = list(dict.fromkeys(faults))
+        more = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
+        raise UsageError(f"{path}, {'; '.join(shown[:MOST_FAULTS])}{more}") from error
+
+
+def key_lines(text: str) -> Iterator[tuple[Key, int]]:
+    """Each key of a TOML text with the number of the line on which it begins.
+
+    The parser tells no positions, but it tells what a text holds: the key that comes with one
+    more statement begins on that statement's first line.
+    """
+    lines = text.splitlines()
+    known: set[Key] = set()
+    first = 0
+    for end in range(1, len(lines) + 1):
+        try:
+            document = tomllib.loads("\n".join(lines[:end]) + "\n")
+        except tomllib.TOMLDecodeError:
+            continue
+        found = set(keys(document))
+        statement = (
+            number + 1
+            for number in range(first, end)
+            if lines[number].strip() and not lines[number].lstrip().startswith("#")
+        )
+        start = next(statement, end)
+        yield from ((key, start) for key in found - known)
+        known |= found
+        first = end
+
+
+def keys(value: Any, above: Key = ()) -> Iterator[Key]:
+    """The paths of all keys in a document; tables in an array go by their index."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield (*above, name)
+            yield from keys(below, (*above, name))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            if isinstance(below, dict):
+                yield (*above, index)
+            yield from keys(below, (*above, index))
+
+
+def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
+    """One fault that pydantic found: line, key, what is wrong and what may stand there."""
+    place = tuple(fault["loc"])
+    known = next(
+        (place[:length] for length in range(len(place), 0, -1) if place[:length] in lines), ()
+    )
+    key = ".".join(str(part) for part in known)
+    line = f"line {lines[known]}: " if known else ""
+    context = fault.get("ctx", {})
+    if fault["type"] == "extra_forbidden":
+        allowed = fields_at(model, place[:-1])
+        return f"{line}unknown key {key!r}{suggestion(str(place[-1]), allowed)}"
+    if fault["type"] == "missing":
+        return f"{line}{f'{key}: ' if key else ''}key {place[-1]!r} is missing"
+    if fault["type"] in ("literal_error", "enum"):
+        return f"{line}{key} must be {context['expected']}"
+    if "error" in context:
+        return f"{line}{key}: {context['error']}"
+    if fault["type"] == "string_pattern_mismatch":
+        return f"{line}{key} has characters that may not stand there"
+    return f"{line}{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+
+
+def suggestion(word: str, allowed: list[str]) -> str:
+    """What was probably meant, and what there is."""
+    near = get_close_matches(word, allowed, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{meant} (known: {', '.join(allowed)})"
+
+
+def fields_at(model: type[BaseModel], place: Key) -> list[str]:
+    """Names of the keys that the table at ``place`` may have."""
+    for part in place:
+        if isinstance(part, str) and part in model.model_fields:
+            inner = next(models_in(model.model_fields[part].annotation), None)
+            model = model if inner is None else inner
+    return list(model.model_fields)
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a type is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)

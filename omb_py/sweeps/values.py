@@ -1,0 +1,98 @@
+"""Values that configurations are made of, each with the characters that it may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, StringConstraints
+
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?", re.ASCII)
+SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+RUNS_CODE = frozenset(
+    "BASH_ENV ENV IFS LD_AUDIT LD_PRELOAD PATH PROMPT_COMMAND PS4 PYTHONHOME PYTHONINSPECT "
+    "PYTHONSTARTUP SHELLOPTS".split()
+)
+"""Environment variables by which a configuration could start programs."""
+
+
+def seconds(value: Any) -> Any:
+    """Seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"2h"`` or ``"0:30:00"``.
+
+    Raises `ValueError` when it is no duration above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("write a duration such as '90s', '10m', '2h' or '0:30:00'")
+    text = str(value).strip()
+    parts = text.split(":")
+    total = 0.0
+    if len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts):
+        for part in parts if len(parts) == 3 else ["0", *parts]:
+            total = total * 60 + int(part)
+    elif match := DURATION.fullmatch(text):
+        total = float(match[1]) * SECONDS[match[2]]
+    if not 0 < total < 1e9:
+        raise ValueError(f"{text!r} is no duration such as '90s', '10m', '2h' or '0:30:00'")
+    return total
+
+
+def clock(duration: float) -> str:
+    """Seconds as schedulers write them.
+
+    >>> clock(5400)
+    '01:30:00'
+    """
+    whole = round(duration)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def harmless(name: str) -> str:
+    """The name of an environment variable that by itself starts no program."""
+    if name in RUNS_CODE:
+        hint = "use preload" if name == "LD_PRELOAD" else "set it before omb-py is started"
+        raise ValueError(f"{name} may not be set by a configuration: {hint}")
+    return name
+
+
+def listed(value: Any) -> Any:
+    """A single value as a list of one, so that both can be written."""
+    return [value] if isinstance(value, str | int | float | bool) else value
+
+
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Values of an axis: at least one, and none twice, since a point is measured once."""
+    if not values:
+        raise ValueError("the list is empty: leave out the key, or name a value")
+    twice = {str(value) for value in values if values.count(value) > 1}
+    if twice:
+        raise ValueError(f"{', '.join(sorted(twice))} stands there twice")
+    return values
+
+
+Item = TypeVar("Item")
+
+Several = Annotated[tuple[Item, ...], BeforeValidator(listed), AfterValidator(distinct)]
+"""One value, or a list of different ones."""
+
+Duration = Annotated[float, BeforeValidator(seconds)]
+"""Seconds above 0."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
+"""What files and jobs are named after."""
+
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./:@=,+~^-]+\z", max_length=300)]
+"""What a scheduler or a module system takes: no blank, no quote, nothing a shell expands."""
+
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*\z")]
+"""Any text on one line."""
+
+EnvironmentName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\z"), AfterValidator(harmless)
+]
+
+
+def shown(values: Iterable[object]) -> str:
+    """Values as a list in a sentence."""
+    return ", ".join(str(value) for value in values)

@@ -1,0 +1,141 @@
+"""Sweeps that tests run: small ones, what they should leave behind, and what they did."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.conftest import ENVIRONMENT, Finished, own_temporary_folder, run
+
+OMB_PY = str(Path(sys.executable).parent / "omb-py")
+
+MACHINE = """\
+name = "here"
+launcher = "auto"
+oversubscribe = true
+"""
+
+
+def experiment(**values: object) -> str:
+    """An experiment as TOML, from what differs from the plainest one."""
+    plain = {
+        "benchmarks": ["allreduce", "bcast"],
+        "bindings": "native",
+        "ranks": [1, 2],
+        "sizes": "8:64",
+        "options": {"iterations": 20},
+    }
+    lines = (f"{name} = {toml(value)}" for name, value in (plain | values).items())
+    return "\n".join(["[[experiments]]", *lines, ""])
+
+
+def toml(value: object) -> str:
+    """A value in TOML's words."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+@dataclass(frozen=True)
+class SmallSweep:
+    """A sweep in a folder of its own, and a machine that is this one."""
+
+    folder: Path
+    text: str
+    machine: str = MACHINE
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "mine.toml").write_text(self.text)
+        (self.folder / "here.toml").write_text(self.machine)
+
+    @property
+    def place(self) -> Path:
+        """The sweep's own folder."""
+        return self.folder / "out"
+
+    def command(self, *more: str) -> list[str]:
+        """What a user would type."""
+        words = ["sweep", "./mine.toml", "--machine", "./here.toml", "--folder", "out", *more]
+        return [OMB_PY, *words]
+
+    def run(self, *more: str, timeout: float = 120) -> Finished:
+        """Run it to its end."""
+        return run(self.command(*more), self.environment, self.folder, timeout)
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Start it; what is left of it at the end of the block is killed."""
+        with own_temporary_folder() as own:
+            process = subprocess.Popen(
+                self.command(),
+                env=own | self.environment,
+                cwd=self.folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+            )
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def rows(self) -> Counter[tuple[str, ...]]:
+        """Which rows are there, and how often each."""
+        return rows_in(self.place)
+
+    def lines(self) -> set[str]:
+        """Every line of every table, whole."""
+        return {
+            line
+            for path in self.place.glob("points/*.csv")
+            for line in path.read_text().splitlines(keepends=True)
+            if line.endswith("\n")
+        }
+
+    def left_behind(self) -> list[str]:
+        """Processes that still measure for it."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (path / "environ").read_bytes()
+                words = (path / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if f"OMB_PY_SWEEP_POINT={self.place}:".encode() in environment:
+                found.append(words.replace(b"\0", b" ").decode())
+        return found
+
+
+def rows_in(folder: Path) -> Counter[tuple[str, ...]]:
+    """Which rows the tables of a sweep's folder hold, and how often each."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for path in folder.glob("points/*.csv"):
+        with path.open() as file:
+            for row in csv.DictReader(line for line in file if not line.startswith("#")):
+                names = ("benchmark", "binding", "ranks", "bytes", "variant")
+                found[tuple(row[name] for name in names)] += 1
+    return found
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process as nobody can prevent."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+__all__ = ["ENVIRONMENT", "MACHINE", "SmallSweep", "experiment", "kill", "rows_in"]

@@ -1,0 +1,323 @@
+"""Sweeps that are killed, starved and refused end with exactly the rows that were planned."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import rows_of
+from tests.mpi.sweeping import SmallSweep, experiment, kill
+
+NAME = 'name = "mine"\nretries = 1\n'
+PLAIN = NAME + experiment()
+PLANNED = Counter(
+    (benchmark, "native", ranks, size, "")
+    for benchmark, ranks, size in product(("allreduce", "bcast"), "12", ("8", "16", "32", "64"))
+)
+LONG = NAME + experiment(options={"iterations": 3000})
+
+
+def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, PLAIN)
+    shown = sweep.run("--dry-run", "--commands")
+    assert "4 points, 16 rows" in shown.out
+    assert shown.out.count("--sizes 8,16,32,64") == 4
+    assert not sweep.place.exists()
+    done = sweep.run()
+    assert (done.code, done.err) == (0, "")
+    assert "[16/16] bcast numpy native 2 ranks on 1 node, 4 rows" in done.out
+    assert done.out.splitlines()[-1] == "complete: omb-py report out"
+    assert sweep.rows() == PLANNED
+    before = sweep.lines()
+    assert sweep.run().code == 0
+    assert sweep.lines() == before
+    assert not list((sweep.place / "scratch").iterdir())
+
+
+def test_a_command_line_that_was_shown_measures_the_same(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, PLAIN)
+    shown = sweep.run("--dry-run", "--commands").out.splitlines()
+    (sweep.place / "points").mkdir(parents=True)
+    for line in [line for line in shown if " --sizes " in line]:
+        subprocess.run(
+            ["sh", "-c", line], check=True, cwd=tmp_path, env=sweep_environment(tmp_path)
+        )
+    assert sweep.rows() == PLANNED
+
+
+def sweep_environment(folder: Path) -> dict[str, str]:
+    """What launchers need in tests."""
+    from tests.conftest import ENVIRONMENT
+
+    return os.environ | ENVIRONMENT | {"TMPDIR": str(folder)}
+
+
+def test_a_sweep_may_grow(tmp_path: Path) -> None:
+    SmallSweep(tmp_path, PLAIN).run()
+    before = SmallSweep(tmp_path, PLAIN).lines()
+    larger = SmallSweep(tmp_path, NAME + experiment(sizes="8:128", ranks=[1, 2, 3]))
+    assert larger.run().code == 0
+    assert before < larger.lines()
+    assert set(larger.rows().values()) == {1}
+    assert sum(larger.rows().values()) == 2 * 3 * 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path: Path, seed: int) -> None:
+    """The sweep itself, its launcher or a rank gets the kill that nobody can catch."""
+    chance = random.Random(seed)
+    sweep = SmallSweep(tmp_path, LONG)
+    with sweep.running() as process:
+        time.sleep(chance.uniform(0.3, 3.0))
+        if seed % 3 == 0:
+            kill(process)
+        else:
+            victim = "mpiexec" if seed % 3 == 1 else "omb_py"
+            kill_one(sweep, victim, chance)
+            time.sleep(chance.uniform(0, 0.5))
+            kill(process)
+    before = sweep.lines()
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert before <= sweep.lines()
+    assert sweep.rows() == PLANNED
+    assert sweep.left_behind() == []
+
+
+def kill_one(sweep: SmallSweep, word: str, chance: random.Random) -> None:
+    """Kill one of the sweep's processes whose command line has a word in it, if there is one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            mark = f"OMB_PY_SWEEP_POINT={sweep.place}:".encode() in (path / "environ").read_bytes()
+            if mark and word.encode() in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    if found:
+        os.kill(chance.choice(found), signal.SIGKILL)
+
+
+def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10_000_000}))
+    with sweep.running() as process:
+        wait_for(lambda: len(sweep.left_behind()) > 1)
+        kill(process)
+        wait_for(lambda: not sweep.left_behind())
+
+
+def wait_for(condition: object, seconds: float = 30) -> None:
+    """Fail unless the condition comes true."""
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    sweep = SmallSweep(tmp_path, LONG)
+    with sweep.running() as process:
+        wait_for(sweep.rows)
+        process.send_signal(number)
+        code = process.wait(30)
+    assert code == (130 if number is signal.SIGINT else 75)
+    assert sweep.left_behind() == []
+    assert sweep.run().code == 0
+    assert sweep.rows() == PLANNED
+
+
+def test_it_stops_before_its_time_is_over(tmp_path: Path) -> None:
+    text = NAME + experiment(options={"max_time": 0.5, "iterations": 1_000_000_000})
+    sweep = SmallSweep(tmp_path, text)
+    done = sweep.run("--stop-after", "6s")
+    assert done.code == 75
+    assert "stopped because its time was over; " in done.out
+    before = sweep.rows()
+    assert before < PLANNED
+    assert sweep.run().code == 0
+    assert sweep.rows() == PLANNED
+
+
+def test_no_row_in_all_the_time_is_a_failure_not_a_reason_to_go_on(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10**9}))
+    done = sweep.run("--stop-after", "3s")
+    assert done.code == 1
+    assert "stopped because its time was over, and nothing was measured" in done.out
+
+
+def test_a_failed_point_is_tried_again_and_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    faulty = experiment(benchmarks="latency", bindings=["raising", "flaky", "buffer"], ranks=2)
+    text = NAME + faulty + 'environment = { OMB_TEST_RANK = "1" }\n'
+    sweep = SmallSweep(tmp_path, text, environment={"OMB_TEST_FLAG": str(tmp_path / "flag")})
+    done = sweep.run()
+    assert done.code == 1
+    assert done.out.count("RuntimeError: the network is on fire") == 3  # two attempts, one summary
+    assert done.out.count("RuntimeError: not this time") == 1
+    assert "1 point failed:" in done.out
+    assert {row[1] for row in sweep.rows()} == {"flaky", "buffer"}
+    assert set(sweep.rows().values()) == {1}
+    (tmp_path / "mine.toml").write_text(text.replace('"raising", ', ""))
+    done = sweep.run()
+    assert done.code == 0
+
+
+def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
+    text = 'name = "mine"\nretries = 0\ntime_limit = "3s"\n' + experiment(
+        benchmarks="latency", bindings=["hanging", "buffer"], ranks=2, sizes=["4", "8"]
+    )
+    sweep = SmallSweep(tmp_path, text + 'environment = { OMB_TEST_RANK = "1" }\n')
+    done = sweep.run(timeout=60)
+    assert done.code == 1
+    assert "timed out" in done.out
+    assert "not at its end after 3.0 s (time_limit)" in done.out
+    assert {row[1:4] for row in sweep.rows()} == {
+        ("hanging", "2", "4"),  # measured before it hung
+        ("buffer", "2", "4"),
+        ("buffer", "2", "8"),
+    }
+    assert sweep.left_behind() == []
+
+
+def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
+    text = NAME + experiment(benchmarks="latency", buffers=["pycuda", "numpy"], ranks=2)
+    sweep = SmallSweep(tmp_path, text)
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert "1 point could not be measured here:" in done.out
+    again = sweep.run()
+    assert again.code == 0
+    assert "rows in" not in again.out
+
+
+def test_two_sweeps_in_one_folder_share_the_work(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, LONG)
+    with sweep.running() as first:
+        wait_for(lambda: (sweep.place / "logs").exists())
+        second = sweep.run()
+        assert first.wait(120) in (0, 1)
+    assert second.code in (0, 1)
+    assert sweep.run().code == 0
+    assert sweep.rows() == PLANNED
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few pages that can be made larger."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
+    sweep = SmallSweep(small_disk, PLAIN)
+    done = sweep.run()
+    assert done.code == 1
+    assert "Traceback" not in done.err + done.out
+    assert "No space left on device" in done.err + done.out
+    before = sweep.lines()
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    assert sweep.run().code == 0
+    assert before <= sweep.lines()
+    assert sweep.rows() == PLANNED
+
+
+def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
+    SmallSweep(tmp_path, PLAIN).run()
+    other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
+    assert other.code == 2
+    assert "out holds another sweep: choose another --folder" in other.err
+    machine = 'name = "here"\noversubscribe = true\nbinding = "none"\n'
+    other = SmallSweep(tmp_path, PLAIN, machine).run()
+    assert other.code == 2
+    assert "measured with another binding of the machine" in other.err
+
+
+def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
+    """Ranks that find themselves alone do not measure as if they were wanted so."""
+    fake = tmp_path / "mpiexec"
+    fake.write_text(
+        '#!/bin/sh\nwhile [ "$1" != "-m" ]; do last=$1; shift; done\nexec "$last" "$@"\n'
+    )
+    fake.chmod(0o755)
+    machine = 'name = "here"\nlauncher = "pals"\noversubscribe = true\n'
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    sweep = SmallSweep(tmp_path, PLAIN, machine, {"PATH": path})
+    done = sweep.run()
+    assert done.code == 1
+    assert "2 ranks were started and MPI has 1" in done.out
+    assert {row[2] for row in sweep.rows()} == {"1"}
+
+
+def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:
+    machine = 'name = "here"\nlauncher = "jsrun"\noversubscribe = true\n'
+    done = SmallSweep(tmp_path, PLAIN, machine).run()
+    assert (done.code, len(done.sentences)) == (1, 1)
+    assert "there is no jsrun here: load the module that has it" in done.err
+
+
+def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
+    words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
+    text = experiment(benchmarks="allreduce", ranks=2, library_algorithms=words, sizes="4:64")
+    sweep = SmallSweep(tmp_path, NAME + text)
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert "no library is known to have algorithm chain for allreduce" in done.out
+    rows = [row for path in sweep.place.glob("points/*.csv") for row in rows_of(path)]
+    measured = Counter(row["library_algorithm"] for row in rows)
+    assert measured["ring"] in (4, 5)  # Open MPI's needs an element for each rank
+    assert measured["recursive_doubling"] == 5
+    logs = "".join(path.read_text() for path in sweep.place.glob("logs/*ring*"))
+    if "Open MPI" in logs or "prterun" in logs:
+        assert " as ring" in logs
+    else:
+        assert "has no algorithm 'segmented_ring'" in done.out
+        assert measured["segmented_ring"] == 0
+
+
+TRACE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+extern int PMPI_Finalize(void);
+int MPI_Finalize(void) {
+    char name[1000];
+    snprintf(name, sizeof name, "%s/%d", getenv("OMB_TEST_TRACES"), (int)getpid());
+    FILE *file = fopen(name, "w");
+    if (file) fclose(file);
+    return PMPI_Finalize();
+}
+"""
+
+
+def test_a_profiling_library_is_loaded_into_every_rank(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library, traces = tmp_path / "libtrace.so", tmp_path / "traces"
+    traces.mkdir()
+    (tmp_path / "trace.c").write_text(TRACE)
+    words = [compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "trace.c")]
+    subprocess.run(words, check=True)
+    machine = f'name = "here"\noversubscribe = true\npreload = "{library}"\n'
+    text = NAME + experiment(benchmarks="allreduce", ranks=[1, 3])
+    sweep = SmallSweep(tmp_path, text, machine, {"OMB_TEST_TRACES": str(traces)})
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert len(list(traces.iterdir())) == 4

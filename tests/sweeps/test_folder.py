@@ -1,0 +1,135 @@
+"""What is in a sweep's folder decides what is measured: whole rows count, torn ones do not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps.files import locked, write_atomically
+from omb_py.sweeps.folder import DONE, FAILED, STOPPED, Attempt, Folder, State, whole_rows
+from omb_py.sweeps.points import Point, plan
+from tests.sweeps.configs import machine, sweep
+
+TABLE = "# run: one\nrun,benchmark,bytes,ranks,part\none,latency,8,2,\none,latency,16,2,\n"
+
+
+def point(**values: object) -> Point:
+    """A point of three sizes."""
+    (found,) = plan(sweep({"sizes": [8, 16, 32]} | values), machine()).points
+    return found
+
+
+def attempt(outcome: str) -> Attempt:
+    """An attempt that ended so."""
+    return Attempt(started="", seconds=1.0, exit_code=0, outcome=outcome, rows=0)
+
+
+@given(st.integers(0, len(TABLE)))
+def test_wherever_a_table_is_cut_whole_rows_are_taken(length: int) -> None:
+    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"cut-{os.getpid()}.csv"
+    folder.write_text(TABLE[:length])
+    try:
+        sizes = [row["bytes"] for row in whole_rows(folder)]
+    finally:
+        folder.unlink()
+    ends = [place for place, letter in enumerate(TABLE) if letter == "\n"]
+    assert sizes == ["8", "16"][: sum(length > end for end in ends[2:])]
+
+
+def test_what_is_missing(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert folder.missing(point()) == (8, 16, 32)
+    folder.csv(point()).parent.mkdir()
+    folder.csv(point()).write_text(TABLE)
+    assert folder.missing(point()) == (32,)
+    folder.note(point(), State(given_up=(32,)))
+    assert folder.missing(point()) == ()
+    assert folder.missing(point(sizes=[8, 64])) == (64,)
+
+
+def test_parts_of_a_benchmark_are_no_sizes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    (imports,) = plan(sweep({"benchmarks": "import_time"}), machine()).points
+    folder.csv(imports).parent.mkdir()
+    table = "run,benchmark,bytes,ranks,part\none,import_time,,2,numpy\n"
+    folder.csv(imports).write_text(table)
+    assert folder.missing(imports) == (0,)
+    folder.csv(imports).write_text(table + "one,import_time,,2,total\n")
+    assert folder.missing(imports) == ()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"attempts": 3}', "\0\0\0"])
+def test_a_state_that_is_not_whole_is_no_state(tmp_path: Path, content: str) -> None:
+    folder = Folder(tmp_path)
+    folder.note(point(), State(given_up=(8,)))
+    (path,) = tmp_path.glob("state/*.state")
+    path.write_text(content)
+    assert folder.state(point()) == State()
+
+
+def test_an_attempt_that_was_stopped_is_no_failure() -> None:
+    assert State().outcome is None
+    assert State(attempts=(attempt(STOPPED),)).outcome is None
+    assert State(attempts=(attempt(FAILED), attempt(STOPPED))).outcome == FAILED
+    assert State(attempts=(attempt(FAILED), attempt(DONE))).outcome == DONE
+
+
+def test_the_configuration_is_kept_and_can_be_used_again(tmp_path: Path) -> None:
+    from omb_py.sweeps.config import Sweep
+    from omb_py.sweeps.machine import Machine
+    from omb_py.sweeps.toml import read
+
+    mine = sweep({"environment": {"A": ["x", "é'\"\\"]}, "options": {"stats": True}})
+    here = machine(modules=["mpich/5"], environment={"B": "#"})
+    Folder(tmp_path).prepare(mine, here)
+    assert read(tmp_path / "sweep.toml", Sweep) == mine
+    assert read(tmp_path / "machine.toml", Machine) == here
+
+
+def test_another_machine_is_refused_but_not_another_walltime(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.prepare(sweep(), machine())
+    folder.prepare(sweep(), machine(job={"walltime": "2h"}, description="other", nodes=4))
+    with pytest.raises(UsageError, match="measured with another environment of the machine"):
+        folder.prepare(sweep(), machine(environment={"A": "1"}))
+
+
+def test_writing_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "state"
+    write_atomically(path, "old")
+    write_atomically(path, "new")
+    assert path.read_text() == "new"
+    assert [found.name for found in path.parent.iterdir()] == ["state"]
+    assert stat.S_IMODE(path.stat().st_mode) & 0o444
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OmbError, match="run the same command again"):
+        write_atomically(tmp_path / "file" / "state", "text")
+
+
+def test_a_lock_is_one_process_s(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock") as first:
+        assert first
+        child = os.fork()
+        if child == 0:
+            with locked(tmp_path / "lock") as second:
+                os._exit(0 if second else 7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    with locked(tmp_path / "lock") as again:
+        assert again
+
+
+def test_files_of_no_point_are_found(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.csv(point()).parent.mkdir()
+    folder.csv(point()).write_text(TABLE)
+    assert folder.strangers([point()]) == []
+    assert folder.strangers([]) == [folder.csv(point()).name]

@@ -1,0 +1,107 @@
+"""Each launcher starts so many ranks on so many nodes, in its own words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import OmbError
+from omb_py.sweeps import launchers
+from omb_py.sweeps.launchers import LAUNCHERS, Placement
+
+PLACE = Placement(nodes=2, ranks_per_node=4, cores=32, gpus=4, binding="depth")
+FULL = {
+    "mpich": "-n 8 -ppn 4 -bind-to core:8",
+    "openmpi": "-n 8 --map-by ppr:4:node:pe=8 --bind-to core",
+    "intel": "-n 8 -ppn 4",
+    "pals": "-n 8 --ppn 4 --depth 8 --cpu-bind depth",
+    "srun": "--nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 "
+    "--cpu-bind=cores",
+    "aprun": "-n 8 -N 4 -d 8 -cc depth",
+    "jsrun": "-n 2 -r 1 -a 4 -c 32 -g 4 -b packed:8",
+    "flux": "run -N 2 -n 8 -c 8 -g 1 -o cpu-affinity=per-task",
+}
+
+
+def test_every_launcher_is_here() -> None:
+    assert set(FULL) == set(LAUNCHERS)
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_words(name: str) -> None:
+    assert " ".join(LAUNCHERS[name].words(PLACE)) == FULL[name]
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_a_choice_of_binding_is_a_choice(name: str) -> None:
+    row = LAUNCHERS[name]
+    said = {
+        binding: (row.words(place), row.environment(place))
+        for binding in launchers.BINDINGS
+        for place in [replace(PLACE, binding=binding)]
+    }
+    assert said["default"] != said["depth"]
+    assert said["none"] != said["core"]
+
+
+def test_host_files_and_options() -> None:
+    place = replace(PLACE, host_file="my hosts", binding="default")
+    assert LAUNCHERS["mpich"].words(place)[:2] == ["-f", "my hosts"]
+    assert LAUNCHERS["openmpi"].words(place)[:2] == ["--hostfile", "my hosts"]
+    assert LAUNCHERS["pals"].words(place)[:2] == ["--hostfile", "my hosts"]
+
+
+def test_open_mpi_is_told_which_variables_to_pass_on() -> None:
+    place = replace(PLACE, environment={"OMPI_MCA_btl": "self,tcp", "UCX_TLS": "a b;c"})
+    words = LAUNCHERS["openmpi"].words(place)
+    assert words[-2:] == ["-x", "UCX_TLS"]
+    assert "OMPI_MCA_btl" not in words
+    place = replace(place, environment={}, inherited=("OMPI_MCA_btl", "PYTHONPATH"))
+    assert LAUNCHERS["openmpi"].words(place)[-2:] == ["-x", "PYTHONPATH"]
+    assert "-x" not in LAUNCHERS["openmpi"].words(replace(place, nodes=1))
+
+
+def test_mpich_steps_aside_where_ranks_share_cores() -> None:
+    crowded = replace(PLACE, ranks_per_node=64)
+    assert "MPIR_CVAR_CH4_PROGRESS_THROTTLE" in LAUNCHERS["mpich"].environment(crowded)
+    assert LAUNCHERS["mpich"].environment(PLACE) == {}
+
+
+def program(folder: Path, name: str, says: str) -> None:
+    """A program that prints what a launcher would."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("says", "name"),
+    [
+        ("HYDRA build details:", "mpich"),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.19", "intel"),
+        ("mpiexec (Open MPI) 5.0.11", "openmpi"),
+        ("mpirun (Open MPI) 4.1.6", "openmpi"),
+        ("prterun (PRRTE) 3.0.7", "openmpi"),
+        ("PALS version 1.3.4", "pals"),
+    ],
+)
+def test_whose_mpiexec_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, name: str
+) -> None:
+    program(tmp_path, "mpiexec", says)
+    program(tmp_path, "python", "")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    assert launchers.detect() == name
+
+
+def test_no_launcher_and_an_unknown_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OmbError, match="there is no mpiexec here: load the module"):
+        launchers.detect()
+    program(tmp_path, "mpiexec", "MPT 2.30")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(OmbError, match="does not say whose it is: set launcher"):
+        launchers.detect()

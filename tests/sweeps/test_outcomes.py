@@ -1,0 +1,55 @@
+"""How an attempt went, from what is missing, the exit code, and who spoke."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.sweeps.folder import DONE, FAILED, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
+from omb_py.sweeps.runner import Stop, exit_code, judge, last_words
+
+
+@pytest.mark.parametrize(
+    ("code", "ended", "left", "excuse", "outcome"),
+    [
+        (0, None, (), None, DONE),
+        (139, None, (), None, DONE),  # crashed after the last row
+        (0, None, (8,), None, FAILED),  # Open MPI's launcher after a node broke
+        (3, None, (8,), "left out messages of 8 bytes", SHORT),
+        (5, None, (8,), "buffer cupy needs a device", UNSUPPORTED),
+        (2, None, (8,), "start 3 ranks or more", UNSUPPORTED),
+        (2, None, (8,), None, FAILED),  # the launcher's own usage error
+        (5, None, (8,), None, FAILED),
+        (1, None, (8,), "the network is on fire", FAILED),
+        (-9, None, (8,), None, FAILED),
+        (None, TIMED_OUT, (8,), None, TIMED_OUT),
+        (None, STOPPED, (8,), "interrupted", STOPPED),
+        (None, STOPPED, (), None, DONE),
+    ],
+)
+def test_outcomes(
+    code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None, outcome: str
+) -> None:
+    assert judge(code, ended, left, excuse) == outcome
+
+
+def test_exit_codes() -> None:
+    over = Stop(deadline=0.0)
+    assert exit_code(Stop(), complete=True, added=False) == 0
+    assert exit_code(over, complete=True, added=True) == 0
+    assert exit_code(Stop(), complete=False, added=True) == 1
+    assert exit_code(over, complete=False, added=True) == 75
+    assert exit_code(over, complete=False, added=False) == 1
+    assert exit_code(Stop(signal=2), complete=False, added=True) == 130
+
+
+def test_what_a_log_says(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"$ first\nomb-py: of an earlier attempt\n$ second\n----\0\nno route\nbox\n")
+    assert last_words(log) == (None, "no route")
+    with log.open("ab") as file:
+        file.write(b"omb-py: note: cores are few\nomb-py: the reason\nlauncher's words\n\0\0")
+    assert last_words(log) == ("the reason", "no route")
+    log.write_bytes(b"")
+    assert last_words(log) == (None, "")

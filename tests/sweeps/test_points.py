@@ -1,0 +1,182 @@
+"""A sweep and a machine make points: each combination once, and only what can be measured."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.benchmarks import all_benchmarks
+from omb_py.errors import UsageError
+from omb_py.sweeps.points import Plan, node_counts, plan
+from tests.sweeps.configs import machine, sweep
+
+
+def named(found: Plan) -> list[str]:
+    """The points in words."""
+    return [point.describe() for point in found.points]
+
+
+def test_every_combination_is_a_point() -> None:
+    experiment = {"benchmarks": ["bcast", "allreduce"], "bindings": ["native", "buffer"]}
+    found = plan(
+        sweep(experiment | {"ranks": [2, 4], "buffers": ["numpy", "bytearray"]}), machine()
+    )
+    assert len(found.points) == 16
+    assert len({point.name for point in found.points}) == 16
+    assert found.left_out == ()
+
+
+def test_rows_are_the_sizes_that_the_benchmark_would_measure() -> None:
+    found = plan(sweep({"benchmarks": ["allreduce", "latency"], "sizes": "1:16"}), machine())
+    assert [point.sizes for point in found.points] == [(4, 8, 16), (1, 2, 4, 8, 16)]
+    assert found.rows == 8
+    assert plan(sweep({"sizes": ["0", 3, "1K"]}), machine()).points[0].sizes == (0, 3, 1024)
+    assert plan(sweep({"sizes": "0,3,1K"}), machine()).points[0].sizes == (0, 3, 1024)
+
+
+def test_a_benchmark_without_messages_is_one_row() -> None:
+    found = plan(sweep({"benchmarks": ["barrier", "import_time"]}), machine())
+    assert [point.rows for point in found.points] == [1, 1]
+    assert "--sizes" not in " ".join(found.points[0].arguments(()))
+
+
+def test_sizes_over_the_memory_limit_are_not_planned() -> None:
+    experiment = {"benchmarks": "alltoall", "ranks": 8, "sizes": "1M:128M"}
+    (point,) = plan(sweep(experiment), machine()).points
+    assert max(point.sizes) == 32 << 20
+
+
+def test_families_and_all() -> None:
+    everything = {found.name for found in all_benchmarks()}
+    found = plan(sweep({"benchmarks": "all", "ranks": [2, 4], "sizes": "64"}), machine())
+    assert {point.benchmark for point in found.points} == everything
+    found = plan(sweep({"benchmarks": "one-sided", "without": ["put_bw"], "sizes": "8"}), machine())
+    benchmarks = {point.benchmark for point in found.points}
+    assert "put_latency" in benchmarks
+    assert "put_bw" not in benchmarks
+
+
+class TestPlaces:
+    def test_ranks_are_shared_out_over_nodes(self) -> None:
+        experiment = {"benchmarks": "bcast", "ranks": [1, 2, 4, 8], "nodes": [1, 2]}
+        found = plan(sweep(experiment), machine(nodes=2))
+        places = [(point.nodes, point.ranks_per_node) for point in found.points]
+        assert places == [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4)]
+
+    def test_ranks_per_node_by_what_a_node_has(self) -> None:
+        experiment = {"benchmarks": "bcast", "ranks_per_node": ["gpus", "cores", 3], "nodes": "all"}
+        found = plan(sweep(experiment), machine(nodes=5, gpus_per_node=4))
+        assert [point.ranks for point in found.points] == [20, 40, 15]
+
+    @pytest.mark.parametrize(
+        ("experiment", "reason"),
+        [
+            ({"nodes": [1, 2]}, "2 nodes wanted, machine here has 1 node"),
+            ({"ranks_per_node": ["gpus", 2]}, "machine here has no GPUs"),
+            ({"ranks": [2, 4]}, "its benchmark runs on exactly 2 ranks"),
+            (
+                {"benchmarks": "bcast", "ranks": [2, 9]},
+                "9 ranks a node wanted, a node",
+            ),
+        ],
+    )
+    def test_what_cannot_be_here_is_left_out_and_said(
+        self, experiment: dict[str, object], reason: str
+    ) -> None:
+        found = plan(sweep(experiment), machine())
+        assert len(found.points) == 1
+        ((said, number),) = found.left_out
+        assert said.startswith(reason)
+        assert number == 1
+
+    def test_oversubscribing_is_allowed_by_the_machine(self) -> None:
+        found = plan(sweep({"benchmarks": "bcast", "ranks": 64}), machine(oversubscribe=True))
+        assert found.points[0].ranks == 64
+
+    def test_a_sweep_of_which_nothing_is_left(self) -> None:
+        with pytest.raises(UsageError, match="here can measure nothing of mine: 2 nodes wanted"):
+            plan(sweep({"nodes": 2}), machine())
+
+    def test_counts_of_nodes(self) -> None:
+        experiment = {"benchmarks": "bcast", "ranks_per_node": 1, "nodes": [4, 1, 2, 64]}
+        assert node_counts(sweep(experiment), machine(nodes=4)) == (1, 2, 4)
+
+
+class TestSettings:
+    def test_lists_are_axes(self) -> None:
+        experiment = {"benchmarks": "bw", "options": {"window_size": [1, 64], "iterations": 10}}
+        found = plan(sweep(experiment), machine())
+        assert [point.arguments(())[-2:] for point in found.points] == [
+            ["--iterations=10", "--window-size=1"],
+            ["--iterations=10", "--window-size=64"],
+        ]
+
+    def test_flags_and_placement(self) -> None:
+        options = {"stats": True, "validation": True, "placement": "D H"}
+        (point,) = plan(sweep({"options": options, "buffers": "cupy"}), machine()).points
+        words = point.arguments(())
+        assert words[-4:] == ["D", "H", "--stats", "--validation"]
+        (point,) = plan(sweep({"options": {"stats": False}}), machine()).points
+        assert "--stats" not in point.arguments(())
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"windw_size": 1}, "bw has no option 'windw-size'; did you mean 'window-size'?"),
+            ({"window_size": "x"}, "'x' is not a valid integer range"),
+            ({"stats": "perhaps"}, "Option '--stats' does not take a value"),
+            ({"output": "/etc/passwd"}, "a sweep writes into its own folder"),
+            ({"file": "/etc/passwd"}, "a sweep writes into its own folder"),
+            ({"graph": "png"}, "a sweep writes into its own folder"),
+            ({"binding": "native"}, "use the key bindings"),
+            ({"vary_window": True}, "give option window-size a list"),
+            ({"type": "all"}, "name element types one by one"),
+            ({"sizes": "8"}, "use the key sizes"),
+            ({"-i": 3}, "bw has no option '-i'"),
+        ],
+    )
+    def test_wrong_options_are_named(self, options: dict[str, object], words: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            plan(sweep({"benchmarks": "bw", "options": options}), machine())
+        assert words in str(caught.value)
+
+    def test_variants_are_named_by_what_varies(self) -> None:
+        environment = {"UCX_TLS": ["tcp", "sm,self"], "OMP_NUM_THREADS": "1"}
+        found = plan(sweep({"environment": environment}), machine())
+        assert [point.variant for point in found.points] == ["UCX_TLS=tcp", "UCX_TLS=sm,self"]
+        assert dict(found.points[0].environment) == {"OMP_NUM_THREADS": "1", "UCX_TLS": "tcp"}
+        assert "--variant=UCX_TLS=tcp" in found.points[0].arguments(())
+
+    def test_devices_in_the_machine_s_order(self) -> None:
+        own = machine(gpus_per_node=4, devices=[3, 2, 1, 0])
+        found = plan(sweep({"buffers": ["cupy", "numpy"]}), own)
+        assert ["--device=3,2,1,0" in point.arguments(()) for point in found.points] == [
+            True,
+            False,
+        ]
+
+
+class TestNames:
+    def test_a_sweep_may_grow_by_sizes_and_keep_its_points(self) -> None:
+        before, after = (plan(sweep({"sizes": text}), machine()) for text in ("1:64", "1:128"))
+        assert [point.name for point in before.points] == [point.name for point in after.points]
+
+    def test_the_same_point_of_two_experiments_is_measured_once(self) -> None:
+        (point,) = plan(sweep({"sizes": "8,16"}, {"sizes": "16,32"}), machine()).points
+        assert point.sizes == (8, 16, 32)
+
+    def test_rounds_come_one_after_the_other(self) -> None:
+        found = plan(sweep({"benchmarks": ["latency", "bw"]}, repetitions=2), machine())
+        assert [point.repetition for point in found.points] == [1, 1, 2, 2]
+        assert len({point.name for point in found.points}) == 4
+
+    @given(st.text(max_size=30).filter(lambda text: text.isprintable()))
+    def test_whatever_a_variant_says_its_file_stays_in_the_folder(self, text: str) -> None:
+        values = [text, "plain"] if text != "plain" else [text, "other"]
+        for point in plan(sweep({"environment": {"A": values}}), machine()).points:
+            assert not set(point.name) - set(
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-"
+            )
+            assert not point.name.startswith((".", "-"))
+            assert len(point.name) < 120

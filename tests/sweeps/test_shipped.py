@@ -1,0 +1,46 @@
+"""The configurations that come with omb-py can be used as they are."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.sweeps import shipped
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.launchers import AUTO, LAUNCHERS
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import plan
+from omb_py.sweeps.toml import read
+
+SWEEPS = sorted(path.stem for path in (shipped.folder() / "sweeps").glob("*.toml"))
+MACHINES = sorted(path.stem for path in (shipped.folder() / "machines").glob("*.toml"))
+
+
+def test_what_is_promised_is_here() -> None:
+    assert {"quick", "full", "scaling", "buffers", "paper", "algorithms"} <= set(SWEEPS)
+    promised = {"local", "thetagpu", "polaris", "aurora", "generic-pbs", "generic-slurm"}
+    assert promised <= set(MACHINES)
+
+
+@pytest.mark.parametrize(("sweep", "machine"), list(product(SWEEPS, MACHINES)))
+def test_every_sweep_has_points_on_every_machine(sweep: str, machine: str) -> None:
+    where = read(shipped.find("machines", machine), Machine)
+    what = read(shipped.find("sweeps", sweep), Sweep)
+    assert (what.name, where.name) == (sweep, machine)
+    if where.nodes == 1 and sweep == "paper":
+        assert {point.nodes for point in plan(what, where).points} == {1}
+    points = plan(what, where).points
+    assert points
+    if where.launcher != AUTO:
+        assert where.launcher in LAUNCHERS
+
+
+def test_a_name_a_path_and_neither(tmp_path: Path) -> None:
+    assert shipped.find("sweeps", "quick").name == "quick.toml"
+    with pytest.raises(UsageError, match="unknown sweep 'quik'; did you mean 'quick'"):
+        shipped.find("sweeps", "quik")
+    with pytest.raises(UsageError, match="there is no file"):
+        shipped.find("machines", "./quick.toml")

@@ -1,0 +1,110 @@
+"""What is wrong with a configuration is said with file, line, key and what may stand there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.toml import key_lines, read
+
+GOOD = """\
+name = "mine"
+
+[[experiments]]
+benchmarks = [
+    "latency",
+    "bw",   # two of them
+]
+ranks = 2
+"""
+
+
+def fault(tmp_path: Path, text: str, model: type[Sweep] | type[Machine] = Sweep) -> str:
+    """The sentence about a configuration that is not right."""
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read(path, model)
+    assert str(caught.value).startswith(str(path))
+    return str(caught.value)
+
+
+def test_a_good_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    (experiment,) = read(path, Sweep).experiments
+    assert experiment.benchmarks == ("latency", "bw")
+    assert experiment.ranks == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('name = "mine"', 'nme = "mine"'), "line 1: unknown key 'nme'; did you mean 'name'?"),
+        (('name = "mine"\n', "\n"), "key 'name' is missing"),
+        (("ranks = 2", "rank = 2"), "line 8: unknown key 'experiments.0.rank'; did you mean"),
+        (('"bw", ', '"bv", '), "line 4: experiments.0.benchmarks: unknown benchmark 'bv'"),
+        (("ranks = 2", "ranks = 0"), "line 8: experiments.0.ranks: input should be greater"),
+        (("ranks = 2", "ranks = [2, 2]"), "line 8: experiments.0.ranks: 2 stands there twice"),
+        (("ranks = 2", "ranks = []"), "line 8: experiments.0.ranks: the list is empty"),
+        (("ranks = 2", "nodes = 2"), "line 3: experiments.0: name either ranks or ranks_per_node"),
+        (("ranks = 2", 'ranks = 2\nsizes = "1:2:3"'), "line 9: experiments.0.sizes: '1:2:3'"),
+        (("ranks = 2", 'ranks = 2\nbuffers = "nunpy"'), "did you mean 'numpy'?"),
+        (("ranks = 2", 'ranks = 2\nbindings = ["C"]'), "(known: array, buffer, native"),
+        (('name = "mine"', 'name = "mine"\ntime_limit = "soon"'), "line 2: time_limit: 'soon' is"),
+        (('name = "mine"', 'name = "mine"\nretries = 11'), "line 2: retries: input should be less"),
+        (("ranks = 2", "ranks = 2 2"), "is not TOML"),
+    ],
+)
+def test_a_fault_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    assert change[0] in GOOD
+    assert words in fault(tmp_path, GOOD.replace(*change))
+
+
+def test_allowed_words_are_named(tmp_path: Path) -> None:
+    machine = 'name = "here"\n'
+    said = fault(tmp_path, machine + 'launcher = "mpirun"', Machine)
+    assert "line 2: launcher: unknown 'mpirun'" in said
+    assert "(known: auto, mpich, openmpi, intel, pals, srun, aprun, jsrun, flux)" in said
+    said = fault(tmp_path, machine + 'binding = "socket"', Machine)
+    assert "line 2: binding must be 'default', 'none', 'core', 'numa' or 'depth'" in said
+    said = fault(tmp_path, machine + 'scheduler = "slrum"', Machine)
+    assert "did you mean 'slurm'?" in said
+
+
+def test_all_faults_are_named_up_to_a_few(tmp_path: Path) -> None:
+    said = fault(tmp_path, "".join(f"key{number} = 1\n" for number in range(9)))
+    assert said.count("line ") == 3
+    assert "; and 6 more" in said
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(OmbError, match="No such file"):
+        read(tmp_path / "none.toml", Sweep)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(OmbError, match="not UTF-8"):
+        read(tmp_path / "binary.toml", Sweep)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.booleans()), max_size=12))
+def test_every_key_begins_where_it_stands(shape: list[tuple[int, int, bool]]) -> None:
+    lines: list[str] = []
+    expected = {}
+    for number, (gap, height, table) in enumerate(shape):
+        lines += ["# a comment, or nothing", ""][: gap % 3]
+        expected[number] = len(lines) + 1
+        if table:
+            lines += [f"[table{number}]", 'text = """', "[not.a.table]", '"""'][
+                : height if height > 3 else 1
+            ]
+        else:
+            lines += [f"key{number} = ["] + ["  1,"] * height + ["]"]
+    names = {key[-1]: line for key, line in key_lines("\n".join(lines))}
+    for number, (_, _, table) in enumerate(shape):
+        assert names[f"{'table' if table else 'key'}{number}"] == expected[number]

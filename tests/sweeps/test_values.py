@@ -1,0 +1,74 @@
+"""Durations, names, and what may not stand in a configuration."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from omb_py.sweeps.values import (
+    RUNS_CODE,
+    Duration,
+    EnvironmentName,
+    Line,
+    Name,
+    Word,
+    clock,
+    seconds,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *[(90, 90), ("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400)],
+        *[("0:30:00", 1800), ("01:30", 90), ("25 m", 1500)],
+    ],
+)
+def test_durations(text: str | int, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0", "-5", "1:2:3:4", "1:x", "5 weeks", True, None])
+def test_no_durations(text: object) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Duration).validate_python(text)
+
+
+@given(st.integers(1, 359_999))
+def test_a_duration_is_read_as_schedulers_write_it(value: int) -> None:
+    assert seconds(clock(value)) == value
+
+
+@given(st.text())
+def test_words_and_names_hold_nothing_that_a_shell_knows(text: str) -> None:
+    for kind in (Word, Name):
+        try:
+            found = TypeAdapter(kind).validate_python(text)
+        except ValidationError:
+            continue
+        assert found
+        assert not set(found) & set(" \t\r\n\0'\"`$\\;&|<>(){}[]*?!#%")
+
+
+@given(st.text())
+def test_a_line_is_one_line(text: str) -> None:
+    try:
+        found = TypeAdapter(Line).validate_python(text)
+    except ValidationError:
+        return
+    assert len(found.splitlines()) <= 1
+    assert "\0" not in found
+
+
+@pytest.mark.parametrize("name", sorted(RUNS_CODE))
+def test_variables_that_start_programs_are_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="may not be set by a configuration"):
+        TypeAdapter(EnvironmentName).validate_python(name)
+
+
+@pytest.mark.parametrize("name", ["A B", "A=B", "1A", "", "A-B", "Ä", "A\n"])
+def test_names_of_variables(name: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(EnvironmentName).validate_python(name)
