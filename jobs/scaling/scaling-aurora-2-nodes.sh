@@ -1,0 +1,57 @@
+#!/bin/bash
+#PBS -N scaling-2n
+#PBS -l select=2:system=aurora
+#PBS -l place=scatter
+#PBS -l walltime=00:30:00
+#PBS -l filesystems=home:flare
+#PBS -j oe
+#PBS -q debug
+#PBS -k doe
+##PBS -A PROJECT
+#
+# Sweep scaling on aurora, 2 nodes: collectives over the number of ranks and nodes
+# Made by: omb-py job render scaling --machine aurora --nodes 2
+# Submit it from the folder in which sweeps/scaling-aurora is to be: qsub SCRIPT
+# Of options on that command line it keeps account for its next job: others go above.
+
+cd "${PBS_O_WORKDIR:-.}" || exit
+venv=.venv
+if [ -f "$venv/bin/activate" ]; then
+    # shellcheck source=/dev/null
+    source "$venv/bin/activate"
+fi
+
+# Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
+jobs=sweeps/scaling-aurora/jobs
+script=$jobs/scaling-2-nodes.sh
+numbers=$jobs/scaling-2-nodes.numbers
+mkdir -p "$jobs" || exit
+if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
+    install -m 755 -- "$0" "$script"
+fi
+echo "${PBS_JOBID:-}" >> "$numbers"
+
+# Measures what is missing, and stops in order before the walltime is over.
+seconds=1740
+omb-py sweep scaling --machine aurora --nodes 2 --stop-after "${seconds}s" &
+sweep=$!
+cancelled=
+trap '
+    trap "" TERM
+    [ "$SECONDS" -ge "$seconds" ] || cancelled=yes
+    kill -TERM "$sweep"
+' TERM
+wait "$sweep"
+code=$?
+if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
+    wait "$sweep"
+    code=$?
+fi
+
+# 75: there is more to do, and this job came further. Another one goes on, unless this one was
+# cancelled: a signal came before its time was over.
+if [ "$code" -eq 75 ] && [ -z "$cancelled" ]; then
+    qsub ${PBS_ACCOUNT:+-A "$PBS_ACCOUNT"} "$script" | tee -a "$numbers"
+    exit "${PIPESTATUS[0]}"
+fi
+exit "$code"

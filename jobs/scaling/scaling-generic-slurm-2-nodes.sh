@@ -1,0 +1,56 @@
+#!/bin/bash
+#SBATCH --job-name=scaling-2n
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --exclusive
+#SBATCH --time=00:30:00
+#SBATCH --output=%x.o%j
+##SBATCH --partition=QUEUE
+##SBATCH --account=PROJECT
+#
+# Sweep scaling on generic-slurm, 2 nodes: collectives over the number of ranks and nodes
+# Made by: omb-py job render scaling --machine generic-slurm --nodes 2
+# Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
+# Of options on that command line it keeps queue and account for its next job: others go above.
+
+cd "${SLURM_SUBMIT_DIR:-.}" || exit
+venv=.venv
+if [ -f "$venv/bin/activate" ]; then
+    # shellcheck source=/dev/null
+    source "$venv/bin/activate"
+fi
+
+# Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
+jobs=sweeps/scaling-generic-slurm/jobs
+script=$jobs/scaling-2-nodes.sh
+numbers=$jobs/scaling-2-nodes.numbers
+mkdir -p "$jobs" || exit
+if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
+    install -m 755 -- "$0" "$script"
+fi
+echo "${SLURM_JOB_ID:-}" >> "$numbers"
+
+# Measures what is missing, and stops in order before the walltime is over.
+seconds=1740
+omb-py sweep scaling --machine generic-slurm --nodes 2 --stop-after "${seconds}s" &
+sweep=$!
+cancelled=
+trap '
+    trap "" TERM
+    [ "$SECONDS" -ge "$seconds" ] || cancelled=yes
+    kill -TERM "$sweep"
+' TERM
+wait "$sweep"
+code=$?
+if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
+    wait "$sweep"
+    code=$?
+fi
+
+# 75: there is more to do, and this job came further. Another one goes on, unless this one was
+# cancelled: a signal came before its time was over.
+if [ "$code" -eq 75 ] && [ -z "$cancelled" ]; then
+    sbatch --parsable ${SLURM_JOB_PARTITION:+--partition "$SLURM_JOB_PARTITION"} ${SLURM_JOB_ACCOUNT:+--account "$SLURM_JOB_ACCOUNT"} "$script" | tee -a "$numbers"
+    exit "${PIPESTATUS[0]}"
+fi
+exit "$code"

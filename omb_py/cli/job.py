@@ -1,0 +1,199 @@
+"""``omb-py job``: a sweep as batch jobs: scripts, submitting them, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from omb_py.errors import UsageError, needing
+
+if TYPE_CHECKING:
+    from omb_py.sweeps.batch import Job
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Several options at once."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(chosen):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+MACHINE = click.option(
+    "--machine",
+    metavar="MACHINE",
+    help="Where it runs: the name of a machine that comes with omb-py, or a .toml file.",
+)
+FOLDER = click.option(
+    "--folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
+)
+PARTS: Callable[[Any], Any] = options(
+    click.option("--nodes", type=click.IntRange(min=1), help="Only the job of so many nodes."),
+    click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
+    click.option("--account", help="The project that pays."),
+    click.option("--queue", help="The queue, Slurm's partition."),
+    click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
+)
+
+
+@click.group("job", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """A sweep as batch jobs.
+
+    omb-py job submit scaling --machine polaris --account PROJECT
+
+    A job that is out of time submits itself again until the sweep is complete.
+    """
+
+
+@command.command("render")
+@click.argument("sweep")
+@MACHINE
+@PARTS
+@FOLDER
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="A folder for the scripts, or a .sh file for the only one.",
+)
+def render_command(output: Path | None, **wishes: Any) -> None:
+    """Print or write the batch scripts of SWEEP, one for each number of nodes."""
+    with needing("sweep"):
+        from omb_py.sweeps import jobs, render
+
+    made = [(job, render.script(job)) for job in scripts(**wishes)]
+    single = output is None or output.suffix == ".sh"
+    if single and len(made) > 1:
+        raise UsageError(
+            f"there are {len(made)} scripts, one for each number of nodes: write them into a "
+            "folder by --output FOLDER, choose one by --nodes, or take one job by --one-job"
+        )
+    for job, text in made:
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            path = output if single else output / job.file_name
+            jobs.write(path, text)
+            click.echo(path, err=True)
+
+
+@command.command("submit")
+@click.argument("sweep", metavar="SWEEP | SCRIPT...", nargs=-1, required=True)
+@MACHINE
+@PARTS
+@FOLDER
+@click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
+def submit_command(sweep: tuple[str, ...], dry_run: bool, **wishes: Any) -> None:
+    """Submit the jobs of SWEEP, or batch scripts, and print the jobs' numbers.
+
+    The scripts are written into the sweep's folder, from where each submits itself again.
+    """
+    with needing("sweep"):
+        from omb_py.sweeps import jobs, render
+
+    if all(word.endswith(".sh") for word in sweep):
+        if any(wishes.values()):
+            raise UsageError("a script says for itself what it asks for: give it no other options")
+        for path in map(Path, sweep):
+            hand_in(jobs.scheduler_of(path), path, dry_run)
+        return
+    if len(sweep) > 1:
+        raise UsageError("name one sweep, or scripts that end in .sh")
+    for job in scripts(sweep[0], **wishes):
+        path = job.root / "jobs" / f"{job.name}.sh"
+        jobs.write(path, render.script(job))
+        number = hand_in(job.scheduler, path, dry_run)
+        if number is not None:
+            jobs.remember(path, number)
+
+
+def hand_in(scheduler: Any, path: Path, dry_run: bool) -> str | None:
+    """Submit a script and tell its job's number; only the command if it is for show."""
+    from omb_py.sweeps import jobs, render
+
+    if dry_run:
+        click.echo(f"{render.by_hand(scheduler)} {path}")
+        return None
+    number = jobs.submit(scheduler, path)
+    click.echo(f"{number} {path}")
+    return number
+
+
+@command.command("status")
+@click.argument("sweep")
+@MACHINE
+@FOLDER
+def status_command(**wishes: Any) -> None:
+    """What the jobs of SWEEP are doing, and how many of its rows are there."""
+    with needing("sweep"):
+        from omb_py.sweeps import jobs
+        from omb_py.sweeps.folder import Folder
+        from omb_py.sweeps.points import count, plan
+
+    job = described(**wishes)
+    found = list(jobs.known(job.scheduler, job.root))
+    for one in found:
+        click.echo(f"{one.number} {one.script}: {one.state}")
+    if not found:
+        click.echo(f"no job has been submitted or begun in {job.root}")
+    points, folder = plan(job.sweep, job.machine), Folder(job.root)
+    missing = sum(len(folder.missing(point)) for point in points.points)
+    there = f"{points.rows - missing} of {count(points.rows, 'row')}"
+    click.echo(f"{there} there, in {job.root}")
+
+
+def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[Job]:
+    """The jobs that the command line asks for."""
+    from omb_py.sweeps import batch
+
+    return batch.jobs(described(sweep, **wishes), nodes, one_job)
+
+
+def described(
+    sweep: str,
+    machine: str | None,
+    folder: Path | None,
+    account: str | None = None,
+    queue: str | None = None,
+    walltime: str | None = None,
+) -> Job:
+    """A sweep on a machine, as a job has to know it.
+
+    Raises `UsageError` for what cannot be.
+    """
+    from omb_py.sweeps import batch, shipped, toml
+    from omb_py.sweeps.config import Sweep
+    from omb_py.sweeps.machine import Machine
+
+    if machine is None:
+        raise UsageError("say where it runs: --machine MACHINE")
+    plan = toml.read(shipped.find("sweeps", sweep), Sweep)
+    where = toml.read(shipped.find("machines", machine), Machine)
+    wished = {"account": account, "queue": queue, "walltime": walltime}
+    given = {name: value for name, value in wished.items() if value is not None}
+    where = batch.with_settings(where, given)
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    words += ["--folder", str(folder)] if folder is not None else []
+    counts = batch.counts(plan, where)
+    return batch.Job(
+        sweep=plan,
+        machine=where,
+        sweep_word=batch.argument(sweep),
+        machine_word=batch.argument(machine),
+        nodes=max(counts),
+        counts=counts,
+        folder=folder,
+        wishes=tuple(words),
+    )

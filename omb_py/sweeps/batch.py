@@ -1,0 +1,133 @@
+"""The batch jobs of a sweep: what each of them measures, and where its files are."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from omb_py.errors import UsageError
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.machine import JobSettings, Machine
+from omb_py.sweeps.points import count, node_counts
+from omb_py.sweeps.quoting import file_name
+from omb_py.sweeps.scheduler import Scheduler
+from omb_py.sweeps.schedulers import SCHEDULERS
+
+LONGEST_TITLE = 15
+"""The most characters that every scheduler takes as the name of a job (POSIX `qsub -N`)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch script: a sweep on a machine, or its part on so many nodes.
+
+    ``sweep_word`` and ``machine_word`` are what the command line calls the two configurations.
+    ``nodes`` are asked for; ``only`` is true when points on other numbers of nodes are left to
+    other jobs. ``folder`` is the sweep's, None for the usual one. ``wishes`` are the options that
+    the script was made with, for its header.
+    """
+
+    sweep: Sweep
+    machine: Machine
+    sweep_word: str
+    machine_word: str
+    nodes: int
+    counts: tuple[int, ...]
+    only: bool = False
+    folder: Path | None = None
+    wishes: tuple[str, ...] = ()
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The machine's."""
+        return SCHEDULERS[self.machine.scheduler]
+
+    @property
+    def name(self) -> str:
+        """What the script and its list of jobs are called in the sweep's folder."""
+        part = f"-{self.nodes}-node{'' if self.nodes == 1 else 's'}" if self.only else ""
+        return file_name(f"{self.sweep.name}{part}")
+
+    @property
+    def file_name(self) -> str:
+        """What the script is called among those of other machines."""
+        part = self.name.removeprefix(self.sweep.name)
+        return file_name(f"{self.sweep.name}-{self.machine.name}{part}.sh")
+
+    @property
+    def root(self) -> Path:
+        """The sweep's folder."""
+        return self.folder or Path("sweeps", file_name(f"{self.sweep.name}-{self.machine.name}"))
+
+    @property
+    def title(self) -> str:
+        """The job's name for the scheduler: at most 15 characters, the first of them a letter."""
+        part = f"-{self.nodes}n" if self.only else ""
+        name = self.sweep.name if self.sweep.name[0].isalpha() else f"s{self.sweep.name}"
+        return f"{name[: LONGEST_TITLE - len(part)]}{part}"
+
+    @property
+    def command(self) -> str:
+        """The command line that makes this script."""
+        part = ["--nodes", str(self.nodes)] if self.only else []
+        part += ["--one-job"] if not self.only and len(self.counts) > 1 else []
+        words = [self.sweep_word, "--machine", self.machine_word, *part, *self.wishes]
+        return shlex.join(["omb-py", "job", "render", *words])
+
+
+def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
+    """The jobs of a sweep: one for each number of nodes, so that none waits for more than it needs.
+
+    ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
+    point takes. Raises `UsageError` when there is no such point.
+    """
+    if nodes is not None and nodes not in job.counts:
+        have = ", ".join(str(number) for number in job.counts)
+        raise UsageError(
+            f"sweep {job.sweep.name} has no point on {count(nodes, 'node')} of {job.machine.name} "
+            f"(it has on {have})"
+        )
+    if len(job.counts) == 1 or (one_job and nodes is None):
+        return [replace(job, nodes=max(job.counts))]
+    chosen = job.counts if nodes is None else (nodes,)
+    return [replace(job, nodes=number, only=True) for number in chosen]
+
+
+def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
+    """The numbers of nodes that a sweep takes.
+
+    Raises `UsageError` when the machine has no scheduler or what it asks for is not known there.
+    """
+    if machine.scheduler not in SCHEDULERS:
+        raise UsageError(
+            f"machine {machine.name} has no scheduler: run omb-py sweep itself, or set scheduler "
+            f"in its configuration to one of {', '.join(SCHEDULERS)}"
+        )
+    scheduler = SCHEDULERS[machine.scheduler]
+    for setting in ("select", "attributes", "filesystems"):
+        if getattr(machine.job, setting) and setting not in scheduler.settings:
+            raise UsageError(f"machine {machine.name}: {scheduler.title} knows no job.{setting}")
+    return node_counts(sweep, machine)
+
+
+def with_settings(machine: Machine, given: Mapping[str, str]) -> Machine:
+    """The machine with other settings of its jobs, checked as in a configuration.
+
+    Raises `UsageError`.
+    """
+    try:
+        settings = JobSettings.model_validate({**machine.job.model_dump(), **given})
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        why = fault.get("ctx", {}).get("error", "it has characters that may not stand there")
+        raise UsageError(f"--{fault['loc'][0]}: {why}") from error
+    return machine.model_copy(update={"job": settings})
+
+
+def argument(word: str) -> str:
+    """A configuration's name or path so that no dash in front makes an option of it."""
+    return f"./{word}" if word.startswith("-") else word

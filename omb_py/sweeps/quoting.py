@@ -1,0 +1,78 @@
+"""Values on their way into a batch script: each passes a filter that fits the place it goes to."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from omb_py.errors import UsageError
+
+PLAIN = re.compile(r"[A-Za-z0-9_./:@=,+~^%][A-Za-z0-9_./:@=,+~^%-]*", re.ASCII)
+ONE_LINE = re.compile(r"[^\x00-\x1f\x7f\x85\u2028\u2029]*")
+
+
+class Safe(str):
+    """Text that has passed a filter, or that no filter needs."""
+
+
+def one_line(value: object) -> str:
+    """The text if it is one printable line, which no value that is quoted or commented may leave.
+
+    Raises `UsageError`.
+    """
+    text = str(value)
+    if not ONE_LINE.fullmatch(text) or not text.isprintable():
+        raise UsageError(f"{text!r} has a line break or another character that no script may have")
+    return text
+
+
+def shell(value: object) -> Safe:
+    """One word of a shell's command, whatever is in it; a leading ``~/`` is the home folder.
+
+    >>> shell("it's")
+    "'it'\\"'\\"'s'"
+    """
+    text = one_line(value)
+    if text.startswith("~/"):
+        return Safe(f'"$HOME"/{shlex.quote(text[2:])}')
+    return Safe(shlex.quote(text))
+
+
+def comment(value: object) -> Safe:
+    """Text of a comment, which ends with its line."""
+    return Safe(one_line(value))
+
+
+def plain(value: object) -> Safe:
+    """A word that means the same to every shell and every scheduler.
+
+    Raises `UsageError` when there is a character in it that might not.
+    """
+    text = str(value)
+    if not PLAIN.fullmatch(text):
+        raise UsageError(
+            f"{text!r} is handed to the scheduler: it must be made of letters, digits and "
+            "_ . / : @ = , + - without a dash in front"
+        )
+    return Safe(text)
+
+
+def file_name(value: object) -> Safe:
+    """A plain word that names a file in the folder where it stands, and nothing outside.
+
+    Raises `UsageError`.
+    """
+    if "/" in str(value) or str(value).startswith("."):
+        raise UsageError(f"{str(value)!r} leads out of its folder: choose another name")
+    return plain(value)
+
+
+def checked(value: Any) -> Any:
+    """What a template prints: numbers, nothing, and what a filter has passed.
+
+    Raises `TypeError` for any other text: the template forgets a filter.
+    """
+    if value is None or isinstance(value, int | Safe):
+        return value
+    raise TypeError(f"{value!r} goes into a script without a filter")

@@ -1,0 +1,142 @@
+"""Batch scripts of a sweep: short, commented, to be edited, and quoted wherever a value goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import jinja2
+
+from omb_py.errors import UsageError
+from omb_py.sweeps.batch import Job
+from omb_py.sweeps.points import count
+from omb_py.sweeps.quoting import Safe, checked, comment, plain, shell
+from omb_py.sweeps.scheduler import Scheduler
+from omb_py.sweeps.values import clock
+
+
+def script(job: Job) -> str:
+    """The text of a batch script.
+
+    Raises `UsageError` when a value cannot stand in one, or the walltime is too short.
+    """
+    scheduler, settings = job.scheduler, job.machine.job
+    seconds = math.floor(settings.walltime - settings.reserve)
+    if seconds < 1:
+        raise UsageError(
+            f"a walltime of {clock(settings.walltime)} leaves nothing beside job.reserve = "
+            f"{settings.reserve:g} s: ask for more"
+        )
+    template = environment(scheduler).get_template(f"{job.machine.scheduler}.sh.j2")
+    modules = job.machine.modules or job.machine.module_paths
+    text = template.render(
+        machine=job.machine,
+        settings=settings,
+        nodes=job.nodes,
+        only_nodes=job.nodes if job.only else None,
+        name=job.name,
+        title=job.title,
+        folder=job.root,
+        other_folder=job.folder,
+        headline=headline(job),
+        command=job.command,
+        options=on_command_line(job),
+        sweep_word=job.sweep_word,
+        machine_word=job.machine_word,
+        seconds=seconds,
+        login=Safe(" -l" if modules else ""),
+        sentinel=Safe(scheduler.sentinel),
+        by_hand=Safe(by_hand(scheduler)),
+        submit_folder=Safe(submit_folder(scheduler)),
+        number=Safe(number(scheduler)),
+        again=Safe(again(job)),
+        signals=Safe(" ".join(scheduler.warnings)),
+    )
+    return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+
+
+def environment(scheduler: Scheduler) -> jinja2.Environment:
+    """Templates in which every text passes a filter, or there is no script."""
+    filters: dict[str, Callable[..., object]] = {
+        "shell": shell,
+        "comment": comment,
+        "plain": plain,
+        "resource": lambda value: plain(scheduler.check_resource(value)),
+        "directive": lambda value: comment(scheduler.check(value)),
+        "clock": lambda seconds: Safe(clock(math.ceil(seconds))),
+        "minutes": minutes,
+        "hours_and_minutes": lambda seconds: Safe(clock(60 * minutes(seconds))[:-3]),
+    }
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("omb_py.sweeps"),
+        undefined=jinja2.StrictUndefined,
+        finalize=checked,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(filters)
+    return made
+
+
+def minutes(seconds: float) -> int:
+    """Whole minutes that are not less."""
+    return math.ceil(seconds / 60)
+
+
+def headline(job: Job) -> str:
+    """What the script is for."""
+    where = count(job.nodes, "node")
+    if not job.only and len(job.counts) > 1:
+        where = f"{' and '.join(map(str, job.counts))} nodes in one job"
+    text = f"Sweep {job.sweep.name} on {job.machine.name}, {where}"
+    return f"{text}: {job.sweep.description}" if job.sweep.description else text
+
+
+def on_command_line(job: Job) -> str:
+    """What becomes of options that the job was submitted with, when it submits itself again."""
+    kept = " and ".join(kept_options(job))
+    if not kept:
+        return "Options on that command line hold for the first job only: for all, put them above."
+    return f"Of options on that command line it keeps {kept} for its next job: others go above."
+
+
+def kept_options(job: Job) -> dict[str, tuple[str, str]]:
+    """Options that the next job takes from this one, where the script itself does not say."""
+    settings = job.machine.job
+    said = {"account": settings.account is not None, "queue": settings.queue is not None}
+    # Where a quality of service is the queue, the partition is the site's business.
+    said["queue"] |= any(line.startswith("--qos") for line in settings.directives)
+    return {name: how for name, how in job.scheduler.kept.items() if not said[name]}
+
+
+def by_hand(scheduler: Scheduler) -> str:
+    """How a person submits a script."""
+    words = [word for word in scheduler.submit if not word.startswith("--")]
+    return " ".join([*words, *(["<"] if scheduler.from_standard_input else [])])
+
+
+def again(job: Job) -> str:
+    """How the script submits itself, with what it was submitted with."""
+    options = (f'${{{name}:+{word} "${name}"}}' for word, name in kept_options(job).values())
+    source = ["<"] if job.scheduler.from_standard_input else []
+    return " ".join([*job.scheduler.submit_again, *options, *source, '"$script"'])
+
+
+def submit_folder(scheduler: Scheduler) -> str:
+    """Where the job was submitted; nothing where jobs start there anyway."""
+    return first_of(scheduler.folder_variables, ".") if scheduler.folder_variables else ""
+
+
+def number(scheduler: Scheduler) -> str:
+    """What prints the job's own number."""
+    return scheduler.job_id_command or f'echo "{first_of(scheduler.job_id_variables)}"'
+
+
+def first_of(variables: Sequence[str], otherwise: str = "") -> str:
+    """The first of these variables that has a value, for bash."""
+    text = otherwise
+    for name in reversed(variables):
+        text = f"${{{name}:-{text}}}"
+    return text

@@ -1,0 +1,160 @@
+"""`omb-py job`: scripts, submitting them, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli import command
+from omb_py.errors import OmbError, UsageError
+from tests.sweeps.job_scripts import REPOSITORY, Sandbox
+
+SWEEP = """\
+name = "mine"
+[[experiments]]
+benchmarks = "allreduce"
+bindings = "buffer"
+ranks = [2, 4]
+nodes = [1, 2]
+sizes = "8,16"
+"""
+
+MACHINE = """\
+name = "here"
+scheduler = "slurm"
+launcher = "mpich"
+nodes = 2
+cores_per_node = 8
+"""
+
+
+Command = Callable[..., list[str]]
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """A folder with two configurations and stand-ins for the schedulers' commands."""
+    made = Sandbox(tmp_path)
+    for variable, value in made.environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(made.here)
+    Path("mine.toml").write_text(SWEEP)
+    Path("here.toml").write_text(MACHINE)
+    return made
+
+
+@pytest.fixture
+def job(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `omb-py job` and return the lines that it prints."""
+
+    def run(*words: str) -> list[str]:
+        capsys.readouterr()
+        command.main(["job", *words], prog_name="omb-py", standalone_mode=False)
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+MINE = ("mine.toml", "--machine", "here.toml")
+
+
+def test_shipped_configurations_are_known_by_name(job: Command) -> None:
+    lines = job("render", "scaling", "--machine", "thetagpu", "--one-job")
+    assert lines == (REPOSITORY / "jobs" / "thetagpu.sh").read_text().splitlines()
+
+
+def test_a_script_is_printed_or_written(job: Command) -> None:
+    lines = job("render", *MINE, "--one-job")
+    assert job("render", *MINE, "--one-job", "-o", "some/where.sh") == []
+    assert Path("some/where.sh").read_text().splitlines() == lines
+    assert Path("some/where.sh").stat().st_mode & 0o111 == 0o111
+
+
+def test_several_scripts_go_into_a_folder(job: Command) -> None:
+    with pytest.raises(UsageError, match="there are 2 scripts, one for each number of nodes"):
+        job("render", *MINE)
+    job("render", *MINE, "-o", "scripts")
+    names = {path.name for path in Path("scripts").iterdir()}
+    assert names == {"mine-here-1-node.sh", "mine-here-2-nodes.sh"}
+
+
+def test_the_header_has_the_command_that_made_it(job: Command) -> None:
+    wishes = ("--nodes", "2", "--account", "ours", "--queue", "fast", "--walltime", "2h")
+    lines = job("render", *MINE, *wishes, "--folder", "elsewhere")
+    (made,) = [line for line in lines if line.startswith("# Made by: ")]
+    _, _, *words = made.removeprefix("# Made by: ").split()
+    assert job(*words) == lines
+    assert "#SBATCH --account=ours" in lines
+    assert "#SBATCH --partition=fast" in lines
+    assert "#SBATCH --time=02:00:00" in lines
+    assert "seconds=7140" in lines
+    assert "jobs=elsewhere/jobs" in lines
+
+
+def test_submitting_prints_and_remembers_the_numbers(job: Command, sandbox: Sandbox) -> None:
+    sandbox.stand_in("sbatch", 'echo "$(( 40 + ${2//[!0-9]/} ))"')
+    sandbox.stand_in("squeue", 'case "${@: -1}" in 41) echo RUNNING;; *) echo COMPLETED;; esac')
+    assert job("submit", *MINE) == [
+        "41 sweeps/mine-here/jobs/mine-1-node.sh",
+        "42 sweeps/mine-here/jobs/mine-2-nodes.sh",
+    ]
+    assert job("status", *MINE) == [
+        "41 mine-1-node: running",
+        "42 mine-2-nodes: ended",
+        "0 of 8 rows there, in sweeps/mine-here",
+    ]
+
+
+def test_a_dry_run_submits_nothing(job: Command, sandbox: Sandbox) -> None:
+    assert job("submit", *MINE, "--one-job", "--dry-run") == [
+        "sbatch sweeps/mine-here/jobs/mine.sh"
+    ]
+    assert Path("sweeps/mine-here/jobs/mine.sh").exists()
+    assert sandbox.commands() == []
+
+
+def test_scripts_can_be_submitted_as_they_are(job: Command, sandbox: Sandbox) -> None:
+    job("render", *MINE, "-o", "scripts")
+    assert job("submit", "scripts/mine-here-1-node.sh") == ["1234 scripts/mine-here-1-node.sh"]
+    assert sandbox.commands() == [["sbatch", "--parsable", "scripts/mine-here-1-node.sh"]]
+    with pytest.raises(UsageError, match="a script says for itself what it asks for"):
+        job("submit", "scripts/mine-here-1-node.sh", "--queue", "fast")
+
+
+def test_before_any_job_there_is_none(job: Command) -> None:
+    assert job("status", *MINE)[0] == "no job has been submitted or begun in sweeps/mine-here"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("render", "scaling"), "say where it runs: --machine MACHINE"),
+        (("render", "scaling", "--machine", "polari"), "did you mean 'polaris'"),
+        (("render", "scaling", "--machine", "local"), "machine local has no scheduler"),
+        (("submit", "a.sh", "scaling"), "name one sweep, or scripts that end in .sh"),
+        (("render", *MINE, "--account", "$(id)"), "--account: it has characters that may not"),
+        (("render", *MINE, "--walltime", "soon"), "--walltime: 'soon' is no duration such as"),
+        (("render", *MINE, "--walltime", "30s"), "a walltime of 00:00:30 leaves nothing"),
+        (("render", *MINE, "--nodes", "3"), "has no point on 3 nodes of here"),
+        (("render", *MINE, "--nodes", "1", "--folder", "a b"), "'a b' is handed to the scheduler"),
+        (("submit", "nowhere.sh"), "cannot read nowhere.sh: No such file"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    job: Command, words: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(OmbError) as caught:
+        job(*words)
+    assert sentence in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_refused_submission_is_told_in_the_scheduler_s_words(
+    job: Command, sandbox: Sandbox
+) -> None:
+    sandbox.stand_in("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
+    with pytest.raises(OmbError, match=r"Slurm does not take .*: sbatch: error: invalid partition"):
+        job("submit", *MINE, "--one-job")
+    assert not list(Path("sweeps/mine-here/jobs").glob("*.numbers"))

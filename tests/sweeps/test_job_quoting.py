@@ -1,0 +1,263 @@
+"""Nothing that a configuration, a file's name or the command line holds is run or leads outside.
+
+Each hostile value is tried twice: through the models, which refuse most of them, and past the
+models, where the scripts have to stand alone.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from omb_py.errors import UsageError
+from omb_py.sweeps import render
+from omb_py.sweeps.batch import Job
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.machine import JobSettings, Machine
+from omb_py.sweeps.quoting import checked, comment, file_name, plain, shell
+from omb_py.sweeps.schedulers import SCHEDULERS
+from tests.sweeps.job_scripts import UNFINISHED, Sandbox, own_job
+
+HOSTILE = {
+    "command substitution": "$(touch PWNED)",
+    "backticks": "`touch PWNED`",
+    "double quote": '"; touch PWNED; "',
+    "single quote": "'; touch PWNED; '",
+    "separator": "a; touch PWNED",
+    "pipe": "a | touch PWNED",
+    "redirection": "a > PWNED",
+    "variable": "${IFS}touch${IFS}PWNED",
+    "line": "a\ntouch PWNED\n",
+    "carriage return": "a\rtouch PWNED",
+    "line separator": "a\u2028touch PWNED",
+    "next line": "a\x85touch PWNED",
+    "end of text": "a\x00touch PWNED",
+    "brackets": "{{ 7 * 7 }}{% raw %}",
+    "parent folder": "../../PWNED",
+    "root": "/PWNED",
+    "option": "-rf",
+    "long option": "--help",
+    "process": "<(touch PWNED)",
+    "history": "!touch",
+    "tilde": "~root/$(touch PWNED)",
+    "tilde and quote": "~/'$(touch PWNED)",
+    "backslash": "\\\ntouch PWNED",
+    "glob": "*",
+    "empty": "",
+}
+PLAIN_ENOUGH = {"../../PWNED", "/PWNED", "-rf", "--help"}
+"""Hostile as names of files only."""
+
+hostile = pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+any_scheduler = pytest.mark.parametrize("scheduler", SCHEDULERS)
+
+Field = Callable[[str], Any]
+
+
+def itself(value: str) -> str:
+    return value
+
+
+def listed(value: str) -> tuple[str, ...]:
+    return ("first", value)
+
+
+MACHINE_FIELDS: dict[str, Field] = {
+    **dict.fromkeys(("name", "description", "virtual_environment", "preload", "host_file"), itself),
+    **dict.fromkeys(("module_paths", "modules", "launcher_options"), listed),
+    "environment": lambda value: {"NAME": value},
+}
+JOB_FIELDS: dict[str, Field] = {
+    **dict.fromkeys(("queue", "account"), itself),
+    **dict.fromkeys(("filesystems", "select", "attributes"), listed),
+    "directives": lambda value: (value,),
+}
+SWEEP_FIELDS: dict[str, Field] = dict.fromkeys(("name", "description"), itself)
+WORDS: dict[str, Field] = dict.fromkeys(("sweep_word", "machine_word"), itself)
+
+
+def changed(job: Job, where: str, values: dict[str, Any]) -> Job:
+    """A job with values in its machine, its sweep or itself that no model has checked."""
+    if where == "words":
+        return replace(job, **values)
+    if where == "job":
+        settings = job.machine.job.model_copy(update=values)
+        return replace(job, machine=job.machine.model_copy(update={"job": settings}))
+    return replace(job, **{where: getattr(job, where).model_copy(update=values)})
+
+
+def written(job: Job) -> str | None:
+    """The script, or None where it is refused in one sentence."""
+    try:
+        return render.script(job)
+    except UsageError as error:
+        assert len(str(error).splitlines()) == 1
+        return None
+
+
+def with_all_that_is_accepted(job: Job, value: str) -> tuple[Job, list[str]]:
+    """A job with a value in every field that takes it, and which fields those are."""
+    accepted = []
+    for where, fields in FIELDS.items():
+        for name, field in fields.items():
+            tried = changed(job, where, {name: field(value)})
+            if written(tried) is not None:
+                job = tried
+                accepted.append(name)
+    return job, accepted
+
+
+FIELDS = {"machine": MACHINE_FIELDS, "job": JOB_FIELDS, "sweep": SWEEP_FIELDS, "words": WORDS}
+
+
+@pytest.mark.parametrize("scheduler", ["torque", "lsf"])
+@hostile
+def test_a_script_does_nothing_that_a_value_says(
+    scheduler: str, value: str, tmp_path: Path
+) -> None:
+    """The models are passed by: the templates stand alone."""
+    job, accepted = with_all_that_is_accepted(own_job(scheduler), value)
+    assert not {"queue", "account"} & set(accepted) or value in PLAIN_ENOUGH | {""}
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    ran = sandbox.run(render.script(job))
+    assert not list(tmp_path.rglob("*PWNED*"))
+    outside = {name for name in sandbox.files() if not name.startswith("here/sweeps/mine-")}
+    assert outside == {"spool/12.script"}
+    (measured,) = ran.of("omb-py")
+    if "sweep_word" in accepted and not value.startswith("~/"):
+        assert measured[:4] == ["sweep", value, "--machine", value]
+    submitted = [words for name in ("qsub", "sbatch", "bsub") for words in ran.of(name)]
+    submitted += [words for words in ran.of("flux") if "batch" in words]
+    assert len(submitted) == 1, ran.said
+    assert len(ran.of("module")) == 2 * ("modules" in accepted)
+
+
+@any_scheduler
+@hostile
+def test_no_value_makes_a_line_of_its_own(scheduler: str, value: str) -> None:
+    plain_job = own_job(scheduler)
+    usual = render.script(plain_job).splitlines()
+    for where, fields in FIELDS.items():
+        for name, field in fields.items():
+            text = written(changed(plain_job, where, {name: field(value)}))
+            assert text is None or len(text.splitlines()) - len(usual) <= 2, name
+
+
+@hostile
+def test_a_folder_that_a_scheduler_might_misunderstand_is_refused(value: str) -> None:
+    """Slurm's own `qsub` hands the script's path to a shell without quotes."""
+    if value not in PLAIN_ENOUGH and value:
+        assert written(replace(own_job(), folder=Path(value))) is None
+
+
+@hostile
+def test_models_refuse_what_is_not_plain(value: str) -> None:
+    for field in ("queue", "account"):
+        assert accepts(JobSettings, {field: value}) == (value in PLAIN_ENOUGH)
+    for model in (Machine, Sweep):
+        assert not accepts(model, {"name": value, "experiments": []})
+    assert not accepts(Machine, {"name": "here", "environment": {value: "1"}})
+    assert accepts(Machine, {"name": "here", "description": value}) or not value.isprintable()
+
+
+@pytest.mark.parametrize("word", ["--output=PWNED", "-o PWNED", "-e PWNED", "-S /bin/x", "-E x"])
+@pytest.mark.parametrize("more", ["", "-A ours ", "--exclusive "])
+@any_scheduler
+def test_directives_can_name_no_program_and_no_file_to_write(
+    scheduler: str, word: str, more: str
+) -> None:
+    job = own_job(scheduler, {"directives": [f"{more}{word}"]})
+    with pytest.raises(UsageError, match=r"write it into the script|must be options"):
+        render.script(job)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "settings"),
+    [
+        ("torque", {"attributes": ["prologue=/tmp/x"]}),
+        ("torque", {"select": ["a+1:epilogue=/tmp/x"]}),
+        ("torque", {"directives": ["-l walltime=1,prologue=/tmp/x"]}),
+        ("pbs", {"directives": ["-W stageout=a@b:c"]}),
+        ("pbs", {"directives": ["-v PATH=/tmp"]}),
+        ("slurm", {"directives": ["--wrap=x"]}),
+        ("slurm", {"directives": ["--export=ALL,PATH=/tmp"]}),
+        ("slurm", {"directives": ["--qos=a b script"]}),
+        ("slurm", {"directives": ["--qos='a"]}),
+        ("flux", {"directives": ["--setopt=userrc=x"]}),
+        ("cobalt", {"directives": ["--env PATH=/tmp"]}),
+        ("lsf", {"directives": ["-Ep x"]}),
+    ],
+)
+def test_ways_of_schedulers_to_run_something_are_closed(
+    scheduler: str, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        render.script(own_job(scheduler, settings))
+
+
+@given(st.text())
+def test_a_quoted_word_is_that_word_to_a_shell(text: str) -> None:
+    try:
+        quoted = shell(text)
+    except UsageError:
+        assert not text.isprintable()
+        return
+    if not text.startswith("~/"):
+        assert shlex.split(quoted) == [text]
+
+
+@given(st.text())
+def test_a_plain_word_needs_no_quotes(text: str) -> None:
+    try:
+        assert shlex.quote(plain(text)) in (text, f"'{text}'")
+        assert not set(text) & set(" \t\n'\"\\$`;&|<>()*?[]#!{}")
+    except UsageError:
+        pass
+
+
+@given(st.text())
+def test_a_comment_stays_on_its_line(text: str) -> None:
+    try:
+        assert len(comment(text).splitlines()) <= 1
+    except UsageError:
+        assert not text.isprintable()
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "/a", "../a", ".hidden", "-a", ""])
+def test_names_of_files_stay_in_their_folder(name: str) -> None:
+    with pytest.raises(UsageError):
+        file_name(name)
+
+
+def test_a_template_that_forgets_a_filter_makes_no_script() -> None:
+    with pytest.raises(TypeError, match="without a filter"):
+        checked("text")
+    template = render.environment(SCHEDULERS["slurm"]).from_string("{{ value }}")
+    with pytest.raises(TypeError, match="without a filter"):
+        template.render(value="text")
+
+
+def accepts(model: type[BaseModel], values: dict[str, Any]) -> bool:
+    """Whether a model takes these values."""
+    try:
+        model.model_validate(values)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_hostile_values_are_tried_in_every_field() -> None:
+    counted = {"nodes", "cores_per_node", "gpus_per_node", "devices", "binding", "oversubscribe"}
+    chosen = {"scheduler", "launcher", "job"}
+    assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
+    assert set(JobSettings.model_fields) == set(JOB_FIELDS) | {"walltime", "reserve"}
+    measured = {"time_limit", "retries", "repetitions", "experiments"}
+    assert set(Sweep.model_fields) == set(SWEEP_FIELDS) | measured

@@ -1,0 +1,222 @@
+"""What batch scripts do, whatever the scheduler: measure, stop in time, go on in another job."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import UsageError
+from omb_py.sweeps import batch, render
+from omb_py.sweeps.schedulers import SCHEDULERS
+from tests.sweeps.job_scripts import (
+    REPOSITORY,
+    UNFINISHED,
+    Sandbox,
+    own_job,
+    shipped_job,
+    shipped_names,
+)
+
+JOBS = REPOSITORY / "jobs"
+MACHINES = [name for name in shipped_names("machines") if name != "local"]
+IN_JOBS = ["thetagpu", "polaris", "aurora", "generic-pbs", "generic-torque", "generic-slurm"]
+
+WAITS = """\
+trap 'echo stopped >> stopped; exit 75' TERM
+touch ready
+while :; do sleep 0.02; done
+"""
+
+
+def scripts(sweep: str, machine: str) -> list[str]:
+    """The scripts of a shipped sweep on a machine: one job for all, and the largest of several."""
+    whole = shipped_job(sweep, machine)
+    jobs = (*batch.jobs(whole, None, True), batch.jobs(whole, None, False)[-1])
+    return list(dict.fromkeys(render.script(job) for job in jobs))
+
+
+@pytest.mark.parametrize("sweep", shipped_names("sweeps"))
+def test_bash_understands_every_script(sweep: str) -> None:
+    for machine in MACHINES if sweep == "scaling" else ["thetagpu"]:
+        for text in scripts(sweep, machine):
+            subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="there is no shellcheck here")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_shellcheck_has_nothing_to_say(machine: str) -> None:
+    text = "".join(scripts("scaling", machine)[-1:])
+    checked = subprocess.run(["shellcheck", "-"], input=text, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("machine", IN_JOBS)
+def test_the_scripts_in_jobs_are_what_would_be_made_today(machine: str) -> None:
+    whole = shipped_job("scaling", machine)
+    fresh = {f"{machine}.sh": batch.jobs(whole, None, True)[0]}
+    fresh |= {f"scaling/{job.file_name}": job for job in batch.jobs(whole, None, False)}
+    for name, job in fresh.items():
+        path = JOBS / name
+        assert path.read_text() == render.script(job), f"{name} is stale: bash jobs/render.sh"
+        assert path.stat().st_mode & 0o111 == 0o111, f"{name}: Cobalt wants it executable"
+
+
+def test_nothing_else_is_in_jobs() -> None:
+    made = {f"{machine}.sh" for machine in IN_JOBS} | {"render.sh", "README.md"}
+    assert {path.name for path in JOBS.iterdir() if path.is_file()} == made
+    machines = {path.name.split("-", 1)[1].rsplit("-", 2)[0] for path in JOBS.glob("scaling/*.sh")}
+    assert machines == set(IN_JOBS)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_finished_sweep_ends_the_chain(scheduler: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    ran = sandbox.run(render.script(own_job(scheduler)))
+    assert ran.code == 0, ran.said
+    words = ["sweep", "mine", "--machine", "here", "--stop-after", "1740s"]
+    assert ran.of("omb-py") == [words]
+    assert not [words for name in ("qsub", "sbatch", "bsub") for words in ran.of(name)]
+    assert "batch" not in ran.of("flux")
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    row = SCHEDULERS[scheduler]
+    sandbox.stand_in(row.submit[0], "cat; echo 1234" if row.from_standard_input else "echo 1234")
+    text = render.script(own_job(scheduler))
+    ran = sandbox.run(text)
+    assert ran.code == 0, ran.said
+    program, *words = row.submit_again
+    copy = "sweeps/mine-here/jobs/mine.sh"
+    assert [*words, *([] if row.from_standard_input else [copy])] in ran.of(program)
+    assert (sandbox.here / copy).read_text() == text
+    assert not row.from_standard_input or text in ran.said
+    assert "1234" in (sandbox.here / copy).with_suffix(".numbers").read_text().split()
+
+
+def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
+    ran = Sandbox(tmp_path, sweep_ends="exit 1").run(render.script(own_job()))
+    assert (ran.code, ran.of("sbatch")) == (1, [])
+
+
+def test_a_refused_submission_is_the_jobs_failure(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    sandbox.stand_in("sbatch", "echo 'too many jobs' >&2; exit 3")
+    ran = sandbox.run(render.script(own_job()))
+    assert ran.code == 3
+    assert "too many jobs" in ran.said
+
+
+def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: Path) -> None:
+    """Cobalt runs the very file that it was given."""
+    sandbox = Sandbox(tmp_path)
+    path = sandbox.here / "sweeps/mine-here/jobs/mine.sh"
+    path.parent.mkdir(parents=True)
+    path.write_text(render.script(own_job("cobalt")))
+    ran = sandbox.finish(sandbox.start(path))
+    assert ran.code == 0, ran.said
+    assert path.read_text() == render.script(own_job("cobalt"))
+
+
+def signalled(sandbox: Sandbox, text: str, number: int) -> tuple[int, list[list[str]]]:
+    """The code and the submissions of a script to which a signal comes while it measures."""
+    started = sandbox.start(sandbox.spooled(text))
+    deadline = time.monotonic() + 20
+    while not (sandbox.here / "ready").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    started.send_signal(number)
+    ran = sandbox.finish(started)
+    assert (sandbox.here / "stopped").read_text() == "stopped\n"
+    return ran.code, ran.of("sbatch") + ran.of("bsub")
+
+
+def test_a_job_that_is_cancelled_does_not_come_back(tmp_path: Path) -> None:
+    code, submitted = signalled(Sandbox(tmp_path, WAITS), render.script(own_job()), signal.SIGTERM)
+    assert (code, submitted) == (UNFINISHED, [])
+
+
+def test_a_job_whose_time_is_over_goes_on_in_another_one(tmp_path: Path) -> None:
+    text = render.script(own_job()).replace("seconds=1740", "seconds=0")
+    code, submitted = signalled(Sandbox(tmp_path, WAITS), text, signal.SIGTERM)
+    assert (code, len(submitted)) == (0, 1)
+
+
+def test_lsf_warns_by_another_signal(tmp_path: Path) -> None:
+    text = render.script(own_job("lsf")).replace("seconds=1740", "seconds=0")
+    code, submitted = signalled(Sandbox(tmp_path, WAITS), text, signal.SIGUSR2)
+    assert (code, len(submitted)) == (0, 1)
+
+
+def test_an_account_from_the_command_line_pays_for_the_next_job_too(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
+    text = render.script(own_job("pbs", {"queue": "debug"}))
+    ran = sandbox.run(text, PBS_ACCOUNT="ours", PBS_O_QUEUE="debug")
+    assert ran.of("qsub") == [["-A", "ours", "sweeps/mine-here/jobs/mine.sh"]]
+
+
+def test_the_submit_folder_is_where_results_go(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    elsewhere = tmp_path / "where qsub was"
+    elsewhere.mkdir()
+    for scheduler, variable in (("pbs", "PBS_O_WORKDIR"), ("torque", "SLURM_SUBMIT_DIR")):
+        ran = sandbox.run(render.script(own_job(scheduler)), **{variable: str(elsewhere)})
+        assert ran.code == 0, ran.said
+        assert (elsewhere / "sweeps/mine-here/jobs/mine.sh").exists()
+        shutil.rmtree(elsewhere / "sweeps")
+    assert not list(sandbox.here.iterdir())
+
+
+def test_the_environment_is_made_as_configured(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    activate = sandbox.root / "our venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    activate.write_text("touch activated\n")
+    text = render.script(
+        own_job(
+            module_paths=["/soft/modulefiles"],
+            modules=["gcc/12", "mpich"],
+            virtual_environment="~/our venv",
+        )
+    )
+    assert text.startswith("#!/bin/bash -l\n"), "module is a function of login shells"
+    ran = sandbox.run(text)
+    assert ran.code == 0, ran.said
+    assert ran.of("module") == [["use", "/soft/modulefiles"], ["load", "gcc/12", "mpich"]]
+    assert (sandbox.here / "activated").exists()
+
+
+def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
+    whole = own_job()
+    one, two = batch.jobs(whole, None, False)
+    assert (one.name, two.name) == ("mine-1-node", "mine-2-nodes")
+    assert "#SBATCH --nodes=2\n" in render.script(two)
+    assert " --nodes 2 " in render.script(two)
+    (single,) = batch.jobs(whole, None, True)
+    assert "#SBATCH --nodes=2\n" in render.script(single)
+    assert " --nodes " not in render.script(single)
+    assert batch.jobs(whole, 2, False) == [two]
+    with pytest.raises(UsageError, match=r"no point on 3 nodes of here \(it has on 1, 2\)"):
+        batch.jobs(whole, 3, False)
+
+
+def test_a_walltime_leaves_time_to_end_in_order() -> None:
+    assert "\nseconds=30\n" in render.script(own_job(job={"walltime": "90s"}))
+    with pytest.raises(UsageError, match="walltime of 00:01:00 leaves nothing"):
+        render.script(own_job(job={"walltime": "1m"}))
+
+
+def test_a_machine_without_a_scheduler_has_no_jobs() -> None:
+    with pytest.raises(UsageError, match="machine here has no scheduler: run omb-py sweep itself"):
+        own_job("none")
+
+
+def test_what_a_scheduler_does_not_know_is_not_left_out_silently() -> None:
+    with pytest.raises(UsageError, match=r"machine here: Slurm knows no job\.select"):
+        own_job("slurm", {"select": ["system=polaris"]})

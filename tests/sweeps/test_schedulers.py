@@ -1,0 +1,162 @@
+"""What the table of schedulers says, and how their commands' answers are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps import jobs, render
+from omb_py.sweeps.scheduler import ENDED, FAILED, HELD, RUNNING, WAITING
+from omb_py.sweeps.schedulers import SCHEDULERS
+from tests.sweeps.job_scripts import Sandbox, own_job
+
+# What each `submit` prints, by its documentation, and the number in it.
+SUBMITTED = {
+    "pbs": ("1234567.polaris-pbs-01.hsn.cm.polaris.alcf.anl.gov", "1234567.polaris-pbs-01.hsn"),
+    "torque": ("42.server", "42.server"),
+    "cobalt": ("104927", "104927"),
+    "slurm": ("42;cluster", "42"),
+    "lsf": ("Job <42> is submitted to default queue <batch>.", "42"),
+    "flux": ("\u0192M7Zq9AKHno", "\u0192M7Zq9AKHno"),
+}
+
+# What each `status` prints of a job in a state.
+TOLD = {
+    "pbs": ("Job Id: 1.server\n    Job_Name = mine\n    job_state = {}\n    queue = debug", "QRHF"),
+    "torque": ("Job Id: 1\n\tJob_Name = mine\n\tjob_state = {}\n", "QRHC"),
+    "cobalt": (
+        "    Jobid      : 104927\n    State      : {}\n",
+        ("queued", "running", "user_hold"),
+    ),
+    "slurm": ("{}\n", ("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "TIMEOUT", "CANCELLED")),
+    "lsf": ("{}\n", ("PEND", "RUN", "PSUSP", "DONE", "EXIT")),
+    "flux": ("{}\n", ("SCHED", "RUN", "DEPEND", "COMPLETED", "FAILED")),
+}
+MEANT = (WAITING, RUNNING, HELD, ENDED, FAILED, FAILED)
+
+UNKNOWN = {
+    "pbs": "echo 'qstat: Unknown Job Id 1' >&2; exit 153",
+    "torque": "exit 153",
+    "cobalt": "exit 1",
+    "slurm": "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1",
+    "lsf": "echo 'Job <1> is not found' >&2; exit 255",
+    "flux": "echo 'flux-jobs: ERROR: JobID f1 unknown' >&2; exit 1",
+}
+each = pytest.mark.parametrize("name", SCHEDULERS)
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """A folder with stand-ins for the schedulers' commands, to work in."""
+    made = Sandbox(tmp_path)
+    for variable, value in made.environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(made.here)
+    return made
+
+
+def script(name: str) -> Path:
+    """A script for a scheduler in the current folder."""
+    path = Path("mine.sh")
+    jobs.write(path, render.script(own_job(name)))
+    return path
+
+
+def test_each_scheduler_has_a_template() -> None:
+    templates = Path(render.__file__).parent / "templates"
+    names = {path.name.removesuffix(".sh.j2") for path in templates.glob("*.sh.j2")}
+    assert names == set(SCHEDULERS) | {"job"}
+
+
+@each
+def test_a_job_s_number_is_read_from_what_the_scheduler_says(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    said, number = SUBMITTED[name]
+    sandbox.stand_in(row.submit[0], f"echo '{said}'")
+    assert jobs.submit(row, script(name)).startswith(number)
+    program, *words = row.submit
+    given = [] if row.from_standard_input else ["mine.sh"]
+    assert sandbox.commands() == [[program, *words, *given]]
+
+
+@each
+def test_a_job_s_state_is_read_from_what_the_scheduler_says(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    text, words = TOLD[name]
+    for word, meaning in zip(words, MEANT, strict=False):
+        sandbox.stand_in(row.status[0], f"cat <<'END'\n{text.format(word)}\nEND")
+        assert jobs.state(row, "1") == meaning, word
+    assert sandbox.commands()[-1] == [*row.status, "1"]
+
+
+@each
+def test_a_state_that_we_do_not_know_is_told_as_it_is(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    sandbox.stand_in(row.status[0], f"cat <<'END'\n{TOLD[name][0].format('ODD')}\nEND")
+    assert jobs.state(row, "1") == "odd"
+
+
+@each
+def test_a_job_that_nobody_knows_is_forgotten(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    sandbox.stand_in(row.status[0], UNKNOWN[name])
+    assert jobs.state(row, "1") == jobs.FORGOTTEN
+
+
+@each
+def test_a_scheduler_that_does_not_answer_speaks_for_itself(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    sandbox.stand_in(row.status[0], "echo 'cannot connect to server' >&2; exit 111")
+    with pytest.raises(OmbError, match="does not tell about job 1: cannot connect to server"):
+        jobs.state(row, "1")
+    sandbox.stand_in(row.submit[0], "echo 'no such queue'; echo 'go away' >&2; exit 1")
+    with pytest.raises(OmbError, match=r"does not take mine\.sh: go away no such queue"):
+        jobs.submit(row, script(name))
+
+
+@each
+def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    (sandbox.programs / row.submit[0]).unlink()
+    with pytest.raises(OmbError, match=f"there is no {row.submit[0]} here, the command of"):
+        jobs.submit(row, script(name))
+
+
+@each
+def test_what_a_script_and_a_submission_write_down_is_one_job(name: str, tmp_path: Path) -> None:
+    row = SCHEDULERS[name]
+    said, number = SUBMITTED[name]
+    path = tmp_path / "mine.numbers"
+    path.write_text(f"\n{said}\nThere was an error: 'go away'\n{said}\n")
+    (found,) = jobs.numbers(row, path)
+    assert found.startswith(number)
+
+
+@each
+def test_a_script_tells_its_scheduler(name: str, sandbox: Sandbox) -> None:
+    found = jobs.scheduler_of(script(name))
+    assert found.submit == SCHEDULERS[name].submit
+    Path("other.sh").write_text("#!/bin/bash\n")
+    with pytest.raises(UsageError, match=r"other\.sh has no directive of a scheduler"):
+        jobs.scheduler_of(Path("other.sh"))
+
+
+@each
+def test_directives_that_ask_for_resources_are_permitted(name: str) -> None:
+    row = SCHEDULERS[name]
+    for option in row.permitted:
+        row.check(f"{option} something" if option.startswith("-") else option)
+        row.check(f"{option}=something")
+    with pytest.raises(UsageError, match="a configuration may not set --nonsense"):
+        row.check("--nonsense=1")
+
+
+def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> None:
+    """Slurm's own `qsub` gives it to a shell without quotes."""
+    path = Path("a; touch PWNED .sh")
+    jobs.write(path, render.script(own_job("torque")))
+    with pytest.raises(UsageError, match="is handed to the scheduler: it must be made of letters"):
+        jobs.submit(SCHEDULERS["torque"], path)
+    assert sandbox.commands() == []
