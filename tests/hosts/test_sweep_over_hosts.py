@@ -1,0 +1,163 @@
+"""A sweep over two hosts: each point where it should be, and exactly the rows that are planned.
+
+The hosts are virtual; the file of hosts in the machine's configuration is all that says where.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections import Counter
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, rows_of, run
+from tests.hosts.jobs import OPEN_MPI
+from tests.hosts.test_hosts import assert_nothing_left, comments
+from tests.hosts.virtual_hosts import Hosts
+from tests.hosts.waiting import wait_for
+from tests.mpi.sweeping import SmallSweep, toml
+
+MACHINE = """\
+name = "two-hosts"
+launcher = "{launcher}"
+host_file = "{host_file}"
+nodes = 2
+oversubscribe = true
+"""
+SWEEP = """\
+name = "mine"
+retries = 1
+
+[[experiments]]
+benchmarks = "latency"
+bindings = "native"
+nodes = [1, 2]
+ranks = 2
+sizes = "8:64"
+options = {{ iterations = {iterations} }}
+
+[[experiments]]
+benchmarks = {collectives}
+bindings = "native"
+nodes = 2
+ranks_per_node = [1, 2]
+sizes = "8:64"
+options = {{ iterations = {iterations} }}
+"""
+PLACES = {"latency": ("1x2", "2x1"), "allreduce": ("2x1", "2x2"), "bcast": ("2x1", "2x2")}
+HOSTS_OF = {"1x2": "node1:2", "2x1": "node1:1 node2:1", "2x2": "node1:2 node2:2"}
+Row = tuple[str, str, str]
+"""Benchmark, nodes and ranks on each as in 2x1, and bytes."""
+
+OTHER_FILES = ("HYDRA_HOST_FILE", "PRTE_MCA_prte_default_hostfile")
+"""Variables that would tell a launcher of hosts without the machine's configuration."""
+
+
+@dataclass(frozen=True)
+class SweepOverHosts(SmallSweep):
+    """A small sweep that is started on the first of some hosts."""
+
+    hosts: Hosts | None = None
+    benchmarks: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> Counter[Row]:
+        """Each row, once."""
+        return Counter(
+            (benchmark, place, size)
+            for benchmark in self.benchmarks
+            for place, size in product(PLACES[benchmark], ("8", "16", "32", "64"))
+        )
+
+    def command(self, *more: str) -> list[str]:
+        """What a user would type there."""
+        assert self.hosts is not None
+        return self.hosts.first.inside(super().command(*more), self.folder)
+
+    def found(self) -> Counter[Row]:
+        """The rows that are there, and how often each is."""
+        found: Counter[Row] = Counter()
+        for path in self.place.glob("points/*.csv"):
+            found.update((*told(path), row["bytes"]) for row in rows_of(path))
+        return found
+
+
+def told(path: Path) -> tuple[str, str]:
+    """The benchmark and the place that the name of a point's file tells."""
+    found = re.match(r"(\w+)-.*-(\d+x\d+)-", path.name)
+    assert found is not None
+    return found[1], found[2]
+
+
+def over(hosts: Hosts, folder: Path, iterations: int, *collectives: str) -> SweepOverHosts:
+    """A sweep of latency and these, on a machine of which the first two hosts are the nodes."""
+    host_file = folder / "my hosts"
+    host_file.write_text("".join(f"{host.name}\n" for host in hosts.hosts[:2]))
+    launcher = "openmpi" if OPEN_MPI else "mpich"
+    variables = hosts.environment
+    environment = {name: variables[name] for name in variables if name not in OTHER_FILES}
+    return SweepOverHosts(
+        folder,
+        SWEEP.format(iterations=iterations, collectives=toml(list(collectives))),
+        MACHINE.format(launcher=launcher, host_file=host_file),
+        environment,
+        hosts,
+        ("latency", *collectives),
+    )
+
+
+def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_path: Path) -> None:
+    sweep = over(near, tmp_path, 20, "allreduce", "bcast")
+    done = sweep.run()
+    assert (done.code, done.err) == (0, ""), done.out
+    assert sweep.found() == sweep.planned
+    for path in sweep.place.glob("points/*.csv"):
+        assert comments(path)["hosts"] == HOSTS_OF[told(path)[1]]
+    before = sweep.lines()
+    assert sweep.run().code == 0
+    assert sweep.lines() == before
+    report = run([str(BIN / "omb-py"), "report", str(sweep.place)], {}, tmp_path, timeout=60)
+    assert report.code == 0, report.err
+    page = (sweep.place / "report.html").read_text()
+    assert all(hosts in page for hosts in HOSTS_OF.values())
+
+
+@pytest.mark.parametrize("victim", ["omb-py sweep", "mpiexec|prterun"])
+def test_killed_it_leaves_nothing_on_any_host_and_goes_on(
+    near: Hosts, tmp_path: Path, victim: str
+) -> None:
+    sweep = over(near, tmp_path, 300, "allreduce")
+    with sweep.running() as process:
+        wait_for(lambda: len(sweep.found()) > 4 and near.hosts[1].running())
+        kill(process, victim)
+        if victim == "omb-py sweep":
+            assert_nothing_left(near)
+            assert 4 < len(sweep.found()) < len(sweep.planned)
+        else:
+            assert process.wait(120) == 0
+    before = sweep.lines()
+    done = sweep.run()
+    assert done.code == 0, done.out
+    assert before <= sweep.lines()
+    assert sweep.found() == sweep.planned
+    assert_nothing_left(near)
+
+
+def kill(entered: subprocess.Popen[bytes], words: str) -> None:
+    """Kill the first of a process's descendants whose command line matches."""
+    parents = [entered.pid]
+    for parent in parents:
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        for child in map(int, children):
+            line = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if re.search(words, line.partition(" --")[0]):
+                os.kill(child, signal.SIGKILL)
+                return
+            parents.append(child)
+    raise AssertionError(f"nothing to kill matches {words}")
