@@ -88,7 +88,8 @@ def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool)
     listed(reporter, folder, given_up, "could not be measured here")
     code = exit_code(stop, not left, added)
     if not left:
-        reporter.say(f"complete: omb-py report {folder.root}")
+        but = ", but for what cannot be measured here" if given_up else ""
+        reporter.say(f"complete{but}: omb-py report {folder.root}")
         return code
     failed = [point for point in left if folder.state(point).outcome in FAILURES]
     listed(reporter, folder, failed, "failed")
