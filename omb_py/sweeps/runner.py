@@ -62,12 +62,13 @@ class Stop:
 
     @contextmanager
     def watching(self) -> Iterator[Stop]:
-        """Catch signals, as long as the block lasts."""
+        """Catch signals, as long as the block lasts; `nohup` and the like keep theirs ignored."""
 
         def caught(number: int, frame: FrameType | None) -> None:
             self.signal = number
 
-        before = {number: signal.signal(number, caught) for number in STOPPING}
+        heard = [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, caught) for number in heard}
         try:
             yield self
         finally:

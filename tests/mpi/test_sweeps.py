@@ -195,6 +195,7 @@ def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> 
     done = sweep.run()
     assert done.code == 0, done.out
     assert "1 point could not be measured here:" in done.out
+    assert "complete, but for what cannot be measured here: omb-py report out" in done.out
     again = sweep.run()
     assert again.code == 0
     assert "rows in" not in again.out
