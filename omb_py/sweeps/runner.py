@@ -62,12 +62,13 @@ class Stop:
 
     @contextmanager
     def watching(self) -> Iterator[Stop]:
-        """Catch signals, as long as the block lasts; `nohup` and the like keep theirs ignored."""
+        """Catch signals, as long as the block lasts; under `nohup` a hangup stays ignored."""
 
         def caught(number: int, frame: FrameType | None) -> None:
             self.signal = number
 
-        heard = [n for n in STOPPING if signal.getsignal(n) is not signal.SIG_IGN]
+        deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        heard = [number for number in STOPPING if not (deaf and number == signal.SIGHUP)]
         before = {number: signal.signal(number, caught) for number in heard}
         try:
             yield self

@@ -83,13 +83,17 @@ def test_nothing_is_left_however_it_ends(
 ) -> None:
     told = tmp_path / "told"
     leave = f'setsid sleep 54321 & echo "$TMPDIR" > {told}.new; mv {told}.new {told}; wait'
-    command = [sys.executable, SCRIPT, "--delay", "1ms", "--", "sh", "-c", leave]
+    command = ["env", "--default-signal=INT"]  # which shells ignore in what runs in the background
+    command += [sys.executable, SCRIPT, "--delay", "1ms", "--", "sh", "-c", leave]
     with subprocess.Popen(command, start_new_session=True) as process:
-        wait_for(told.exists)
-        folder = Path(told.read_text().strip()).parent
-        assert folder.exists()
-        os.killpg(process.pid, number)
-        assert process.wait(20) != 0
+        try:
+            wait_for(told.exists)
+            folder = Path(told.read_text().strip()).parent
+            assert folder.exists()
+            os.killpg(process.pid, number)
+            assert process.wait(20) != 0
+        finally:
+            process.kill()
     wait_for(lambda: not folder.exists())
     wait_for(lambda: not mentioned("54321") and not mentioned(str(folder)))
 
