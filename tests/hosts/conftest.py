@@ -41,10 +41,10 @@ def far(possible: None) -> Iterator[Hosts]:
 
 
 @pytest.fixture(scope="session")
-def battery(
+def far_battery(
     request: pytest.FixtureRequest, far: Hosts, tmp_path_factory: pytest.TempPathFactory
 ) -> Battery:
-    """``battery(line)`` is what came of a command line, on two ranks of each host."""
+    """``far_battery(line)`` is what came of a command line, on two ranks of each host."""
     folder = tmp_path_factory.mktemp("battery")
 
     def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
@@ -52,4 +52,4 @@ def battery(
         command = [*launcher(ranks, per_host, ("PYTHONPATH",)), *program]
         return far.first.inside(command, folder), ENVIRONMENT | far.environment
 
-    return Battery(lines_of(request, "battery"), folder, start)
+    return Battery(lines_of(request, "far_battery"), folder, start)

@@ -103,21 +103,21 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize("line", OVER_THREE + BETWEEN_TWO + WINDOWS, ids=str)
-def test_data_arrives_although_packets_are_lost(battery: Battery, line: Line) -> None:
-    passes(battery(line), rows=2)
+def test_data_arrives_although_packets_are_lost(far_battery: Battery, line: Line) -> None:
+    passes(far_battery(line), rows=2)
 
 
 @pytest.mark.parametrize(
     "line", [line(6, "graph_create -i 3 -x 1"), line(6, "barrier -i 3")], ids=str
 )
-def test_what_has_no_data(battery: Battery, line: Line) -> None:
-    assert battery(line).code == 0
-    assert len(battery(line).rows) == 1
+def test_what_has_no_data(far_battery: Battery, line: Line) -> None:
+    assert far_battery(line).code == 0
+    assert len(far_battery(line).rows) == 1
 
 
 @pytest.mark.parametrize("line", [line(6, "allreduce --sync clock -i 20 --sizes 8")], ids=str)
-def test_clocks_that_differ_by_days_make_a_common_start(battery: Battery, line: Line) -> None:
-    (row,) = battery(line).rows
+def test_clocks_that_differ_by_days_make_a_common_start(far_battery: Battery, line: Line) -> None:
+    (row,) = far_battery(line).rows
     assert DELAY_US <= row["clock_error_us"] < 1e6
     assert DELAY_US <= row["latency_us"] < 60e6
 
@@ -127,8 +127,8 @@ def test_clocks_that_differ_by_days_make_a_common_start(battery: Battery, line: 
     [line(2, "put_latency -w shared --sizes 8"), line(6, "put_mr -w shared --sizes 8")],
     ids=str,
 )
-def test_memory_is_not_shared_between_hosts(battery: Battery, line: Line) -> None:
-    refused(battery(line), "-w shared needs all ranks on one host")
+def test_memory_is_not_shared_between_hosts(far_battery: Battery, line: Line) -> None:
+    refused(far_battery(line), "-w shared needs all ranks on one host")
 
 
 def test_nodes_with_different_numbers_of_ranks_do_not_fan_in(near: Hosts, tmp_path: Path) -> None:
