@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from omb_py.errors import OmbError
@@ -229,19 +230,28 @@ def find(program: str, in_venv: bool = False) -> str:
     return found
 
 
+@cache
+def version(program: str) -> str:
+    """What a launcher says of itself; asked once.
+
+    Raises `OmbError` when it does not answer.
+    """
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=30, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OmbError(f"{program} --version does not answer: {error}") from error
+    return done.stdout + done.stderr
+
+
 def detect() -> str:
     """Whose `mpiexec` is here.
 
     Raises `OmbError` when there is none or when it does not say.
     """
     program = find("mpiexec", in_venv=True)
-    try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, timeout=30, check=False, text=True
-        )
-        text = done.stdout + done.stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise OmbError(f"{program} --version does not answer: {error}") from error
+    text = version(program)
     for word, name in SAYS.items():
         if word in text:
             return name

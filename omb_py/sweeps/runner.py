@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from omb_py.errors import INTERRUPTED, OmbError, OutOfMemoryError, UnsupportedError, UsageError
+from omb_py.errors import INTERRUPTED, LeftOutError, OmbError, UnsupportedError, UsageError
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.estimate import duration
@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.5
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
 """Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
 
-PROVEN = (0, OutOfMemoryError.exit_code, UnsupportedError.exit_code)
+PROVEN = (0, LeftOutError.exit_code, UnsupportedError.exit_code)
 """Exit codes of a proof after which is measured: as named, but for sizes that are left out, or by
 a library that counts nothing."""
 
@@ -236,7 +236,7 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
     if ended is not None:
         return ended
     meant = {
-        OutOfMemoryError.exit_code: outcomes.SHORT,
+        LeftOutError.exit_code: outcomes.SHORT,
         UsageError.exit_code: outcomes.UNSUPPORTED,
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
     }
