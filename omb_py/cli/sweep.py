@@ -75,7 +75,8 @@ def command(
 
     sweep = toml.read(shipped.find("sweeps", config), Sweep)
     where = toml.read(shipped.find("machines", machine), Machine)
-    plan = points.plan(sweep, where).on(nodes)
+    whole = points.plan(sweep, where)
+    plan = whole.on(nodes)
     if not plan.points:
         raise UsageError(f"sweep {sweep.name} has no point on {nodes} nodes of {where.name}")
     place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
@@ -88,4 +89,5 @@ def command(
         return 0
     from omb_py.sweeps.session import measure
 
-    return measure(sweep, where, plan, place, None if stop_after is None else began + stop_after)
+    deadline = None if stop_after is None else began + stop_after
+    return measure(sweep, where, whole, nodes, place, deadline)

@@ -36,14 +36,20 @@ MOST_LISTED = 10
 
 
 def measure(
-    sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, deadline: float | None
+    sweep: Sweep,
+    machine: Machine,
+    whole: Plan,
+    nodes: int | None,
+    folder: Folder,
+    deadline: float | None,
 ) -> int:
-    """Measure what is missing of ``plan``; the exit code (`runner.exit_code`).
+    """Measure what is missing of a plan, on so many nodes; the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`. Raises `OmbError` when the folder cannot
     be written or there is no launcher.
     """
     folder.prepare(sweep, machine)
+    plan = whole.on(nodes)
     there = plan.rows - missing_rows(folder, plan.points)
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
     with Stop(deadline).watching() as stop, reporter:
@@ -53,7 +59,7 @@ def measure(
             launcher = launchers.detect() if launcher == launchers.AUTO else launcher
             capture(folder, launcher)
             begin(reporter, sweep, machine, plan, folder)
-        for name in folder.strangers(plan.points) if len(points) == len(plan.points) else ():
+        for name in folder.strangers(whole.points):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
             folder=folder,

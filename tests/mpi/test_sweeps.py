@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import rows_of
-from tests.mpi.sweeping import SmallSweep, experiment, kill
+from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 NAME = 'name = "mine"\nretries = 1\n'
 PLAIN = NAME + experiment()
@@ -70,6 +70,19 @@ def test_a_sweep_may_grow(tmp_path: Path) -> None:
     assert before < larger.lines()
     assert set(larger.rows().values()) == {1}
     assert sum(larger.rows().values()) == 2 * 3 * 5
+
+
+def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -> None:
+    two = MACHINE + "nodes = 2\n"
+    text = NAME + experiment(ranks=1) + experiment(benchmarks="barrier", ranks=2, nodes=2)
+    SmallSweep(tmp_path, NAME + experiment(ranks=1), two).run()
+    words = "is of no point in this plan"
+    # what is on another number of nodes is planned, though not for this start
+    part = SmallSweep(tmp_path, text, two)
+    (part.place / "points").joinpath("gone.csv").write_text("")
+    assert part.run("--nodes", "1").out.count(words) == 1
+    fewer = SmallSweep(tmp_path, NAME + experiment(benchmarks="bcast", ranks=1), two)
+    assert fewer.run().out.count(words) == 2  # gone.csv, and allreduce
 
 
 @pytest.mark.parametrize("seed", range(3))
