@@ -31,6 +31,11 @@ class Registry:
         modules = iter_modules(import_module(self.package).__path__)
         return sorted(module.name for module in modules if not module.name.startswith("_"))
 
+    def has(self, name: str) -> bool:
+        """Whether ``name`` is a member of ours or anybody's; none is loaded."""
+        name = name.replace("-", "_")
+        return name in self.builtin() or name in self._entry_points()
+
     def names(self) -> list[str]:
         """Names of all members, the built-in ones first."""
         builtin = self.builtin()

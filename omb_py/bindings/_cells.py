@@ -41,21 +41,22 @@ class Cells:
     def keep(self, call: Call, bound: Callable[[], Any]) -> Callable[[], Any]:
         """A bound call whose result goes to its cell."""
         assert call.cell is not None
-        return partial(_keep, bound, self._objects(call.cell), call.index)
+        return partial(_keep, bound, self.held(call.cell), call.index)
 
     def use(
         self, call: Call, arguments: Sequence[Any], method: Callable[..., Any] | None = None
     ) -> Callable[[], Any]:
         """A bound call of a method of what the cell holds, now or when it is called."""
         assert call.cell is not None
-        objects, method = self._objects(call.cell), method or METHODS[call.function]
+        objects, method = self.held(call.cell), method or METHODS[call.function]
         if call.function in OF_ALL:
             return partial(method, objects)
         if isinstance(objects[call.index], MPI.Prequest):
             return partial(getattr(objects[call.index], method.__name__), *arguments)
         return partial(_use, method, objects, call.index, arguments)
 
-    def _objects(self, cell: Cell) -> list[Any]:
+    def held(self, cell: Cell) -> list[Any]:
+        """The objects of a cell, None where there is none yet."""
         return self._found.setdefault(cell, [None] * cell.count)
 
 

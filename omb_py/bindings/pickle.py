@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import IN_PLACE, Call, Message, Operand, Step
+from omb_py.calls import IN_PLACE, Call, Cell, Message, Operand, Step
 from omb_py.errors import UnsupportedError
 from omb_py.options import Options
 
@@ -19,6 +19,7 @@ PICKLE_OVERHEAD = 4096
 """Bytes by which the pickle of an array may exceed its data."""
 
 RECEIVES = ("recv", "irecv")
+WAITS = ("wait", "waitall")
 TAKES_LIST = ("scatter", "alltoall", "neighbor_alltoall")
 RETURNS_LIST = ("gather", "allgather", "alltoall", "neighbor_allgather", "neighbor_alltoall")
 
@@ -33,6 +34,7 @@ class PickleBinding(MethodBinding):
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
         self._plain = BufferBinding(comm, options)
+        self._awaited: dict[Cell, dict[int, Message]] = {}
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 
@@ -43,6 +45,12 @@ class PickleBinding(MethodBinding):
         messages = self._check(call)
         if call.function == "mrecv":
             return self._plain.cells.use(call, (), methodcaller("recv"))
+        if call.cell in self._awaited and call.function in WAITS:
+            assert call.cell is not None
+            requests = self._plain.cells.held(call.cell)
+            if call.function == "waitall":
+                return partial(self.wait_all, requests)
+            return lambda: requests[call.index].wait()
         if not call.operands and call.function not in ("barrier", "mprobe"):
             return self._plain.bind_call(call)
         method = self.method(call.function, call.on)
@@ -50,7 +58,11 @@ class PickleBinding(MethodBinding):
             buffer = None
             if call.function == "irecv":
                 buffer = bytearray(messages[0].memory.nbytes + PICKLE_OVERHEAD)
-            return partial(method, buffer, call.peer, call.tag)
+            receive = partial(method, buffer, call.peer, call.tag)
+            if call.cell is None:
+                return receive
+            self._awaited.setdefault(call.cell, {})[call.index] = messages[0]
+            return self._plain.cells.keep(call, receive)
         as_list = call.function in TAKES_LIST
         arguments: list[Any] = [_payload(operand, as_list) for operand in call.operands[:1]]
         if call.function == "sendrecv":
@@ -76,6 +88,9 @@ class PickleBinding(MethodBinding):
         calls = calls_of(step)
         if not calls:
             return
+        if isinstance(step, Call) and step.cell in self._awaited:
+            self._deliver_awaited(step, result)
+            return
         results = [result]
         if not isinstance(step, Call):
             results = [item for group in result for item in group]
@@ -86,6 +101,15 @@ class PickleBinding(MethodBinding):
             arrived = value if call.function in RETURNS_LIST else [value]
             for block, data in zip(message.blocks(), arrived, strict=True):
                 block.write(data)
+
+    def _deliver_awaited(self, call: Call, result: Any) -> None:
+        """Put what a wait for receives of a cell returned into memory."""
+        assert call.cell is not None
+        for index, message in self._awaited[call.cell].items():
+            if call.function == "waitall":
+                message.memory.write(result[index])
+            elif call.function == "wait" and index == call.index:
+                message.memory.write(result)
 
     def _check(self, call: Call) -> tuple[Message, ...]:
         """The call's messages; raises `UnsupportedError` where objects cannot do what it wants."""

@@ -45,6 +45,9 @@ class NumpyMemory(Memory):
             raise ValueError(f"{values.nbytes} bytes arrived instead of {self.nbytes}")
         self._bytes[...] = values.reshape(-1).view(np.uint8)
 
+    def ndarray(self, dtype: str) -> npt.NDArray[Any]:
+        return self._bytes.view(dtype)
+
     def _tiled(self, tile: bytes) -> list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
         """Pairs of equal shape: the whole tiles as rows beside one tile, and what is left."""
         pattern = np.frombuffer(tile, np.uint8)

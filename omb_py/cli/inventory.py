@@ -8,7 +8,8 @@ import click
 
 import omb_py
 from omb_py import algorithms, mpi
-from omb_py.benchmarks import by_family
+from omb_py.apps import APPLICATIONS
+from omb_py.benchmarks import _own_algorithms, by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.errors import OmbError
@@ -16,18 +17,24 @@ from omb_py.registry import Registry
 
 
 def print_list() -> None:
-    """The members of the three axes."""
+    """The members of the three axes, and the applications."""
     for family, members in by_family().items():
         click.echo(f"{family} benchmarks:")
         for benchmark in members:
             native = f"osu_{benchmark.name}" if benchmark.native else "-"
             click.echo(f"  {benchmark.name:<34}{native:<34}{benchmark.summary}")
+    click.echo("applications:")
+    for application in map(APPLICATIONS.load, APPLICATIONS.names()):
+        click.echo(f"  {application.name:<34}{'-':<34}{application.summary}")
     click.echo(f"buffers:  {', '.join(BUFFERS.names())}")
     click.echo(f"bindings: {', '.join(BINDINGS.names())}")
 
 
 def print_algorithms(kind: str) -> None:
-    """The words of ``--library-algorithm``: as text, or as the table of docs/algorithms.md."""
+    """The words of ``--library-algorithm``: as the table of docs/algorithms.md, or as text.
+
+    The text has those of ``--algorithm`` too.
+    """
     libraries = [algorithms.library(name) for name in algorithms.MODULES]
     if kind == "markdown":
         click.echo(f"| collective | {' | '.join(library.name for library in libraries)} |")
@@ -42,6 +49,9 @@ def print_algorithms(kind: str) -> None:
         click.echo(f"{library.name}:")
         for name in library.table:
             click.echo(f"  {name:<22}{', '.join(library.words(name))}")
+    click.echo("omb-py's own, for --algorithm:")
+    for name in _own_algorithms.TABLE:
+        click.echo(f"  {name:<22}{', '.join(_own_algorithms.words(name))}")
 
 
 def print_info() -> None:

@@ -17,7 +17,7 @@ from omb_py.calls import Call, Cell, Message, Step, Window
 
 def staged(plan: Plan, rank: int) -> Plan:
     """The plan with messages on a device copied through the host; others stay as they are."""
-    through = _Staging(rank)
+    through = Staging(rank)
     exchanges = tuple(through.exchange(exchange) for exchange in plan.exchanges)
     return replace(plan, exchanges=exchanges)
 
@@ -28,7 +28,7 @@ def waiting(plan: Plan, wait: Local) -> Plan:
     return replace(plan, exchanges=tuple(exchanges))
 
 
-class _Staging:
+class Staging:
     """Makes the host memory of each message once."""
 
     def __init__(self, rank: int) -> None:
@@ -36,6 +36,8 @@ class _Staging:
         self._twins: dict[int, StagedMemory | None] = {}
         self._calls: dict[int, Call] = {}
         self._of_cell: dict[Cell, list[Call]] = {}
+        # An object that is gone leaves its id to another one.
+        self._kept: list[Memory | Call] = []
 
     def exchange(self, exchange: Exchange) -> Exchange:
         def through(part: Sequence[Step], only_made: bool = False) -> tuple[Step, ...]:
@@ -105,6 +107,7 @@ class _Staging:
 
     def _on_host(self, call: Call) -> Call:
         if id(call) not in self._calls:
+            self._kept.append(call)
             operands = (
                 replace(operand, memory=self._twin(operand.memory) or operand.memory)
                 if isinstance(operand, Message)
@@ -116,6 +119,7 @@ class _Staging:
 
     def _twin(self, memory: Memory) -> StagedMemory | None:
         if id(memory) not in self._twins:
+            self._kept.append(memory)
             self._twins[id(memory)] = memory.staged()
         return self._twins[id(memory)]
 

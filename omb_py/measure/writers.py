@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from omb_py.bindings import Binding
-from omb_py.job import Node
+from omb_py.buffers import Buffer
+from omb_py.job import Job, Node
+from omb_py.options import Options
 from omb_py.results.writer import Writer
 
-if TYPE_CHECKING:
-    from omb_py.measure.walk import Setting
+
+class Described(Protocol):
+    """Something that can tell what a reader of the results needs to know of it."""
+
+    def describe(self) -> dict[str, str]:
+        """Its properties, by name."""
+
+
+class Started(Protocol):
+    """What is to be measured, as far as writers want to know."""
+
+    @property
+    def options(self) -> Options: ...
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def job(self) -> Job: ...
+    @property
+    def device_first(self) -> bool: ...
 
 
 def start_writers(
-    setting: Setting,
+    setting: Started,
     run: str,
     nodes: list[Node],
     opened: Callable[[], list[Writer[Any]]],
-    bindings: Sequence[Binding] = (),
+    bindings: Sequence[Described] = (),
 ) -> list[Writer[Any]]:
     """What ``opened`` gives on rank 0, with all written that stands before the rows.
 
@@ -40,7 +58,7 @@ def start_writers(
 
 
 def _metadata(
-    setting: Setting, run: str, nodes: list[Node], bindings: Sequence[Binding]
+    setting: Started, run: str, nodes: list[Node], bindings: Sequence[Described]
 ) -> dict[str, str]:
     from omb_py.results.metadata import describe_devices, describe_nodes, process_metadata
 

@@ -45,6 +45,13 @@ def overhead_writers(
     return _writers(OverheadRow, OverheadWriter(sys.stdout, benchmark, options, rounds), options)
 
 
+def application_writers(title: str, options: Options) -> list[Writer[Any]]:
+    """The same for an application."""
+    from omb_py.results.application import ApplicationRow, ApplicationWriter
+
+    return _writers(ApplicationRow, ApplicationWriter(sys.stdout, title), options)
+
+
 def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Writer[Any]]:
     writers = [] if options.quiet else [_standard_output(record, text, options.format)]
     if options.output is not None:

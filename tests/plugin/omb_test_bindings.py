@@ -7,11 +7,14 @@ import signal
 import time
 from dataclasses import replace
 
+from mpi4py import MPI
+
 from omb_py.benchmarks import Exchange
 from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.buffers import Memory
-from omb_py.calls import Message, Round, Step
+from omb_py.calls import Call, Cell, Message, Round, Step
+from omb_py.options import Options
 
 
 def here(binding: BufferBinding) -> bool:
@@ -120,3 +123,34 @@ class FlakyBinding(FailingLater):
         if not os.path.exists(flag):
             open(flag, "x").close()
             raise RuntimeError("not this time")
+
+
+class WrongBinding(BufferBinding):
+    """Changes the sign and the size of the first element of what arrives."""
+
+    name = "wrong"
+
+    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+        super().__init__(comm, options)
+        self._posted: dict[Cell, list[Message]] = {}
+
+    def bind(self, step: Step) -> BoundCall:
+        call = super().bind(step)
+        written = [one.written(self.comm.rank) for one in calls_of(step)]
+        arriving = [message for message in written if message and message.memory.nbytes]
+        if isinstance(step, Call) and step.cell is not None:
+            posted = self._posted.setdefault(step.cell, [])
+            posted += arriving
+            arriving = posted if step.function == "waitall" else []
+        if not here(self) or not arriving:
+            return call
+
+        def wrong() -> None:
+            call()
+            for message in arriving:
+                size = message.datatype.itemsize
+                data = bytearray(message.memory.read(0, message.memory.nbytes))
+                data[size - 1] ^= 0xC0
+                message.memory.write(data if not message.memory.adds else memoryview(data))
+
+        return wrong

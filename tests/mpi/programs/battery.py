@@ -18,13 +18,17 @@ from typing import Any
 import click
 
 from omb_py import launcher
+from omb_py.apps import APPLICATIONS, Asked
 from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
-from omb_py.cli.benchmark import benchmark_command, prepare_buffer, read_values
+from omb_py.cli.application import application_command, read_asked
+from omb_py.cli.benchmark import benchmark_command, read_values
+from omb_py.cli.launched import prepare_buffer
 from omb_py.datatypes import find_types
 from omb_py.errors import OmbError, SharedError, UnsupportedError, UsageError, sentence
 from omb_py.job import Job
+from omb_py.measure import math_threads
 from omb_py.options import Options
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
@@ -44,27 +48,43 @@ class Record:
     code: int = 0
 
 
-class Kept(Writer[Row]):
+class Kept(Writer[Any]):
     """Keeps rows."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
 
-    def row(self, row: Row) -> None:
+    def row(self, row: Any) -> None:
         self._record.rows.append(asdict(row))
 
 
-def parse(arguments: list[str]) -> tuple[Benchmark, Options]:
+def parse(arguments: list[str]) -> tuple[Benchmark | Asked, Options]:
     """What a command line asks for, as omb-py itself reads it."""
+    if APPLICATIONS.has(arguments[0]):
+        application = APPLICATIONS.load(arguments[0])
+        context = application_command(application).make_context(application.name, arguments[1:])
+        asked, _ = read_asked(application, dict(context.params))
+        return asked, asked.options
     benchmark = find_benchmark(arguments[0])
     context = benchmark_command(benchmark).make_context(benchmark.name, arguments[1:])
     return benchmark, read_values(benchmark, dict(context.params))[0]
 
 
 def measure(
-    job: Job, benchmark: Benchmark, options: Options, buffer: Buffer, record: Record
+    job: Job, benchmark: Benchmark | Asked, options: Options, buffer: Buffer, record: Record
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
+    if isinstance(benchmark, Asked):
+        from omb_py.measure.application import Measurement, nodes_of
+        from omb_py.measure.application_rows import Setting
+
+        class KeepingMeasurement(Measurement):
+            def open_writers(self) -> list[Writer[Any]]:
+                return [*super().open_writers(), Kept(record)]
+
+        setting = Setting(benchmark, buffer, job)
+        KeepingMeasurement(setting, nodes_of(setting)).measure()
+        return
     from omb_py.measure.runner import Run
     from omb_py.measure.walk import Setting
 
@@ -86,7 +106,7 @@ class Battery:
         self._lines = lines
         self._path = path
         self._watchdog = Watchdog(SECONDS_WITHOUT_PROGRESS, launcher.rank())
-        self._parsed: list[tuple[Benchmark, Options] | Exception] = []
+        self._parsed: list[tuple[Benchmark | Asked, Options] | Exception] = []
         self._buffers: dict[str, tuple[Buffer | None, OmbError | None]] = {}
         for line in lines:
             try:
@@ -113,7 +133,7 @@ class Battery:
                             file.write(json.dumps(asdict(record)) + "\n")
 
     def _run(
-        self, job: Job, line: dict[str, Any], parsed: tuple[Benchmark, Options] | Exception
+        self, job: Job, line: dict[str, Any], parsed: tuple[Benchmark | Asked, Options] | Exception
     ) -> Record:
         """Run one line; what all ranks find is recorded, anything else ends the job."""
         record, out, err = Record(), io.StringIO(), io.StringIO()
@@ -137,4 +157,5 @@ class Battery:
 
 
 if __name__ == "__main__":
+    math_threads.ask_for(1)  # as each command line does before NumPy is loaded
     Battery(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])).run()

@@ -1,0 +1,144 @@
+"""One click command per application, made from the fields of its problem."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import click
+
+from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
+from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.device_options import DEVICE_OPTIONS
+from omb_py.cli.launched import launched
+from omb_py.cli.option_row import FLAG, OptionRow, count
+from omb_py.cli.options import TABLE
+from omb_py.cli.output_options import OUTPUT_OPTIONS
+from omb_py.cli.parameters import Bytes
+from omb_py.errors import UsageError
+from omb_py.measure import math_threads
+from omb_py.options import Options
+from omb_py.results.output import check_output
+
+CHOICES: tuple[OptionRow, ...] = (
+    OptionRow(
+        ("--scaling",),
+        {
+            "type": click.Choice(["strong", "weak"]),
+            "default": "strong",
+            "help": "weak: the problem grows with the ranks; its size is that of one rank.",
+        },
+    ),
+    OptionRow(
+        ("--threads",),
+        count(1) | {"default": 1, "help": "Threads of BLAS and OpenMP in each rank."},
+    ),
+    OptionRow(
+        ("-i", "--repeats"),
+        count(1) | {"default": REPEATS, "help": "How often the problem is solved and timed."},
+    ),
+    OptionRow(
+        ("-x", "--warmup"),
+        count(0) | {"default": WARMUP, "help": "How often it is solved before that."},
+    ),
+    OptionRow(
+        ("--references/--no-references",),
+        {
+            "default": True,
+            "help": "Also time one rank alone and the sequential program, by turns.",
+        },
+    ),
+    OptionRow(
+        ("--check/--no-check",),
+        {"default": True, "help": "Compare the result with the sequential program's."},
+    ),
+    OptionRow(
+        ("--split-wait/--no-split-wait",),
+        {
+            "default": True,
+            "help": "A barrier before each collective call tells waiting from communicating.",
+        },
+    ),
+)
+SHARED = ("buffer", "binding", "pickle_protocol", "variant", "thread_level", "timeout", "debug")
+"""Options of benchmarks that applications have too, beside those of devices and of output."""
+
+LEFT_OUT = ("graph", "stream_sync", "managed")
+
+
+def application_command(application: Application[Any]) -> click.Command:
+    """The command that measures ``application``."""
+
+    def callback(**values: Any) -> None:
+        asked, debug = read_asked(application, values)
+        math_threads.ask_for(asked.choices.threads)
+        with launched(application.name, asked.options, debug) as found:
+            from omb_py.measure.application import measure
+            from omb_py.measure.application_rows import Setting
+
+            measure(Setting(asked, found.buffer, found.job, found.watchdog, found.device_first))
+
+    rows = [*DEVICE_OPTIONS, *OUTPUT_OPTIONS, *(row for row in TABLE if _key(row) in SHARED)]
+    shared = {_key(row): row for row in (*CHOICES, *rows) if _key(row) not in LEFT_OUT}
+    own = [problem_parameter(one) for one in fields(application.problem)]
+    text = f"{application.summary}\n\n{application.details}".strip()
+    return click.Command(
+        application.name,
+        callback=callback,
+        params=[*own, *(click.Option(row.names, **row.settings) for row in shared.values())],
+        short_help=application.summary,
+        help=f"{text}\n\nmpiexec -n N omb-py {application.name}",
+        context_settings=CONTEXT,
+    )
+
+
+def read_asked(application: Application[Any], values: dict[str, Any]) -> tuple[Asked, bool]:
+    """What click's values ask for, and whether to show tracebacks.
+
+    Raises `UsageError` where two of them exclude each other.
+    """
+    debug = values.pop("debug")
+    problem, choices = (
+        kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+        for kind in (application.problem, Choices)
+    )
+    options = Options(**values)
+    if options.force and options.output is None:
+        raise UsageError("--force overwrites the file that --output names: name one")
+    check_output(options.output)
+    return Asked(application, problem, choices, options), debug
+
+
+def problem_parameter(one: Field[Any]) -> click.Parameter:
+    """The option, or the argument, that sets a field of a problem."""
+    said = one.metadata
+    settings: dict[str, Any] = {}
+    if said["kind"] == "bytes":
+        settings |= {"type": Bytes(), "metavar": "BYTES"}
+    elif said["kind"] in ("file", "argument"):
+        settings |= {"type": click.Path(exists=True, dir_okay=False, readable=True)}
+    elif said["choices"]:
+        settings |= {"type": click.Choice(said["choices"])}
+    elif isinstance(one.default, bool):
+        settings |= FLAG
+    elif isinstance(one.default, int):
+        settings |= {"type": click.IntRange(min=said["least"]), "metavar": "N"}
+    elif isinstance(one.default, float):
+        settings |= {"type": click.FloatRange(min=said["least"]), "metavar": "X"}
+    if isinstance(one.default, tuple):
+        settings |= {"multiple": True}
+    if said["kind"] == "argument":
+        return click.Argument([one.name], **settings)
+    if said["metavar"]:
+        settings["metavar"] = said["metavar"]
+    name = one.name.replace("_", "-")
+    settings |= {"default": one.default, "help": said["help"]}
+    assert one.default is not MISSING
+    return click.Option([f"--{name}", one.name], **settings)
+
+
+def _key(row: OptionRow) -> str:
+    """The name by which click hands a row's value over."""
+    named = [name for name in row.names if not name.startswith("-")]
+    long = next((name for name in row.names if name.startswith("--")), row.names[0])
+    return (named or [long.partition("/")[0].lstrip("-").replace("-", "_")])[0]

@@ -1,0 +1,152 @@
+"""Rows of applications, and the text that a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TextIO
+
+import omb_py
+from omb_py.results.writer import Writer
+
+MOST_RANKS = 16
+"""Ranks that the text shows one by one."""
+
+HEADS = ("Total(s)", "Distribute(s)", "Compute(s)", "Communicate(s)", "Wait(s)", "Other(s)")
+
+
+@dataclass(frozen=True)
+class ApplicationRow:
+    """What `docs/applications.md` describes column by column; None where one does not apply.
+
+    ``problem`` is what the user asked for: with weak scaling the problem of one rank.
+    ``part`` is empty for the application as a whole; ``rank`` is then empty too, and the phases are
+    means over the ranks. Phases are those of the repeat whose ``time_s`` is the median.
+    ``time_s`` to ``time_high_s`` are the median, least and greatest of the repeats, each from the
+    common start to the end of the slowest rank. ``one_rank_s`` and ``sequential_s`` are the medians
+    of the same problem on one rank alone and of the program ``sequential``, by turns with the
+    repeats; ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and
+    ``speedup_high`` the extremes. For weak scaling the problem of one rank is smaller, and the
+    speed-up is scaled by that. ``threads`` are those of BLAS and OpenMP in each rank, ``cores``
+    ranks times threads, ``efficiency`` the speed-up over the ranks.
+    ``calls`` are MPI calls of ``call_bytes`` each.
+    """
+
+    run: str
+    application: str
+    part: str | None
+    rank: int | None
+    ranks: int
+    nodes: int
+    host_cores: int
+    buffer: str
+    binding: str
+    problem: str
+    scaling: str
+    threads: int
+    cores: int
+    blas: str
+    repeats: int
+    time_s: float | None
+    time_low_s: float | None
+    time_high_s: float | None
+    distribute_s: float | None
+    compute_s: float | None
+    communicate_s: float | None
+    wait_s: float | None
+    other_s: float | None
+    one_rank_s: float | None
+    sequential_s: float | None
+    sequential: str | None
+    sequential_ratio: float | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    efficiency: float | None
+    value: float | None
+    unit: str | None
+    calls: int | None
+    call_bytes: float | None
+    check: str | None
+    difference: float | None
+    variant: str | None
+
+
+class ApplicationWriter(Writer[ApplicationRow]):
+    """A table of the ranks' phases, then what came of the whole, then its parts."""
+
+    def __init__(self, stream: TextIO, title: str) -> None:
+        self._stream = stream
+        self._title = title
+        self._ranks: list[ApplicationRow] = []
+        self._unit: str | None = None
+
+    def row(self, row: ApplicationRow) -> None:
+        if row.part is None:
+            self._whole(row)
+        elif row.rank is not None:
+            self._rank(row)
+        else:
+            self._part(row)
+
+    def _whole(self, row: ApplicationRow) -> None:
+        line = self._line
+        ours = f"omb-py {omb_py.__version__}: buffer {row.buffer}, binding {row.binding}"
+        ours += f", {row.variant}" if row.variant else ""
+        line(f"\n# OMB-Py {self._title} v{omb_py.__version__} ({ours})")
+        line(f"# {row.problem}{' (of one rank)' if row.scaling == 'weak' else ''}")
+        line(f"# {row.scaling} scaling, {count(row.ranks, 'rank')} on {count(row.nodes, 'node')}")
+        line(f"# {count(row.threads, 'thread')} in each rank for {row.blas}")
+        spread = f"{seconds(row.time_low_s)} to {seconds(row.time_high_s)}"
+        line(f"{'Time to solution(s)':<22}{seconds(row.time_s)}   {row.repeats} repeats: {spread}")
+        if row.value is not None:
+            line(f"{row.unit or '':<22}{row.value:.6g}")
+        if row.one_rank_s is not None:
+            line(f"{'One rank(s)':<22}{seconds(row.one_rank_s)}")
+        if row.speedup is not None and row.efficiency is not None:
+            spread = f"{row.speedup_low:.3f} to {row.speedup_high:.3f}"
+            line(f"{'Speed-up':<22}{row.speedup:.3f}   repeats: {spread}")
+            line(f"{'Efficiency(%)':<22}{100 * row.efficiency:.1f}")
+        if row.sequential_s is not None and row.sequential_ratio is not None:
+            compared = f"one rank / {row.sequential} = {row.sequential_ratio:.3f}"
+            line(f"{'Sequential(s)':<22}{seconds(row.sequential_s)}   {compared}")
+
+    def _rank(self, row: ApplicationRow) -> None:
+        if not self._ranks:
+            self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in HEADS))
+        self._ranks.append(row)
+        if len(self._ranks) <= MOST_RANKS:
+            self._line(f"{row.rank:<8}" + "".join(f"{value:16.6f}" for value in phases(row)))
+        elif row.rank == row.ranks - 1:
+            self._line(f"# and {row.ranks - MOST_RANKS} more, which --output keeps")
+
+    def _part(self, row: ApplicationRow) -> None:
+        found = [f"{row.part:<34}"]
+        if row.calls is not None:
+            found.append(f"{row.calls} calls of {row.call_bytes:.10g} bytes")
+        if row.time_s is not None:
+            found.append(f"{seconds(row.time_s)} s")
+        if row.value is not None:
+            found.append(f"{row.value:.6g} {row.unit or ''}".rstrip())
+        if row.check is not None:
+            found.append(row.check)
+        self._line("   ".join(found))
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def phases(row: ApplicationRow) -> tuple[float, ...]:
+    """The times of a rank, in the order of `HEADS`."""
+    times = (row.time_s, row.distribute_s, row.compute_s, row.communicate_s, row.wait_s)
+    return tuple(value or 0.0 for value in (*times, row.other_s))
+
+
+def seconds(value: float | None) -> str:
+    """Seconds to the microsecond."""
+    return "-" if value is None else f"{value:.6f}"
+
+
+def count(number: int, thing: str) -> str:
+    """So many things."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"

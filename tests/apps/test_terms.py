@@ -1,0 +1,118 @@
+"""Applications describe themselves by dataclasses: their options, their shares of the work."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, fields, replace
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.apps import APPLICATIONS, Application, Asked, Choices, option, share, shares
+from omb_py.cli.application import application_command, read_asked
+from omb_py.errors import UsageError
+from omb_py.options import Options
+
+GROWING = {"train": {"data": "generated"}}
+"""Options without which a problem cannot grow: there are so many digits and no more."""
+
+ALL = [APPLICATIONS.load(name) for name in APPLICATIONS.builtin()]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 300))
+def test_shares_are_even_and_complete(total: int, ranks: int) -> None:
+    found = shares(total, ranks)
+    assert sum(found) == total
+    assert len(found) == ranks
+    assert max(found) - min(found) <= 1
+    assert list(found) == sorted(found, reverse=True)
+
+
+@given(st.integers(0, 1000), st.integers(1, 50))
+def test_one_share_begins_where_another_ends(total: int, ranks: int) -> None:
+    bounds = [share(total, ranks, rank) for rank in range(ranks)]
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == total
+    assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(bounds))
+
+
+@pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
+def test_an_application_is_called_like_its_module_and_has_help(
+    application: Application[object],
+) -> None:
+    assert APPLICATIONS.load(application.name) is application
+    assert application.summary.endswith(".")
+    for one in fields(application.problem):
+        assert one.metadata["help"], one.name
+    command = application_command(application)
+    names = [parameter.name for parameter in command.params]
+    assert len(set(names)) == len(names)
+    assert {"scaling", "threads", "repeats", "output", "buffer", "binding"} <= set(names)
+
+
+@pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
+def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[object]) -> None:
+    problem = replace(application.problem(), **GROWING.get(application.name, {}))
+    asked = Asked(application, problem, Choices(scaling="weak"), Options())
+    if application.grown is None:
+        with pytest.raises(UsageError, match="no weak scaling"):
+            asked.problem_for(2)
+        return
+    assert asked.problem_for(1) == problem
+    grown = [asked.problem_for(ranks) for ranks in (2, 4, 8)]
+    assert len({*grown, problem}) == 4
+
+
+@dataclass(frozen=True)
+class Every:
+    """A problem with an option of every kind."""
+
+    number: int = option(3, "A number.", least=2)
+    real: float = option(0.5, "A real number.", least=0)
+    word: str = option("a", "A word.", choices=("a", "b"))
+    flag: bool = option(False, "A flag.")
+    some_bytes: int = option(1024, "A number of bytes.", kind="bytes")
+
+
+EVERY = Application(
+    name="every",
+    title="Every",
+    summary="Every kind of option.",
+    problem=Every,
+    kernel=lambda team, problem: pytest.fail("is not run"),
+    metric=lambda problem, seconds: 0.0,
+    unit="",
+    compare=lambda problem, result, reference: None,
+)
+
+
+def asked_for(*arguments: str) -> Asked:
+    """What a command line asks for."""
+    context = application_command(EVERY).make_context("every", list(arguments))
+    return read_asked(EVERY, dict(context.params))[0]
+
+
+def test_options_have_the_types_of_their_defaults() -> None:
+    assert asked_for().problem == Every()
+    words = "--number 4 --real 2 --word b --flag --some-bytes 64K --threads 2 --no-check"
+    asked = asked_for(*words.split(), "--buffer", "bytearray")
+    assert asked.problem == Every(4, 2.0, "b", True, 65536)
+    assert asked.choices == Choices(threads=2, check=False)
+    assert asked.options.buffer == "bytearray"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--number 1", "1 is not in the range x>=2"),
+        ("--real -1", "-1.0 is not in the range"),
+        ("--word c", "'c' is not one of"),
+        ("--some-bytes much", "'much' is not a number of bytes"),
+        ("--rows 3", "No such option"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(arguments: str, words: str) -> None:
+    with pytest.raises(click.UsageError, match=words):
+        asked_for(*arguments.split())

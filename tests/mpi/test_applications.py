@@ -1,0 +1,87 @@
+"""Every application on real ranks, through every kind of binding, with its result checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.apps import APPLICATIONS
+from tests.battery import Battery, Line, line
+
+RANKS = (1, 2, 3, 4, 8)
+QUICK = "-i 1 -x 0"
+PROFILE = Path(__file__).parent.parent / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
+SMALL = {
+    "fft_transpose": (
+        "--rows 48 --columns 24",
+        "--rows 24 --columns 48 --dtype complex64 --transposed-out",
+    ),
+    "halo": ("--rows 31 --columns 17 --steps 7", "--rows 31 --columns 17 --steps 4 --overlap"),
+    "kmeans": tuple(
+        "--samples 480 --features 4 --k-from 2 --k-to 9 --k-step 1 --iterations 4 --dtype float64 "
+        f"--engine xp --divide {what}"
+        for what in ("samples", "k")
+    ),
+    "knn": tuple(
+        f"--samples 480 --queries 48 --features 4 --divide {what}"
+        for what in ("samples", "queries")
+    ),
+    "matmul": ("--rows 48 --inner 32 --columns 40",),
+    "merge": ("--rows-left 400 --rows-right 300 --keys 100",),
+    "replay": (f"{PROFILE} --scale 0.001",),
+    "train": ("--samples 40 --batch 10 --epochs 2 --hidden 8 --layers 3",),
+    "transpose_sum": ("--size 48", "--size 72 --dtype float32"),
+}
+"""For each application problems that are solved at once; rows that every number of ranks divides,
+since objects cannot be divided unevenly."""
+
+
+def problems(name: str) -> tuple[str, ...]:
+    """The small problems of an application."""
+    return tuple(f"{name} {options}" for options in SMALL[name])
+
+
+LINES = [
+    line(ranks, f"{problem} {QUICK} --binding {binding}")
+    for name in SMALL
+    for problem in problems(name)
+    for ranks in RANKS
+    for binding in ("buffer", "native")
+]
+PHASES = ("distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
+
+
+def test_every_application_is_tested() -> None:
+    assert set(SMALL) == set(APPLICATIONS.builtin())
+
+
+@pytest.mark.parametrize("line", LINES, ids=str)
+def test_results_are_those_of_the_sequential_program(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert whole["check"] == "Pass"
+    assert whole["ranks"] == line.ranks
+    ranks = [row for row in record.rows if row["rank"] is not None]
+    assert [row["rank"] for row in ranks] == list(range(line.ranks))
+    for row in ranks:
+        assert sum(row[name] for name in PHASES) == pytest.approx(row["time_s"])
+    assert whole["time_s"] == pytest.approx(max(row["time_s"] for row in ranks), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{problem} {QUICK} --binding wrong", OMB_TEST_RANK=str(rank))
+        for name in SMALL
+        for problem in problems(name)[:1]
+        for rank in (0, 1)
+    ],
+    ids=str,
+)
+def test_a_wrong_element_is_found(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    assert record.code != 0
+    if record.measured:
+        assert record.measured[0]["check"] == "Fail"

@@ -1,0 +1,122 @@
+"""Applications that cannot be run, or are from outside: sentences, exit codes, whole tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BIN, Finished, rows_of, run
+from tests.mpi.test_failing_well import assert_failed_well
+
+SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "-i", "2")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "words"),
+    [
+        (2, ("matmull",), ("unknown benchmark 'matmull'", "did you mean matmul")),
+        (2, ("matmul", "--rows", "0"), ("--rows", "0 is not in the range x>=1")),
+        (2, ("matmul", "--dtype", "int8"), ("--dtype", "'float32', 'float64'")),
+        (2, ("matmul", "--threads", "0"), ("--threads",)),
+        (2, ("matmul", "--scaling", "both"), ("--scaling", "'strong', 'weak'")),
+        (2, ("matmul", "--buffer", "numpi"), ("unknown buffer 'numpi'",)),
+        (2, ("matmul", "--buffer", "cupy"), ("cupy",)),
+        (2, ("matmul", "--binding", "nativ"), ("unknown binding 'nativ'",)),
+        (2, ("matmul", "--staging"), ("--staging is for messages on a device",)),
+        (2, ("matmul", "--output", "results.txt"), (".csv or .json",)),
+        (2, ("matmul", "--output", "/proc/none/results.csv"), ("cannot write", "--output")),
+        (2, ("matmul", "--force"), ("--force",)),
+        (3, ("matmul", "--binding", "pickle"), ("binding pickle has no scatterv",)),
+        (
+            2,
+            ("matmul", "--rows", "1", "--inner", "1", "--columns", str(1 << 50), "--no-references"),
+            ("choose a smaller problem",),
+        ),
+        (2, ("pi", "--error", "1"), ("pi: pi is off by 1",)),
+        (2, ("pi", "--scaling", "weak"), ("pi has no weak scaling",)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_what_cannot_be_done_is_said(
+    mpiexec: Callable[..., Finished], ranks: int, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_failed_well(mpiexec(ranks, *arguments), *words)
+
+
+@pytest.mark.parametrize("fault", ["raising", "killed"])
+def test_a_rank_that_dies_ends_the_job(mpiexec: Callable[..., Finished], fault: str) -> None:
+    job = mpiexec(2, "pi", "--binding", fault, OMB_TEST_RANK="1")
+    assert job.code != 0
+    assert job.seconds < 20
+    assert "Traceback" not in job.err
+
+
+def test_a_rank_that_hangs_is_ended(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "pi", "--binding", "hanging", "--timeout", "2", OMB_TEST_RANK="1")
+    assert job.code != 0
+    assert "no progress for 2 s while pi: solving" in job.err
+
+
+def test_an_application_from_outside_is_one_of_ours(mpiexec: Callable[..., Finished]) -> None:
+    done = mpiexec(3, "pi", "--steps", "100")
+    assert done.code == 0, done.err
+    assert "rectangles/s" in done.out
+    assert "Pass: pi is off by" in done.out
+    assert "MPI_Allreduce" in done.out
+
+
+def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    again = [mpiexec(2, "matmul", *SMALL, "--output", "rows.csv") for _ in range(2)]
+    assert [done.code for done in again] == [0, 0]
+    rows = rows_of(tmp_path / "rows.csv")
+    assert len({row["run"] for row in rows}) == 2
+    wholes = [row for row in rows if not row["part"]]
+    assert [row["check"] for row in wholes] == ["Pass", "Pass"]
+    assert f"{float(wholes[1]['speedup']):.3f}" in again[1].out
+    assert wholes[0]["problem"] == "rows=32 inner=16 columns=24 dtype=float32 seed=1"
+    assert "(1)" in wholes[0]["blas"]
+    assert wholes[0]["cores"] == "2"
+
+
+def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    done = mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json")
+    assert done.code == 0, done.err
+    (printed,) = [row for row in json.loads(done.out) if row.get("part", "") is None]
+    kept = json.loads((tmp_path / "rows.json").read_text())
+    assert printed["ranks"] == 2
+    assert printed in kept
+    done = mpiexec(1, "matmul", *SMALL, "--format", "csv")
+    table = csv.DictReader(line for line in io.StringIO(done.out) if not line.startswith("#"))
+    assert next(table)["speedup"] == "1"
+    assert mpiexec(1, "matmul", *SMALL, "-q").out == ""
+
+
+def test_a_table_of_benchmarks_is_not_written_to(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    assert mpiexec(2, "latency", "--sizes", "8", "-i", "2", "--output", "rows.csv").code == 0
+    before = (tmp_path / "rows.csv").read_text()
+    assert_failed_well(
+        mpiexec(2, "matmul", *SMALL, "--output", "rows.csv"), "not a table of this version"
+    )
+    assert (tmp_path / "rows.csv").read_text() == before
+
+
+def test_threads_are_pinned_whatever_the_environment_says(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    job = mpiexec(1, "matmul", *SMALL, "--output", "rows.csv", OPENBLAS_NUM_THREADS="2")
+    assert job.code == 0
+    assert "(1)" in rows_of(tmp_path / "rows.csv")[0]["blas"]
+
+
+def test_without_threadpoolctl_the_sentence_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "threadpoolctl.py").write_text("raise ModuleNotFoundError(name='threadpoolctl')")
+    command = [str(BIN / "omb-py"), "matmul", *SMALL]
+    job = run(command, {"PYTHONPATH": str(tmp_path)}, tmp_path, timeout=60)
+    assert_failed_well(job, "threadpoolctl", "pip install 'omb-py[apps]'")
