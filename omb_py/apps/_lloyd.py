@@ -1,0 +1,143 @@
+"""What k-means computes on one rank: the nearest center of each sample, and sums over them.
+
+The square of the distance of a sample x from a center c is |x|^2 - 2 x.c + |c|^2: a product of
+matrices. For the nearest center the first term does not matter (S. Lloyd, Least squares
+quantization in PCM, 1982).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import Any
+
+from omb_py.apps._samples import working_bytes
+from omb_py.errors import UsageError, needing
+from omb_py.measure.team import Team
+
+ENGINES = ("auto", "xp", "numba")
+
+
+class Engine(ABC):
+    """Assigns ``samples``, an array of a row each, to as many centers as one of ``ks``."""
+
+    name: str
+
+    def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
+        self.xp = team.xp
+        self.samples = samples
+        self.ks = tuple(ks)
+        self.squares = 0.0
+
+    def load(self) -> None:
+        """Take the samples as they are now."""
+        self.squares = float(self.xp.sum(self.samples * self.samples, dtype="float64"))
+
+    @abstractmethod
+    def add_up(self, centers: Any, totals: Any) -> None:
+        """Add up the samples nearest to each center; ``totals``, a row for each, is float64.
+
+        A row has the sums of the features, then the number of samples. A sample as far from two
+        centers belongs to the first one.
+        """
+
+    @abstractmethod
+    def inertia(self, centers: Any) -> float:
+        """The sum of the squares of all samples' distances from their nearest centers."""
+
+
+def engine(team: Team, name: str, samples: Any, ks: Iterable[int]) -> Engine:
+    """The engine called ``name``; ``auto`` is Numba's on the host, where Numba is installed.
+
+    Raises `UsageError` or `MissingPackageError` where it cannot be had.
+    """
+    on_host = team.buffer.device is None
+    if name == "auto":
+        name = "numba" if on_host and find_spec("numba") else "xp"
+    if name == "xp":
+        return Products(team, samples, ks)
+    if not on_host:
+        raise UsageError("--engine numba computes in host memory: use --engine xp")
+    with needing("native"):
+        from omb_py.apps._lloyd_compiled import Compiled
+    return Compiled(team, samples, ks)
+
+
+WIDTH = 512
+"""Samples in a block: few enough for the BLAS kernels that do not copy small matrices first."""
+
+
+class Products(Engine):
+    """By two products of matrices: distances, then sums over those that are marked.
+
+    Samples are laid out in blocks of `WIDTH`, each a column with a one below it. The columns that
+    are left over in the last block are zero, the one too: they add nothing anywhere.
+    """
+
+    name = "xp"
+
+    def __init__(self, team: Team, samples: Any, ks: Iterable[int]) -> None:
+        super().__init__(team, samples, ks)
+        xp, (count, features) = team.xp, samples.shape
+        self._whole, self._rest = divmod(count, WIDTH)
+        blocks = self._whole + (self._rest > 0)
+        self._blocks = xp.zeros((blocks, features + 1, WIDTH), samples.dtype)
+        self._blocks[: self._whole, -1] = 1
+        self._blocks[self._whole :, -1, : self._rest] = 1
+        self._chunks = {k: self._divided(k, working_bytes(team)) for k in self.ks}
+
+    def load(self) -> None:
+        super().load()
+        whole, samples = self._whole, self.samples
+        rows = samples[: whole * WIDTH].reshape(whole, WIDTH, samples.shape[1])
+        self._blocks[:whole, :-1] = rows.transpose(0, 2, 1)
+        self._blocks[whole:, :-1, : self._rest] = samples[whole * WIDTH :].T
+
+    def add_up(self, centers: Any, totals: Any) -> None:
+        self._add_up(centers, totals, self._mark_nearest)
+        if float(totals[:, -1].sum()) != len(self.samples):
+            self._add_up(centers, totals, self._mark_first)
+
+    def inertia(self, centers: Any) -> float:
+        weights, found = self._weights(centers), self.squares
+        for samples, distances, least, _, _ in self._chunks[len(centers)]:
+            self.xp.matmul(weights, samples, out=distances)
+            self.xp.min(distances, axis=1, keepdims=True, out=least)
+            found += float(self.xp.sum(least, dtype="float64"))
+        return found
+
+    def _divided(self, k: int, nbytes: int) -> list[tuple[Any, ...]]:
+        """Chunks of blocks, and memory for distances, their minima, marks and sums of each."""
+        blocks, height, width = self._blocks.shape
+        dtype = self._blocks.dtype
+        most = min(blocks, max(1, nbytes // ((2 * k + height) * width * dtype.itemsize)))
+        shapes = (k, width), (1, width), (k, width), (height, k)
+        arrays = [self.xp.empty((most, *shape), dtype) for shape in shapes]
+        chunks = (self._blocks[start : start + most] for start in range(0, blocks, most))
+        return [(chunk, *(array[: len(chunk)] for array in arrays)) for chunk in chunks]
+
+    def _weights(self, centers: Any) -> Any:
+        """What to multiply the blocks with, so that distances come out."""
+        squares = (centers * centers).sum(axis=1, keepdims=True)
+        return self.xp.concatenate((-2 * centers, squares), axis=1)
+
+    def _add_up(self, centers: Any, totals: Any, mark: Callable[[Any, Any, Any], None]) -> None:
+        weights = self._weights(centers)
+        totals[...] = 0
+        for samples, distances, least, marks, sums in self._chunks[len(centers)]:
+            self.xp.matmul(weights, samples, out=distances)
+            mark(distances, least, marks)
+            self.xp.matmul(samples, marks.transpose(0, 2, 1), out=sums)
+            totals += sums.sum(axis=0).T
+
+    def _mark_nearest(self, distances: Any, least: Any, marks: Any) -> None:
+        """Ones where a center is the nearest, or as near as that one: more than one in a tie."""
+        self.xp.min(distances, axis=1, keepdims=True, out=least)
+        self.xp.equal(distances, least, out=marks)
+
+    def _mark_first(self, distances: Any, least: Any, marks: Any) -> None:
+        """A one where a center is the first of the nearest: slower."""
+        nearest = self.xp.argmin(distances, axis=1)
+        numbers = self.xp.arange(distances.shape[1])
+        marks[...] = nearest[:, None, :] == numbers[None, :, None]

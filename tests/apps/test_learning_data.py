@@ -1,0 +1,225 @@
+"""Samples for learning, how they are divided, and when a result passes for scikit-learn's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.apps._clusters import Clusters, Found, compare, elbow, first_centers, sequential
+from omb_py.apps._queries import Classified, Queries, split
+from omb_py.apps._queries import compare as compare_classes
+from omb_py.apps._queries import sequential as classifier
+from omb_py.apps._samples import SHIPPED, Samples, drawn, grown
+from omb_py.apps.kmeans import dealt
+from omb_py.errors import UsageError
+
+
+def test_generated_samples_are_as_many_as_asked_for_and_the_same_every_time() -> None:
+    problem = Samples(samples=101, features=3, clusters=4, dtype="float32")
+    values, classes = drawn(problem)
+    assert (values.shape, values.dtype) == ((101, 3), np.float32)
+    assert (classes.shape, classes.dtype) == ((101,), np.int32)
+    assert set(classes) == {0, 1, 2, 3}
+    again, _ = drawn(problem)
+    assert np.array_equal(values, again)
+    other, _ = drawn(replace(problem, seed=2))
+    assert not np.array_equal(values, other)
+
+
+def test_generated_samples_of_a_class_lie_around_its_center() -> None:
+    values, classes = drawn(Samples(samples=20_000, features=16, clusters=4, dtype="float64"))
+    means = np.array([values[classes == one].mean(axis=0) for one in range(4)])
+    around = values - means[classes]
+    assert around.std() == pytest.approx(1, rel=0.02)
+    assert np.abs(means - means.mean(axis=0)).max() > 0.3
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_data_set_is_what_its_row_says(name: str) -> None:
+    shipped = SHIPPED[name]
+    problem = Samples(data=name)
+    assert problem.samples == shipped.samples
+    values, classes = drawn(problem)
+    assert values.shape == (shipped.samples, shipped.features)
+    assert set(classes) == set(range(shipped.classes))
+    assert not np.array_equal(classes, np.sort(classes)), "ranks would get a class each"
+    assert np.abs(values.mean(axis=0)).max() < 1e-5
+    spread = values.std(axis=0)
+    assert np.all(np.isclose(spread, 1, rtol=1e-4) | (spread == 0))
+
+
+def test_of_a_shipped_data_set_at_most_so_many_samples_are_taken() -> None:
+    assert Samples(data="iris", samples=100).samples == 100
+    assert len(drawn(Samples(data="iris", samples=100))[0]) == 100
+    assert Samples(data="iris", samples=10_000).samples == 150
+
+
+def test_queries_are_not_among_the_training_samples() -> None:
+    problem = Queries(data="iris", queries=1000)
+    assert (problem.queries, problem.samples) == (37, 113)
+    samples, known, queries, truth = split(Queries(samples=50, queries=7))
+    assert (len(samples), len(known), len(queries), len(truth)) == (50, 50, 7, 7)
+    assert not set(map(bytes, queries)) & set(map(bytes, samples))
+
+
+def test_a_shipped_data_set_cannot_grow() -> None:
+    assert grown(Samples(samples=10), 3).samples == 30
+    problem = Samples(data="wine")
+    assert grown(problem, 1) == problem
+    with pytest.raises(UsageError, match="--data generated"):
+        grown(problem, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"k_from": 5, "k_to": 4}, {"k_to": 11, "samples": 10}, {"data": "iris", "k_to": 151}],
+)
+def test_numbers_of_clusters_that_cannot_be_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="--k-to"):
+        Clusters(**options)
+
+
+def test_more_neighbours_than_samples_are_refused() -> None:
+    with pytest.raises(UsageError, match="fewer --neighbours"):
+        Queries(samples=4, neighbours=5)
+
+
+def test_k_means_begins_with_different_samples() -> None:
+    problem = Clusters(data="iris", k_from=149, k_to=149)
+    samples, _ = drawn(problem)
+    first = first_centers(problem, samples)
+    assert len(np.unique(first, axis=0)) == 149
+    assert {one.tobytes() for one in first} <= {one.tobytes() for one in samples}
+    with pytest.raises(UsageError, match="only 149 samples are different"):
+        first_centers(replace(problem, k_to=150, k_from=150), samples)
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60, unique=True), st.integers(1, 20))
+def test_values_of_k_are_dealt_evenly(ks: list[int], ranks: int) -> None:
+    hands = dealt(ks, ranks)
+    assert len(hands) == ranks
+    assert sorted(k for hand in hands for k in hand) == sorted(ks)
+    loads = [sum(hand) for hand in hands]
+    assert max(loads) <= sum(ks) / ranks + max(ks) * (1 - 1 / ranks) + 1e-9
+    if len(ks) >= ranks:
+        assert min(map(len, hands)) > 0
+
+
+def test_the_elbow_is_where_the_curve_bends_most() -> None:
+    assert elbow((2, 4, 6, 8, 10), (100, 60, 20, 18, 16)) == 6
+    assert elbow((1, 2, 3), (9.0, 1.0, 0.0)) == 2
+    assert elbow((2, 4), (9.0, 1.0)) is None
+    assert elbow((2, 4, 6), (1.0, 1.0, 1.0)) is None
+
+
+@given(st.integers(3, 20), st.integers(-20, 20))
+def test_the_elbow_does_not_depend_on_the_unit_of_inertia(count: int, power: int) -> None:
+    ks = tuple(range(1, count + 1))
+    curve = [1 / k for k in ks]
+    assert elbow(ks, [2.0**power * one for one in curve]) == elbow(ks, curve)
+
+
+SMALL = Clusters(samples=300, features=3, k_from=2, k_to=4, k_step=2, iterations=5, dtype="float64")
+
+
+def found_by_scikit_learn() -> tuple[list[Found], list]:
+    """Its answer as ours, and its own."""
+    models = sequential(SMALL).solve()
+    return [
+        Found(k, model.cluster_centers_, model.inertia_, False)
+        for k, model in zip(SMALL.ks, models, strict=True)
+    ], models
+
+
+def test_clusters_like_scikit_learn_s_pass() -> None:
+    found, models = found_by_scikit_learn()
+    check = compare(SMALL, found, models)
+    assert check is not None
+    assert check.passed
+    assert check.difference is not None
+    assert check.difference < 1e-12
+
+
+@pytest.mark.parametrize("wrong", ["inertia", "centers"])
+def test_clusters_unlike_scikit_learn_s_fail(wrong: str) -> None:
+    found, models = found_by_scikit_learn()
+    found[1] = replace(found[1], **{wrong: getattr(found[1], wrong) * 1.00001})
+    check = compare(SMALL, found, models)
+    assert check is not None
+    assert not check.passed
+
+
+def test_a_k_with_an_empty_cluster_is_left_out_of_the_check_and_named() -> None:
+    found, models = found_by_scikit_learn()
+    found[1] = replace(found[1], inertia=0.0, emptied=True)
+    check = compare(SMALL, found, models)
+    assert check is not None
+    assert check.passed
+    assert "left out, since a cluster became empty: k 4" in check.text
+    assert compare(SMALL, [replace(one, emptied=True) for one in found], models) is None
+
+
+def test_it_is_said_where_scikit_learn_stopped_earlier() -> None:
+    problem = replace(SMALL, iterations=200)
+    models = sequential(problem).solve()
+    found = [
+        Found(k, model.cluster_centers_, model.inertia_, False)
+        for k, model in zip(problem.ks, models, strict=True)
+    ]
+    check = compare(problem, found, models)
+    assert check is not None
+    assert "stopped before the last iteration, at rest: k 2, 4" in check.text
+
+
+ASKED = Queries(samples=200, queries=40, features=3, neighbours=4, dtype="float64")
+
+
+def classified_by_scikit_learn() -> tuple[Classified, tuple]:
+    """Its answer as ours, and its own."""
+    classes, model = reference = classifier(ASKED).solve()
+    distances, _ = model.kneighbors(split(ASKED)[2])
+    return Classified(classes.copy(), distances**2), reference
+
+
+def test_classes_like_scikit_learn_s_pass() -> None:
+    found, reference = classified_by_scikit_learn()
+    check = compare_classes(ASKED, found, reference)
+    assert check.passed
+    assert "0 of 40 classes differ" in check.text
+
+
+def test_one_wrong_class_fails() -> None:
+    found, reference = classified_by_scikit_learn()
+    found.classes[7] += 1
+    check = compare_classes(ASKED, found, reference)
+    assert not check.passed
+    assert "1 of 40 classes differ" in check.text
+
+
+def test_one_wrong_distance_fails() -> None:
+    found, reference = classified_by_scikit_learn()
+    found.squares[7, 2] += 1e-6
+    assert not compare_classes(ASKED, found, reference).passed
+
+
+def test_a_class_that_a_tie_decides_may_differ() -> None:
+    samples = np.array([[1.0], [-1.0], [4.0]])
+    model = SimpleNamespace(
+        kneighbors=lambda queries, k: (np.sort(np.abs(queries - samples.T))[:, :k], None)
+    )
+    problem = Queries(samples=3, queries=2, features=1, neighbours=1, dtype="float64")
+    reference = np.array([0, 1]), model
+    with pytest.MonkeyPatch.context() as patch:
+        data = samples, np.array([0, 1, 1]), np.array([[0.0], [3.0]]), None
+        patch.setattr("omb_py.apps._queries.split", lambda problem: data)
+        squares = np.array([[1.0], [1.0]])
+        tie = compare_classes(problem, Classified(np.array([1, 1]), squares), reference)
+        wrong = compare_classes(problem, Classified(np.array([0, 0]), squares), reference)
+    assert tie.passed
+    assert "1 whose neighbours 1 and 2 are as near" in tie.text
+    assert not wrong.passed

@@ -1,0 +1,138 @@
+"""What one rank computes for k-means and k nearest neighbours, against the plainest programs."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.apps import _samples
+from omb_py.apps._lloyd import WIDTH, Engine, engine
+from omb_py.apps._neighbours import Nearest, smallest, voted
+from omb_py.errors import MissingPackageError, UsageError
+
+ALONE = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
+"""As much of a team as arrays to compute with need."""
+
+COMPUTING = ("xp", "numba")
+
+
+def engine_of(name: str, samples: np.ndarray, k: int) -> Engine:
+    """What computes with these samples."""
+    found = engine(ALONE, name, samples, [k])
+    found.load()
+    return found
+
+
+def totals_of(name: str, samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Sums, and numbers behind them, of the samples nearest to each center."""
+    totals = np.empty((len(centers), samples.shape[1] + 1))
+    engine_of(name, samples, len(centers)).add_up(centers, totals)
+    return totals
+
+
+def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """The number of the first of the nearest centers."""
+    return ((samples[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+
+
+@pytest.mark.parametrize("name", COMPUTING)
+@given(
+    count=st.sampled_from([1, 7, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH]),
+    features=st.integers(1, 5),
+    k=st.integers(1, 9),
+    bytes_at_a_time=st.sampled_from([1, 100_000, 1 << 19]),
+    seed=st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=60)
+def test_sums_of_clusters_are_those_of_the_nearest_centers(
+    name: str, count: int, features: int, k: int, bytes_at_a_time: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    samples = random.integers(-4, 5, (count, features)).astype(np.float64)
+    centers = random.integers(-4, 5, (k, features)).astype(np.float64)  # so that there are ties
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_samples, "HOST_BYTES", bytes_at_a_time)
+        totals = totals_of(name, samples, centers)
+        inertia = engine_of(name, samples, k).inertia(centers)
+    nearest = nearest_of(samples, centers)
+    assert np.array_equal(totals[:, -1], np.bincount(nearest, minlength=k))
+    for center in range(k):
+        assert np.array_equal(totals[center, :-1], samples[nearest == center].sum(axis=0))
+    assert inertia == ((samples - centers[nearest]) ** 2).sum()
+
+
+@pytest.mark.parametrize("name", COMPUTING)
+def test_a_sample_between_two_centers_counts_once(name: str) -> None:
+    totals = totals_of(name, np.zeros((3, 1)), np.array([[1.0], [-1.0], [5.0]]))
+    assert totals[:, -1].tolist() == [3, 0, 0]
+
+
+def test_numba_computes_on_the_host_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = np.zeros((3, 1))
+    assert engine(ALONE, "auto", samples, [2]).name == "numba"
+    monkeypatch.setattr("omb_py.apps._lloyd.find_spec", lambda name: None)
+    assert engine(ALONE, "auto", samples, [2]).name == "xp"
+
+
+def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="one"))
+    assert engine(device, "auto", np.zeros((3, 1)), [2]).name == "xp"
+    with pytest.raises(UsageError, match="--engine xp"):
+        engine(device, "numba", np.zeros((3, 1)), [2])
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "omb_py.apps._lloyd_compiled", raising=False)
+    with pytest.raises(MissingPackageError, match=r"omb-py\[native\]"):
+        engine(ALONE, "numba", np.zeros((3, 1)), [2])
+
+
+@given(
+    count=st.integers(1, 200),
+    queries=st.integers(1, 40),
+    features=st.integers(1, 5),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=60)
+def test_the_nearest_samples_are_found(
+    count: int, queries: int, features: int, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, count))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    samples, asked = (
+        random.integers(-9, 10, (rows, features)).astype(np.float64) for rows in (count, queries)
+    )
+    nearest = Nearest(ALONE, count, features, k, "float64")
+    nearest.load(samples)
+    distances, numbers = np.empty((queries, k)), np.empty((queries, k), np.int64)
+    nearest.find(asked, distances, numbers)
+    every = ((asked[:, None] - samples) ** 2).sum(axis=2)
+    assert np.array_equal(np.sort(distances), np.sort(every)[:, :k])
+    assert np.array_equal(np.take_along_axis(every, numbers, axis=1), distances)
+    assert all(len(set(row)) == k for row in numbers)
+
+
+def test_queries_in_several_portions_are_all_answered() -> None:
+    random = np.random.default_rng(1)
+    samples, asked = random.standard_normal((5000, 2)), random.standard_normal((100, 2))
+    nearest = Nearest(ALONE, 5000, 2, 3, "float64")
+    assert nearest.rows < 100
+    nearest.load(samples)
+    distances, numbers = np.empty((100, 3)), np.empty((100, 3), np.int64)
+    nearest.find(asked, distances, numbers)
+    every = ((asked[:, None] - samples) ** 2).sum(axis=2)
+    assert np.array_equal(np.sort(numbers), np.sort(np.argsort(every)[:, :3]))
+
+
+def test_the_smallest_of_a_row_are_as_many_as_asked_for() -> None:
+    values = np.array([[3, 1, 2], [5, 5, 4]])
+    assert np.sort(smallest(np, values, 2)).tolist()[0] == [1, 2]
+    assert np.sort(smallest(np, values, 3)).tolist() == [[0, 1, 2]] * 2
+
+
+def test_neighbours_vote_and_the_least_class_wins_a_draw() -> None:
+    classes = np.array([[2, 2, 0], [1, 0, 2], [2, 1, 1]])
+    assert voted(np, classes, 3).tolist() == [2, 0, 1]

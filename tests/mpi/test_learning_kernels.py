@@ -1,0 +1,157 @@
+"""k-means and k nearest neighbours on ranks: each way of dividing gives what one rank finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.battery import Battery, Line, Record, line, refused
+
+QUICK = "-i 1 -x 0 --no-references"
+KMEANS = f"kmeans --samples 500 --features 3 --iterations 6 --dtype float64 {QUICK}"
+XP = f"{KMEANS} --engine xp"
+KNN = f"knn --samples 333 --queries 47 --features 3 --dtype float64 {QUICK}"
+SEARCH = "--k-from 2 --k-to 10 --k-step 2"
+KMEANS_LINES = [
+    line(ranks, f"{KMEANS} {SEARCH} --divide {what} --engine {engine}")
+    for ranks, engine in ((1, "xp"), (1, "numba"), (3, "xp"), (3, "numba"), (4, "xp"))
+    for what in ("samples", "k")
+]
+KNN_LINES = [
+    line(ranks, f"{KNN} --divide {what}") for ranks in (1, 3, 4) for what in ("samples", "queries")
+]
+
+
+def passed(record: Record) -> dict:
+    """The row of the whole, once its check has passed."""
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert whole["check"] == "Pass"
+    return whole
+
+
+def parts(record: Record, beginning: str = "") -> dict[str, float]:
+    """The values of the parts whose names begin so."""
+    return {
+        row["part"]: row["value"]
+        for row in record.rows
+        if row["value"] is not None and (row["part"] or "").startswith(beginning)
+    }
+
+
+@pytest.mark.parametrize("line", KMEANS_LINES, ids=str)
+def test_inertias_are_the_same_however_the_search_is_divided(battery: Battery, line: Line) -> None:
+    passed(battery(line))
+    inertias = parts(battery(line), "k ")
+    assert list(inertias) == ["k 2", "k 4", "k 6", "k 8", "k 10"]
+    assert inertias == pytest.approx(parts(battery(KMEANS_LINES[0]), "k "), rel=1e-12)
+    assert parts(battery(line), "chosen") == parts(battery(KMEANS_LINES[0]), "chosen")
+    assert sorted(inertias.values(), reverse=True) == list(inertias.values())
+    engine = line.arguments[line.arguments.index("--engine") + 1]
+    assert f"engine {engine}" in [row["part"] for row in battery(line).rows]
+
+
+@pytest.mark.parametrize("line", KNN_LINES, ids=str)
+def test_classes_are_as_accurate_however_they_are_found(battery: Battery, line: Line) -> None:
+    passed(battery(line))
+    accuracy = parts(battery(line), "accuracy")
+    assert accuracy == parts(battery(KNN_LINES[0]), "accuracy")
+    assert accuracy["accuracy"] > 2 / 8
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{problem} --binding pickle")
+        for problem in (
+            f"{XP} --divide samples",
+            f"{XP} --divide k",
+            f"knn --samples 300 --queries 40 --divide samples {QUICK}",
+            f"knn --samples 300 --queries 40 --divide queries {QUICK}",
+        )
+    ],
+    ids=str,
+)
+def test_objects_do_as_well(battery: Battery, line: Line) -> None:
+    passed(battery(line))
+
+
+def calls(record: Record) -> dict[tuple[str, float], int]:
+    """Rank 0's calls of each function with messages of so many bytes."""
+    return {
+        (row["part"], row["call_bytes"]): row["calls"]
+        for row in record.rows
+        if row["calls"] is not None
+    }
+
+
+@pytest.mark.parametrize("line", [line(2, f"{XP} --k-to 4 --divide samples")], ids=str)
+def test_samples_divided_are_summed_in_each_iteration(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    passed(record)
+    sums = {key: times for key, times in calls(record).items() if key[0] == "MPI_Allreduce"}
+    sizes = {k: 8 * k * (3 + 1) for k in (2, 4)}
+    assert sums == {("MPI_Allreduce", sizes[k]): 6 for k in (2, 4)}
+
+
+@pytest.mark.parametrize("line", [line(2, f"{XP} --divide k")], ids=str)
+def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    passed(record)
+    names = [name for name, _ in calls(record)]
+    assert names.count("MPI_Reduce") == 1
+    assert "MPI_Allreduce" not in names
+
+
+@pytest.mark.parametrize("line", [line(3, f"knn --data digits {QUICK}")], ids=str)
+def test_digits_are_told_apart(battery: Battery, line: Line) -> None:
+    whole = passed(battery(line))
+    assert "samples=1348 features=64 clusters=10" in whole["problem"]
+    assert "queries=449" in whole["problem"]
+    assert parts(battery(line), "accuracy")["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(3, f"kmeans --data {name} --k-to 6 --dtype float64 --engine xp {QUICK}")
+        for name in ("digits", "iris", "wine", "breast-cancer")
+    ],
+    ids=str,
+)
+def test_shipped_data_sets_are_put_into_clusters(battery: Battery, line: Line) -> None:
+    passed(battery(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        (line(4, f"{XP} --k-to 4 --scaling weak"), 500),
+        (line(4, f"{KNN} --scaling weak"), 333),
+        (line(4, f"{KNN} --scaling weak --divide queries"), 47),
+    ],
+    ids=str,
+)
+def test_each_rank_gets_as_much_however_many_there_are(
+    battery: Battery, line: Line, rows: int
+) -> None:
+    passed(battery(line))
+    assert calls(battery(line))["MPI_Scatter", 8 * 3 * rows] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (line(4, "kmeans --samples 3 --k-to 2"), "choose more --samples"),
+        (line(4, f"{KMEANS} --k-to 6 --divide k"), "3 values of k are too few for 4 ranks"),
+        (line(2, "kmeans --k-from 3 --k-to 2"), "choose --k-from, --k-to"),
+        (line(2, "kmeans --data iris --k-from 150 --k-to 150"), "choose a smaller --k-to"),
+        (line(2, "kmeans --data iris --scaling weak"), "use --data generated"),
+        (line(4, "knn --samples 19"), "choose more --samples or --divide queries"),
+        (line(4, "knn --queries 3 --divide queries"), "choose more --queries"),
+        (line(2, "knn --samples 4"), "fewer --neighbours"),
+        (line(3, f"{KMEANS} --binding pickle"), "use --binding buffer"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_divided_is_refused(battery: Battery, line: Line, words: str) -> None:
+    refused(battery(line), words)
