@@ -1,0 +1,204 @@
+"""The join of two tables whose rows are first brought together by the hash of their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omb_py.apps import Application, Check, Kernel, Sequential, option, share
+from omb_py.apps._collected import collected
+from omb_py.apps._generated import random_numbers
+from omb_py.apps._join import join
+from omb_py.calls import Call
+from omb_py.measure.team import Team
+
+LEFT, RIGHT = 0, 1
+LARGEST_VALUE = 2**31
+MULTIPLIER = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio, for multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Two tables of a key and a value, both int64.
+
+    Keys are equally likely, so that ``rows_left * rows_right / keys`` pairs are expected.
+    """
+
+    rows_left: int = option(500_000, "Rows of the left table.", least=0)
+    rows_right: int = option(500_000, "Rows of the right table.", least=0)
+    keys: int = option(500_000, "Different keys: the fewer, the more rows match.", least=1)
+    seed: int = option(1, "Of the generated keys and values.", least=0)
+
+    @property
+    def rows(self) -> int:
+        """Rows of both tables."""
+        return self.rows_left + self.rows_right
+
+
+class Shuffle:
+    """One table's way to the ranks that the hashes of its keys name.
+
+    ``counts`` are the rows for each rank. A row is sent as its key and its value.
+    """
+
+    def __init__(self, team: Team, key: Any, value: Any) -> None:
+        self._team = team
+        self._key, self._value = key, value
+        self._sent = team.array((key.size, 2), "int64")
+        self.counts = team.xp.zeros(team.ranks, "int64")
+        self.pack()
+
+    def pack(self) -> None:
+        """Put the rows in the order of the ranks that they go to."""
+        xp, ranks = self._team.xp, self._team.ranks
+        hashed = (self._key.astype("uint64") * xp.uint64(MULTIPLIER)) >> xp.uint64(32)
+        ranks_of_rows = (hashed % xp.uint64(ranks)).astype("uint16")
+        order = xp.argsort(ranks_of_rows, kind="stable")
+        self.counts = xp.bincount(ranks_of_rows, minlength=ranks)
+        self._sent.data[:, 0] = self._key[order]
+        self._sent.data[:, 1] = self._value[order]
+
+    def bind(self, arriving: list[int]) -> None:
+        """Make ready to receive so many rows from each rank."""
+        team = self._team
+        leaving = [int(count) for count in team.on_host(self.counts)]
+        self.received = team.array((sum(arriving), 2), "int64")
+        sides = (
+            self._sent.message([2 * count for count in leaving], "v"),
+            self.received.message([2 * count for count in arriving], "v"),
+        )
+        self.exchange = team.bind(Call("alltoallv", sides))
+
+
+class Join(Kernel[Tables]):
+    """Sort rows by rank, exchange counts, exchange rows, join.
+
+    Rows are generated on the rank that has them, so that nothing is distributed. The exchange of
+    counts is made and timed in every repeat. The exchange of rows is bound once, since the counts
+    of all repeats are the same: the time has neither the allocation of what arrives nor the look at
+    the counts. The result stays where it was made.
+    """
+
+    def __init__(self, team: Team, problem: Tables) -> None:
+        super().__init__(team, problem)
+        tables = [
+            [team.filled(column).data for column in generated(problem, side, team)]
+            for side in (LEFT, RIGHT)
+        ]
+        self._columns = [column for table in tables for column in table]
+        self._joined: tuple[Any, Any, Any] | None = None
+        self._shuffles: list[Shuffle] = []
+        if team.ranks == 1:
+            return
+        self._shuffles = [Shuffle(team, *table) for table in tables]
+        self._leaving = team.array((team.ranks, 2), "int64")
+        self._arriving = team.array((team.ranks, 2), "int64")
+        two = (2,) * team.ranks
+        counts = Call("alltoall", (self._leaving.message(two), self._arriving.message(two)))
+        self._exchange_counts = team.bind(counts)
+        self._tell_counts()
+        self._exchange_counts()
+        arriving = team.on_host(self._arriving.data).T.tolist()
+        for shuffle, counts_of_table in zip(self._shuffles, arriving, strict=True):
+            shuffle.bind(counts_of_table)
+        received = [shuffle.received.data for shuffle in self._shuffles]
+        self._columns = [table[:, column] for table in received for column in (0, 1)]
+
+    def solve(self) -> None:
+        team = self.team
+        if self._shuffles:
+            with team.computing:
+                for shuffle in self._shuffles:
+                    shuffle.pack()
+                self._tell_counts()
+            self._exchange_counts()
+            for shuffle in self._shuffles:
+                shuffle.exchange()
+        with team.computing:
+            self._joined = join(team.xp, *self._columns)
+
+    def result(self) -> Any:
+        """The checksums of all ranks' rows together."""
+        assert self._joined is not None
+        parts = collected(self.team, checksums(self.team.xp, *self._joined))
+        return None if parts is None else sum(parts[1:], parts[0])
+
+    def _tell_counts(self) -> None:
+        for table, shuffle in enumerate(self._shuffles):
+            self._leaving.data[:, table] = shuffle.counts
+
+
+def generated(problem: Tables, side: int, team: Team | None = None) -> tuple[Any, Any]:
+    """Keys and values of a rank's rows of the left or the right table, or of all rows."""
+    total = problem.rows_left if side == LEFT else problem.rows_right
+    begin, end = (0, total) if team is None else share(total, team.ranks, team.rank)
+    keys, values = (
+        (random_numbers((problem.seed, side, column), begin, end) * different).astype("int64")
+        for column, different in enumerate((problem.keys, LARGEST_VALUE))
+    )
+    return keys, values
+
+
+def checksums(xp: Any, key: Any, left: Any, right: Any) -> Any:
+    """Rows, and sums modulo 2^64 of keys, both values, their products, and those with the key.
+
+    They do not depend on the order of the rows, but on which values stand together.
+    """
+    key, left, right = (column.astype("uint64") for column in (key, left, right))
+    sums = [column.sum() for column in (key, left, right, left * right, key * left * right)]
+    return xp.asarray([key.size, *map(int, sums)], dtype="uint64")
+
+
+def sequential(problem: Tables) -> Sequential:
+    """The merge of pandas; where that is not installed, this module's join on NumPy."""
+    import numpy as np
+
+    tables = [generated(problem, side) for side in (LEFT, RIGHT)]
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        columns = [column for table in tables for column in table]
+        return Sequential("NumPy", lambda: join(np, *columns))
+    left, right = (
+        pd.DataFrame({"key": key, name: value}, copy=False)
+        for name, (key, value) in zip(("left", "right"), tables, strict=True)
+    )
+    return Sequential("pandas", lambda: pd.merge(left, right, on="key"))
+
+
+def compare(problem: Tables, found: Any, reference: Any) -> Check:
+    """Rows and checksums are whole numbers, so that nothing may differ."""
+    import numpy as np
+
+    if not isinstance(reference, tuple):
+        reference = tuple(reference[name].to_numpy() for name in ("key", "left", "right"))
+    expected = checksums(np, *reference)
+    wrong = int((found != expected).sum())
+    text = f"{found[0]} rows, {expected[0]} of the sequential program; {wrong} checksums differ"
+    return Check(wrong == 0, text, float(wrong))
+
+
+def grown(problem: Tables, ranks: int) -> Tables:
+    """So many times the rows, and the keys too, so that each row matches as many as before."""
+    return replace(
+        problem,
+        rows_left=problem.rows_left * ranks,
+        rows_right=problem.rows_right * ranks,
+        keys=problem.keys * ranks,
+    )
+
+
+APPLICATION = Application(
+    name="merge",
+    title="Merge of Two Tables",
+    summary="Join of two tables whose rows go to the ranks that the hashes of their keys name.",
+    problem=Tables,
+    kernel=Join,
+    metric=lambda problem, seconds: problem.rows / seconds,
+    unit="rows/s",
+    compare=compare,
+    sequential=sequential,
+    grown=grown,
+    details="Rows per second are those of both tables, not of the result.",
+)

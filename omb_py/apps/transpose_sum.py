@@ -1,0 +1,141 @@
+"""The sum of an array and its transpose, as arrays of Dask are measured: all blocks go to all.
+
+MPI4Dask (Shafi et al., arXiv 2101.08878) measures ``(x + x.T).sum()``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any
+
+from omb_py.apps import Application, Check, Kernel, Sequential, option, share
+from omb_py.apps._collected import collected
+from omb_py.apps._generated import random_numbers
+from omb_py.apps._transpose import Transpose, check_shares
+from omb_py.calls import Call
+from omb_py.measure.team import Team
+
+LARGEST_ELEMENT = 255
+"""Elements are whole numbers up to this, so that sums are exact in any order."""
+
+MOST_COMPARED = 1 << 24
+"""Elements of an array that rank 0 still compares one by one; of a larger one only the sum."""
+
+
+@dataclass(frozen=True)
+class Square:
+    """A square array of ``size`` x ``size`` elements."""
+
+    size: int = option(3000, "Rows and columns of the array.", least=1)
+    dtype: str = option("float64", "Element type.", choices=("float32", "float64"))
+    seed: int = option(1, "Of the generated elements.", least=0)
+
+    @property
+    def nbytes(self) -> int:
+        """The array's size in bytes."""
+        return self.size**2 * {"float32": 4, "float64": 8}[self.dtype]
+
+
+class TransposeSum(Kernel[Square]):
+    """Pack blocks, exchange them between all ranks, add, sum up.
+
+    Rows are divided, and generated where they are, so that nothing is distributed.
+    """
+
+    def __init__(self, team: Team, problem: Square) -> None:
+        super().__init__(team, problem)
+        size, dtype = problem.size, problem.dtype
+        check_shares(team, size=size)
+        begin, end = share(size, team.ranks, team.rank)
+        self._rows = team.filled(generated(problem, begin, end))
+        self._sums = team.array((end - begin, size), dtype)
+        self._own = team.array(1, "float64")
+        self._total = self._own
+        self._transpose: Transpose | None = None
+        if team.ranks > 1:
+            self._transpose = Transpose(team, (size, size), dtype)
+            self._total = team.array(1, "float64")
+            total = self._total.message() if team.rank == 0 else None
+            reduce = Call("reduce", (self._own.message(), total), op="sum", root=0)
+            self._reduce = team.bind(reduce)
+
+    def solve(self) -> None:
+        team, rows, sums, transpose = self.team, self._rows.data, self._sums.data, self._transpose
+        columns = rows
+        if transpose is not None:
+            with team.computing:
+                transpose.pack(rows)
+            transpose.to_columns()
+            columns = transpose.columns.data
+        with team.computing:
+            team.xp.add(rows, columns.T, out=sums)
+            self._own.data[...] = sums.sum(dtype="float64")
+        if transpose is not None:
+            self._reduce()
+
+    def result(self) -> Any:
+        """The sum and, of an array that is not too large, x + x.T."""
+        whole = None
+        if self.problem.size**2 <= MOST_COMPARED:
+            whole = collected(self.team, self._sums.data)
+        return float(self.team.on_host(self._total.data)[0]), whole
+
+
+def generated(problem: Square, begin: int, end: int) -> Any:
+    """Rows ``begin`` to ``end`` of the array."""
+    import numpy as np
+
+    size = problem.size
+    numbers = random_numbers((problem.seed,), begin * size, end * size)
+    elements = np.floor(numbers * (LARGEST_ELEMENT + 1), out=numbers)
+    return elements.astype(problem.dtype).reshape(end - begin, size)
+
+
+def sequential(problem: Square) -> Sequential:
+    """NumPy's sum, in double precision, and what it is the sum of."""
+    import numpy as np
+
+    rows = generated(problem, 0, problem.size)
+
+    def solve() -> tuple[float, Any]:
+        sums = rows + rows.T
+        return float(sums.sum(dtype=np.float64)), sums
+
+    return Sequential("NumPy", solve)
+
+
+def compare(problem: Square, result: Any, reference: Any) -> Check:
+    """All is a whole number, so that nothing may differ."""
+    import numpy as np
+
+    total, parts = result
+    expected, sums = reference
+    difference = abs(total - expected)
+    text = f"the sum is {total:.0f}, NumPy's {expected:.0f}"
+    if parts is None:
+        text += f"; of more than {isqrt(MOST_COMPARED)} rows no more is compared"
+        return Check(difference == 0, text, difference)
+    wrong = int((np.concatenate(parts) != sums.reshape(-1)).sum())
+    text += f"; {wrong} of {sums.size} elements differ"
+    return Check(difference == wrong == 0, text, difference)
+
+
+def grown(problem: Square, ranks: int) -> Square:
+    """So many times the elements, as near as a size can come that the ranks divide evenly."""
+    return replace(problem, size=ranks * max(1, round(problem.size / ranks**0.5)))
+
+
+APPLICATION = Application(
+    name="transpose_sum",
+    title="Sum of an Array and its Transpose",
+    summary="Sum of x + x.T, rows divided over the ranks: all blocks go to all ranks.",
+    problem=Square,
+    kernel=TransposeSum,
+    metric=lambda problem, seconds: problem.nbytes / seconds / 1e9,
+    unit="GB/s",
+    compare=compare,
+    sequential=sequential,
+    grown=grown,
+    details="GB/s are the array's bytes per second.",
+)

@@ -1,0 +1,142 @@
+"""A grid divided over ranks: blocks, neighbours, regions, and the steps of Jacobi's method."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from omb_py.apps import _stencil
+from omb_py.apps._ghosts import block_of
+from omb_py.apps._stencil import EVERYWHERE, Stencil, regions
+from omb_py.apps.halo import Grid, check_fits, compare, generated, sequential
+from omb_py.errors import UsageError
+from omb_py.topology import grid
+
+HOST: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
+DEVICE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="a device"))
+"""As much of a team as updates need."""
+
+RANKS = st.integers(1, 16)
+LENGTHS = st.tuples(st.integers(1, 20), st.integers(1, 20))
+
+
+@given(LENGTHS, RANKS)
+def test_every_cell_belongs_to_one_rank(shape: tuple[int, int], ranks: int) -> None:
+    owners = np.zeros(shape, int)
+    for rank in range(ranks):
+        block = block_of(shape, ranks, rank)
+        owners[slice(*block.rows), slice(*block.columns)] += 1
+    assert np.all(owners == 1)
+
+
+@given(RANKS)
+def test_neighbours_know_each_other_and_share_an_edge(ranks: int) -> None:
+    shape = (40, 40)
+    blocks = [block_of(shape, ranks, rank) for rank in range(ranks)]
+    for rank, block in enumerate(blocks):
+        if block.south is None:
+            assert block.rows[1] == shape[0]
+        else:
+            assert blocks[block.south].north == rank
+            assert blocks[block.south].rows[0] == block.rows[1]
+            assert blocks[block.south].columns == block.columns
+        if block.east is None:
+            assert block.columns[1] == shape[1]
+        else:
+            assert blocks[block.east].west == rank
+            assert blocks[block.east].columns[0] == block.columns[1]
+            assert blocks[block.east].rows == block.rows
+
+
+@given(LENGTHS, RANKS, st.data())
+def test_overlapping_updates_every_cell_once_and_waits_for_those_at_neighbours(
+    shape: tuple[int, int], ranks: int, data: st.DataObject
+) -> None:
+    lengths = grid(ranks, 2)
+    assume(shape[0] >= lengths[0] and shape[1] >= lengths[1])
+    block = block_of(shape, ranks, data.draw(st.integers(0, ranks - 1)))
+    before, after = regions(block)
+    updates = np.zeros(block.shape, int)
+    for region in (*before, *after):
+        assert updates[region].size > 0
+        updates[region] += 1
+    assert np.all(updates == 1)
+    for region in before:
+        updates[region] = 2
+    edges = {
+        block.north: updates[0],
+        block.south: updates[-1],
+        block.west: updates[:, 0],
+        block.east: updates[:, -1],
+    }
+    for neighbor, edge in edges.items():
+        assert neighbor is None or np.all(edge == 1)
+
+
+@pytest.mark.parametrize("team", [HOST, DEVICE], ids=["host", "device"])
+@pytest.mark.parametrize("strip", [8, 200, 1 << 20])
+def test_each_cell_becomes_the_mean_of_its_four_neighbours(
+    team: Any, strip: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stencil, "STRIP_BYTES", strip)
+    old = np.random.default_rng(1).random((9, 12))
+    new = np.full_like(old, -1)
+    Stencil(team, old, new, *EVERYWHERE).update(np)
+    for row in range(1, 8):
+        for column in range(1, 11):
+            around = old[row - 1, column] + old[row + 1, column]
+            around = around + old[row, column - 1] + old[row, column + 1]
+            assert new[row, column] == 0.25 * around
+    assert np.all(new[[0, -1]] == -1)
+    assert np.all(new[:, [0, -1]] == -1)
+
+
+def test_a_region_is_updated_and_nothing_else() -> None:
+    old, new = np.ones((6, 7)), np.zeros((6, 7))
+    Stencil(HOST, old, new, slice(1, 3), slice(2, 4)).update(np)
+    assert new.sum() == 4
+    assert new[2:4, 3:5].sum() == 4
+
+
+def test_the_sequential_program_keeps_a_solution_and_smooths_anything_else() -> None:
+    problem = Grid(rows=8, columns=6, steps=500)
+    begin = generated(problem, (0, 8), (0, 6))
+    assert begin.shape == (10, 8)
+    found = sequential(problem).solve()
+    assert found.shape == (8, 6)
+    inside = found[1:-1, 1:-1]
+    around = found[:-2, 1:-1] + found[2:, 1:-1] + found[1:-1, :-2] + found[1:-1, 2:]
+    assert np.abs(inside - around / 4).max() < 1e-12
+
+
+@given(LENGTHS, RANKS, st.data())
+def test_a_rank_generates_its_block_of_the_whole_and_the_cells_around_it(
+    shape: tuple[int, int], ranks: int, data: st.DataObject
+) -> None:
+    problem = Grid(rows=shape[0], columns=shape[1])
+    block = block_of(shape, ranks, data.draw(st.integers(0, ranks - 1)))
+    whole = generated(problem, (0, shape[0]), (0, shape[1]))
+    mine = whole[block.rows[0] : block.rows[1] + 2, block.columns[0] : block.columns[1] + 2]
+    assert np.array_equal(generated(problem, block.rows, block.columns), mine)
+
+
+def test_one_bit_of_one_cell_is_found() -> None:
+    problem = Grid(rows=5, columns=5, steps=3)
+    reference = sequential(problem).solve()
+    found = reference.copy()
+    assert compare(problem, found, reference).passed
+    found[2, 3] = np.nextafter(found[2, 3], 1)
+    assert not compare(problem, found, reference).passed
+
+
+def test_a_rank_without_a_cell_is_refused_in_words() -> None:
+    check_fits(Grid(rows=4, columns=2), 8)
+    with pytest.raises(UsageError, match="8 ranks are a grid of 4 x 2, for which --rows 3"):
+        check_fits(Grid(rows=3, columns=9), 8)
+    with pytest.raises(UsageError, match="choose --columns 2 or more, or start fewer ranks"):
+        check_fits(Grid(rows=9, columns=1), 8)

@@ -1,0 +1,113 @@
+"""Problems of the global transpose: their input, references, checks, metrics and growth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.apps import fft_transpose, transpose_sum
+from omb_py.apps._generated import random_numbers
+from omb_py.apps._transpose import check_shares
+from omb_py.apps.fft_transpose import Plane
+from omb_py.apps.transpose_sum import MOST_COMPARED, Square
+from omb_py.errors import UsageError
+
+SQUARE = Square(size=20)
+PLANE = Plane(rows=16, columns=8)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1), st.integers(0, 5))
+def test_generated_numbers_are_the_same_however_they_are_divided(
+    lengths: list[int], seed: int
+) -> None:
+    ends = np.cumsum(lengths)
+    parts = [
+        random_numbers((seed,), end - length, end)
+        for length, end in zip(lengths, map(int, ends), strict=True)
+    ]
+    whole = random_numbers((seed,), 0, int(ends[-1]))
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert np.all((whole >= 0) & (whole < 1))
+
+
+def test_generated_numbers_depend_on_the_seed() -> None:
+    assert not np.array_equal(random_numbers((1,), 0, 9), random_numbers((2,), 0, 9))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_sum_is_exactly_twice_that_of_the_array(dtype: str) -> None:
+    problem = replace(SQUARE, dtype=dtype)
+    rows = transpose_sum.generated(problem, 0, problem.size)
+    assert rows.dtype == dtype
+    assert set(np.unique(rows)) > {0, 255}
+    total, sums = transpose_sum.sequential(problem).solve()
+    assert total == 2 * rows.astype("int64").sum()
+    assert np.array_equal(sums, sums.T)
+
+
+def test_a_sum_that_is_off_by_one_is_found() -> None:
+    total, sums = transpose_sum.sequential(SQUARE).solve()
+    parts = [sums[:7].reshape(-1), sums[7:].reshape(-1)]
+    assert transpose_sum.compare(SQUARE, (total, parts), (total, sums)).passed
+    assert not transpose_sum.compare(SQUARE, (total + 1, parts), (total, sums)).passed
+    parts[1] = parts[1] + np.eye(1, parts[1].size)[0]
+    assert not transpose_sum.compare(SQUARE, (total, parts), (total, sums)).passed
+
+
+def test_of_an_array_too_large_to_bring_together_the_sum_is_compared() -> None:
+    check = transpose_sum.compare(SQUARE, (8.0, None), (8.0, np.zeros(1)))
+    assert check.passed
+    assert str(math.isqrt(MOST_COMPARED)) in check.text
+    assert not transpose_sum.compare(SQUARE, (8.0, None), (9.0, np.zeros(1))).passed
+
+
+@given(st.integers(1, 10_000), st.integers(1, 600))
+def test_a_square_grows_to_so_many_times_the_elements_in_equal_parts(size: int, ranks: int) -> None:
+    found = transpose_sum.grown(Square(size=size), ranks).size
+    assert found % ranks == 0
+    assert abs(found - size * math.sqrt(ranks)) <= ranks
+
+
+def test_the_bytes_of_the_array_count() -> None:
+    application = transpose_sum.APPLICATION
+    assert application.metric(Square(size=1000), 1e-3) == 8
+    assert application.metric(Square(size=1000, dtype="float32"), 1e-3) == 4
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_transform_may_be_off_by_rounding_and_by_no_more(dtype: str) -> None:
+    problem = replace(PLANE, dtype=dtype)
+    rows = fft_transpose.generated(problem, 0, problem.rows)
+    assert (rows.dtype, rows.shape) == (dtype, (16, 8))
+    reference = fft_transpose.sequential(problem).solve()
+    again = np.fft.fft(np.fft.fft(rows, axis=0), axis=1)
+    assert fft_transpose.compare(problem, again, reference).passed
+    again[3, 4] *= 1 + 1e-3
+    assert not fft_transpose.compare(problem, again, reference).passed
+
+
+def test_a_transform_of_one_number_is_that_number() -> None:
+    problem = Plane(rows=1, columns=1)
+    reference = fft_transpose.sequential(problem).solve()
+    assert np.array_equal(reference, fft_transpose.generated(problem, 0, 1))
+    assert fft_transpose.compare(problem, reference.copy(), reference).passed
+
+
+def test_operations_are_five_times_the_elements_times_their_logarithm() -> None:
+    problem = Plane(rows=1 << 10, columns=1 << 6)
+    metric: Any = fft_transpose.APPLICATION.metric(problem, 1e-3)
+    assert metric * 1e6 == pytest.approx(5 * 2**16 * 16)
+
+
+def test_a_rank_without_a_row_is_refused_in_words() -> None:
+    team: Any = SimpleNamespace(ranks=8)
+    check_shares(team, rows=8, columns=9)
+    with pytest.raises(UsageError, match="--columns 7 is less than one for each of 8 ranks"):
+        check_shares(team, rows=8, columns=7)

@@ -1,0 +1,164 @@
+"""Transposes, joins and halos on real ranks: sizes that do not divide, calls made, refusals."""
+
+from __future__ import annotations
+
+from math import log2
+
+import pytest
+
+from tests.battery import Battery, Line, line, refused
+
+QUICK = "-i 2 -x 0"
+UNEVEN = (
+    "fft_transpose --rows 100 --columns 49",
+    "fft_transpose --rows 50 --columns 99 --transposed-out",
+    "fft_transpose --rows 17 --columns 11 --dtype complex64",
+    "halo --rows 101 --columns 37 --steps 5",
+    "halo --rows 101 --columns 37 --steps 6 --overlap",
+    "halo --rows 8 --columns 2 --steps 3 --overlap",
+    "merge --rows-left 1001 --rows-right 777 --keys 100",
+    "transpose_sum --size 100",
+    "transpose_sum --size 37 --dtype float32",
+)
+SCARCE = (
+    "merge --rows-left 0 --rows-right 0 --keys 5",
+    "merge --rows-left 3 --rows-right 0 --keys 5",
+    "merge --rows-left 40 --rows-right 50 --keys 1",
+    "merge --rows-left 5 --rows-right 2 --keys 1000000",
+)
+"""Tables so small, or with keys so few, that ranks have nothing to send, or one has everything."""
+
+EVEN = (
+    "fft_transpose --rows 48 --columns 24",
+    "fft_transpose --rows 48 --columns 24 --transposed-out",
+    "halo --rows 31 --columns 17 --steps 7",
+    "halo --rows 31 --columns 17 --steps 7 --overlap",
+    "transpose_sum --size 48",
+)
+ALL = (*UNEVEN, *SCARCE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(line(ranks, f"{problem} {QUICK}") for ranks in (1, 2, 3, 4, 8) for problem in ALL),
+        *(
+            line(ranks, f"{problem} {QUICK} --binding native")
+            for ranks in (3, 4)
+            for problem in ALL
+        ),
+        *(
+            line(ranks, f"{problem} {QUICK} --binding pickle")
+            for ranks in (1, 4)
+            for problem in EVEN
+        ),
+        *(
+            line(3, f"{problem} {QUICK} --binding pickle")
+            for problem in UNEVEN
+            if "halo" in problem
+        ),
+        *(line(3, f"{problem} {QUICK} --buffer bytearray") for problem in (*EVEN, UNEVEN[6])),
+    ],
+    ids=str,
+)
+def test_results_are_right_whatever_the_division(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert whole["check"] == "Pass"
+
+
+GROWN = {
+    "fft_transpose --rows 64 --columns 24": {
+        2: 5 * 2 * 64 * 24 * log2(2 * 64 * 24) / 1e9,
+        3: 5 * 3 * 64 * 24 * log2(3 * 64 * 24) / 1e9,
+    },
+    "halo --rows 31 --columns 17 --steps 7": {2: 2 * 3689e-6, 3: 3 * 3689e-6},
+    "merge --rows-left 100 --rows-right 70 --keys 20": {2: 2 * 170, 3: 3 * 170},
+    "transpose_sum --size 48": {2: 68**2 * 8e-9, 3: 84**2 * 8e-9},
+}
+"""What so many ranks do, in the metric's unit times seconds."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [line(ranks, f"{problem} {QUICK} --scaling weak") for ranks in (2, 3) for problem in GROWN],
+    ids=str,
+)
+def test_problems_grow_with_the_ranks(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert (whole["check"], whole["scaling"]) == ("Pass", "weak")
+    done = GROWN[" ".join(line.arguments).removesuffix(f" {QUICK} --scaling weak")]
+    assert whole["value"] * whole["time_s"] == pytest.approx(done[line.ranks])
+
+
+CALLS = {
+    "transpose_sum --size 48": {("MPI_Alltoall", 1, 48 * 16 * 8 / 3), ("MPI_Reduce", 1, 8)},
+    "transpose_sum --size 50": {("MPI_Alltoallv", 1, 50 * 17 * 8 / 3), ("MPI_Reduce", 1, 8)},
+    "fft_transpose --rows 48 --columns 24": {("MPI_Alltoall", 2, 16 * 24 * 16 / 3)},
+    "fft_transpose --rows 48 --columns 24 --transposed-out": {
+        ("MPI_Alltoall", 1, 16 * 24 * 16 / 3)
+    },
+    "halo --rows 31 --columns 17 --steps 7": {
+        ("MPI_Irecv", 7, 17 * 8),
+        ("MPI_Isend", 7, 17 * 8),
+        ("MPI_Waitall", 7, 0),
+    },
+    "merge --rows-left 300 --rows-right 210 --keys 50": {
+        ("MPI_Alltoall", 1, 2 * 8),
+        ("MPI_Alltoallv", 1, 100 * 16 / 3),
+        ("MPI_Alltoallv", 1, 70 * 16 / 3),
+    },
+}
+"""What rank 0 of three calls, how often and with how many bytes."""
+
+
+@pytest.mark.parametrize("line", [line(3, f"{problem} {QUICK}") for problem in CALLS], ids=str)
+def test_calls_are_those_of_the_pattern(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    expected = CALLS[" ".join(line.arguments).removesuffix(f" {QUICK}")]
+    assert _calls(record.rows) == expected
+
+
+RESIDUALS = [line(ranks, f"halo --rows 31 --columns 17 --steps 9 {QUICK}") for ranks in (1, 3, 4)]
+
+
+@pytest.mark.parametrize("line", RESIDUALS, ids=str)
+def test_the_residual_does_not_depend_on_the_ranks(battery: Battery, line: Line) -> None:
+    values = [
+        row["value"]
+        for record in (battery(RESIDUALS[0]), battery(line))
+        for row in record.rows
+        if row["part"] == "residual"
+    ]
+    assert values[0] > 0
+    assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (line(4, f"transpose_sum --size 3 {QUICK}"), "--size 3 is less than one for each of 4"),
+        (line(4, f"fft_transpose --rows 3 {QUICK}"), "choose --rows 4 or more"),
+        (line(4, f"fft_transpose --columns 2 {QUICK}"), "choose --columns 4 or more"),
+        (line(3, f"halo --rows 2 {QUICK}"), "3 ranks are a grid of 3 x 1, for which --rows 2"),
+        (line(4, f"halo --columns 1 {QUICK}"), "choose --columns 2 or more"),
+        (line(3, f"transpose_sum --size 100 {QUICK} --binding pickle"), "has no alltoallv"),
+        (line(2, f"merge --keys 10 {QUICK} --binding pickle"), "has no alltoallv"),
+        (line(2, f"halo --rows 9 --columns 9 {QUICK} --binding pkl5"), "has no irecv"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_said(battery: Battery, line: Line, words: str) -> None:
+    refused(battery(line), words)
+
+
+def _calls(rows: list[dict]) -> set[tuple[str, int, float]]:
+    """Names, numbers and sizes of rank 0's calls."""
+    return {
+        (row["part"], row["calls"], row["call_bytes"])
+        for row in rows
+        if row["part"] is not None and row["part"].startswith("MPI_")
+    }
