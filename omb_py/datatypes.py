@@ -105,6 +105,9 @@ TYPES = (
     Datatype("clongdouble", "C_LONG_DOUBLE_COMPLEX", "clongdouble", "g", 2**53, components=2),
 )
 
+HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
+"""Half precision, for applications: few MPI libraries have it, so that ``-T`` does not."""
+
 
 def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
     """The types called ``names``, each once; ``all`` stands for every one that MPI tells apart.

@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from omb_py.calls import Message
 from omb_py.datatypes import Datatype
+from omb_py.errors import UnsupportedError
 from omb_py.layout import Layout
 
 
@@ -48,7 +49,7 @@ class Datatypes:
 
     def _of(self, message: Message) -> tuple[MPI.Datatype, int]:
         """MPI's datatype for a message, and how many elements one of it covers."""
-        basic: MPI.Datatype = getattr(MPI, message.datatype.mpi)
+        basic = _basic(message.datatype)
         elements = message.counts[0] if message.counts else 0
         if message.layout.contiguous or not elements:
             return basic, 1
@@ -62,6 +63,17 @@ class Datatypes:
         for datatype in self._derived.values():
             datatype.Free()
         self._derived.clear()
+
+
+def _basic(datatype: Datatype) -> MPI.Datatype:
+    """MPI's own datatype; raises `UnsupportedError` where the library, or mpi4py, has none."""
+    basic: MPI.Datatype = getattr(MPI, datatype.mpi, MPI.DATATYPE_NULL)
+    if basic == MPI.DATATYPE_NULL:
+        raise UnsupportedError(
+            f"this MPI library or mpi4py has no elements of {datatype.name}: use mpi4py 4.1 or "
+            "later with a library that has them, or other elements"
+        )
+    return basic
 
 
 def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -> MPI.Datatype:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IDENTITY_BYTES = 128
 MILLISECOND = 1e-3
 
-DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
+DTYPES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
 """What NCCL adds up, by NumPy's names; NCCL's are the same in capitals."""
 
 

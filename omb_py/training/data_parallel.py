@@ -1,0 +1,97 @@
+"""Training in which every rank has the whole network and some samples of each batch."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from omb_py.apps import Kernel, Part
+from omb_py.apps._blocks import broadcast
+from omb_py.measure.team import Team
+from omb_py.training import Training
+from omb_py.training.batches import Portion, batches, portion
+from omb_py.training.data import load
+from omb_py.training.exchange import GradientExchange
+from omb_py.training.networks import network
+from omb_py.training.one_number import OneNumber
+from omb_py.training.told import training_parts
+
+
+class DataParallelTraining(Kernel[Training]):
+    """Stochastic gradient descent; gradients are averaged over the ranks after each batch.
+
+    Rank 0 broadcasts the parameters to begin with. Every rank then makes the same steps, so that
+    all have the same parameters to the last bit.
+    """
+
+    def __init__(self, team: Team, training: Training) -> None:
+        super().__init__(team, training)
+        xp = team.xp
+        samples, labels, classes = load(training)
+        self._network = network(training, xp, classes, samples.shape[1:])
+        self._samples, self._labels = xp.asarray(samples), xp.asarray(labels)
+        initial = self._network.initial(training.seed) if team.rank == 0 else []
+        self._initial = [xp.asarray(one) for one in initial]
+        shapes = [shape for _, shape in self._network.shapes]
+        self._parameters, self._gradients = (
+            [team.array(shape) for shape in shapes] for _ in range(2)
+        )
+        self._network.bind(
+            [one.data for one in self._parameters], [one.data for one in self._gradients]
+        )
+        self._broadcasts = [broadcast(team, one) for one in self._parameters]
+        self._exchange = GradientExchange(team, self._gradients, training)
+        self._sum = OneNumber(team)
+        self._portions = [
+            portion(batch, team.ranks, team.rank, 1)
+            for batch in batches(len(samples), training.batch)
+        ]
+        self._losses: list[float] = []
+        self._ends: list[float] = []
+
+    def distribute(self) -> None:
+        for parameter, initial in zip(self._parameters, self._initial, strict=False):
+            parameter.data[...] = initial
+        for call in self._broadcasts:
+            call()
+        self._exchange.begin()
+
+    def solve(self) -> None:
+        self._losses, self._ends, began = [], [], perf_counter()
+        for _ in range(self.problem.epochs):
+            loss = self._sum(sum(map(self._train, self._portions)))
+            self._losses.append(loss / len(self._samples))
+            self._ends.append(perf_counter() - began)
+
+    def _train(self, own: Portion) -> float:
+        """One step; the sum of the losses of this rank's samples."""
+        team, exchange = self.team, self._exchange
+        samples, labels = (data[slice(*own.own)] for data in (self._samples, self._labels))
+        loss = self._network.loss_and_gradients(samples, labels, exchange.ready, team.computing)
+        exchange.finish()
+        with team.computing:
+            # Ranks have sums of samples' gradients, and the exchange gives the ranks' average.
+            self._network.descend(self.problem.learning_rate * team.ranks / own.size)
+        return loss
+
+    def result(self) -> dict[str, Any] | None:
+        """``losses``, of each epoch the mean one of a sample, and the final ``parameters``.
+
+        ``different`` are the ranks whose parameters are not rank 0's to the last bit.
+        """
+        team = self.team
+        own = [team.on_host(one.data) for one in self._parameters]
+        everyone = team.comm.gather(b"".join(one.tobytes() for one in own), root=0)
+        if everyone is None:
+            return None
+        different = [rank for rank, other in enumerate(everyone) if other != everyone[0]]
+        return {"losses": self._losses, "parameters": own, "different": different}
+
+    def parts(self) -> list[Part]:
+        losses = self._losses
+        return [
+            *training_parts(self.team, self._ends, len(self._samples)),
+            Part("Loss of the first epoch", value=losses[0]),
+            Part("Loss of the last epoch", value=losses[-1]),
+            *self._exchange.parts(),
+        ]

@@ -1,0 +1,238 @@
+"""Training on real ranks: every way to exchange gradients, and the calls that it makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.battery import Battery, Line, Record, line, refused
+
+BINDINGS = ("buffer", "native")
+ONCE = "-i 1 -x 0 --no-references"
+
+SMALL = f"train --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 --fusion 1K {ONCE}"
+"""Batches, the last of them smaller, in which 3 and more ranks have different shares, or none."""
+
+WAYS = (
+    "",
+    "--fusion 0",
+    "--buckets ddp",
+    "--overlap",
+    "--overlap --fusion 0",
+    "--compression fp16",
+    "--compression fp16 --overlap",
+    "--negotiation cached --cycle-time 0.1",
+    "--negotiation uncached --cycle-time 0.1",
+    "--negotiation cached --overlap",
+    "--hierarchical",
+    "--hierarchical --ranks-per-node 2",
+    "--hierarchical --ranks-per-node 2 --fusion 0 --compression fp16",
+    "--model cnn",
+)
+LEARNING = [
+    line(ranks, f"{SMALL} {way} --binding {binding}")
+    for ranks in (1, 2, 3, 4)
+    for way in WAYS
+    for binding in BINDINGS
+] + [
+    line(8, f"{SMALL} {way} --binding {binding}")
+    for way in (
+        "--compression fp16 --overlap",
+        "--negotiation cached",
+        "--hierarchical --ranks-per-node 4",
+    )
+    for binding in BINDINGS
+]
+
+STEPS = 6
+REPLAY = f"train --samples 12 --batch 4 --epochs 2 --sample-time 0 {ONCE}"
+TENSORS = 442
+"""Of resnet110."""
+
+REPLAYED = [
+    line(ranks, f"{REPLAY} --model resnet110 {way} --binding {binding}")
+    for ranks in (1, 3, 4)
+    for way in (
+        "--sample-time 0.2",
+        "--sample-time 0.2 --compute matmul --negotiation cached --cycle-time 0.1",
+        "--fusion 100K --overlap",
+        "--fusion 1M --hierarchical --ranks-per-node 2",
+        "--compression fp16 --negotiation uncached",
+    )
+    for binding in BINDINGS
+]
+
+
+def on(*lines: Line) -> pytest.MarkDecorator:
+    """For a test of what came of these lines."""
+    return pytest.mark.parametrize("line", lines, ids=str)
+
+
+def calls(record: Record) -> Counter[tuple[str, float]]:
+    """How often rank 0 called each function with messages of each size."""
+    assert not record.error, record.error
+    assert record.measured[0]["check"] == "Pass"
+    return Counter(
+        {
+            (row["part"].removeprefix("MPI_"), row["call_bytes"]): row["calls"]
+            for row in record.rows
+            if row["part"] is not None and row["part"].startswith("MPI_")
+        }
+    )
+
+
+def of(found: Counter[tuple[str, float]], function: str) -> int:
+    """The calls of a function with messages of any size."""
+    return sum(times for (name, _), times in found.items() if name == function)
+
+
+def value(record: Record, part: str) -> float:
+    """What a part says."""
+    (row,) = [row for row in record.rows if row["part"] == part]
+    return row["value"]
+
+
+@on(*LEARNING)
+def test_a_network_learns_the_same_as_in_one_process(battery: Battery, line: Line) -> None:
+    found = calls(battery(line))
+    assert (line.ranks > 1) == (len(found) > 0)
+
+
+@on(*REPLAYED)
+def test_replayed_gradients_are_averaged_on_every_rank(battery: Battery, line: Line) -> None:
+    found = calls(battery(line))
+    assert (line.ranks > 1) == (len(found) > 0)
+
+
+WEAK = line(3, f"{SMALL} --scaling weak")
+OBJECTS = line(2, f"{SMALL} --binding pickle")
+GENERATED = line(2, f"{SMALL} --data generated")
+
+
+@on(OBJECTS, GENERATED)
+def test_it_also_learns(battery: Battery, line: Line) -> None:
+    calls(battery(line))
+
+
+@on(WEAK)
+def test_weak_scaling_has_as_many_samples_for_each_rank(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    calls(record)
+    assert value(record, "Samples of an epoch") == 3 * 24
+
+
+SINGLE = line(2, f"{REPLAY} --model resnet110 --fusion 0")
+FUSED = line(2, f"{REPLAY} --model resnet110 --fusion 1M")
+DDP = line(2, f"{REPLAY} --model resnet110 --fusion 25M --buckets ddp")
+EARLY = line(2, f"{REPLAY} --model resnet110 --fusion 1M --overlap")
+
+
+@pytest.mark.parametrize(("line", "buckets"), [(SINGLE, TENSORS), (FUSED, 7), (DDP, 2)], ids=str)
+def test_each_bucket_is_one_allreduce(battery: Battery, line: Line, buckets: int) -> None:
+    record = battery(line)
+    found = calls(record)
+    assert of(found, "Allreduce") == sum(found.values()) == buckets * STEPS
+    assert value(record, "Buckets of a step") == buckets
+    total = sum(size * times for (_, size), times in found.items())
+    assert total == 4 * 1_734_666 * STEPS
+
+
+@on(EARLY)
+def test_overlapping_buckets_are_started_and_waited_for(battery: Battery, line: Line) -> None:
+    found = calls(battery(line))
+    assert of(found, "Iallreduce") == of(found, "Wait") == 7 * STEPS
+    assert of(found, "Allreduce") == 0
+
+
+HALF = line(2, f"{REPLAY} --model resnet110 --compression fp16 --fusion 1M")
+
+
+@on(HALF)
+def test_half_precision_halves_what_is_sent(battery: Battery, line: Line) -> None:
+    found = calls(battery(line))
+    assert sum(size * times for (_, size), times in found.items()) == 2 * 1_734_666 * STEPS
+    assert of(found, "Allreduce") == 4 * STEPS
+
+
+LARGE = f"train --model resnet50 --samples 2 --batch 1 --epochs 1 --sample-time 0 {ONCE}"
+CACHED = line(2, f"{LARGE} --negotiation cached --cycle-time 0")
+
+
+@on(CACHED)
+def test_cached_gradients_are_negotiated_by_a_bit_each(battery: Battery, line: Line) -> None:
+    """In the first step gradient after gradient comes into the cache."""
+    found = calls(battery(line))
+    assert of(found, "Gather") == of(found, "Gatherv") == 161
+    assert of(found, "Bcast") == 2 * 161
+    # 3 bits of status and 161 of gradients are 3 words.
+    of_first_step = Counter(8 * -(-(3 + cached) // 64) for cached in range(161))
+    assert found["Allreduce", 8] == of_first_step[8]
+    assert found["Allreduce", 16] == of_first_step[16]
+    assert found["Allreduce", 24] == of_first_step[24] + 161
+
+
+UNCACHED = line(2, f"{REPLAY} --model resnet110 --negotiation uncached --cycle-time 0")
+
+
+@on(UNCACHED)
+def test_uncached_gradients_are_asked_for_in_every_step(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    found = calls(record)
+    cycles = TENSORS * STEPS
+    assert value(record, "Negotiations of a step") == TENSORS
+    assert found["Gather", 4] == found["Bcast", 4] == of(found, "Gatherv") == cycles
+    assert of(found, "Bcast") == 2 * cycles
+    assert of(found, "Allreduce") == cycles
+
+
+IDLE = line(2, f"{REPLAY} --model resnet110 --sample-time 5 --negotiation cached")
+
+
+@on(IDLE)
+def test_ranks_negotiate_also_while_no_gradient_is_there(battery: Battery, line: Line) -> None:
+    """A rank computes for 10 ms in each step, with a cycle each ms."""
+    record = battery(line)
+    calls(record)
+    assert value(record, "Negotiations of a step") > value(record, "Buckets of a step")
+
+
+NODES = line(4, f"{REPLAY} --model resnet110 --hierarchical --ranks-per-node 2")
+UNEVEN = line(3, f"{REPLAY} --model resnet110 --hierarchical --ranks-per-node 2")
+
+
+@on(NODES)
+def test_even_nodes_divide_each_bucket_over_their_ranks(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    half = 4 * 1_734_666 / 2
+    assert calls(record) == {
+        ("Reduce_scatter_block", half): STEPS,
+        ("Allreduce", half): STEPS,
+        ("Allgather", half): STEPS,
+    }
+    assert value(record, "Nodes, pretended") == 2
+
+
+@on(UNEVEN)
+def test_one_rank_of_each_uneven_node_sums_for_it(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    whole = 4 * 1_734_666
+    assert calls(record) == {
+        ("Reduce", whole): STEPS,
+        ("Allreduce", whole): STEPS,
+        ("Bcast", whole): STEPS,
+    }
+
+
+REFUSED = {
+    line(2, "train --model resnet50 --strategy model"): "use --strategy data",
+    line(2, "train --overlap --hierarchical"): "leave out --overlap",
+    line(2, "train --overlap --binding pickle"): "use --binding buffer",
+    line(2, "train --samples 1000 --scaling weak"): "use --data generated",
+    line(2, "train --negotiation uncached --binding pickle"): "has no gatherv",
+}
+
+
+@on(*REFUSED)
+def test_what_cannot_be_is_said_in_one_sentence(battery: Battery, line: Line) -> None:
+    refused(battery(line), REFUSED[line])

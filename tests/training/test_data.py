@@ -1,0 +1,39 @@
+"""Samples: what they look like, and that a seed decides on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from omb_py.training import Training
+from omb_py.training.data import DIGITS, load, used
+
+KINDS = ("digits", "generated")
+
+
+@pytest.mark.parametrize("data", KINDS)
+def test_samples_are_images_of_all_classes(data: str) -> None:
+    samples, labels, classes = load(Training(data=data, samples=300))
+    assert samples.shape == (300, 8, 8)
+    assert (samples.dtype, labels.dtype) == (np.float32, np.int64)
+    assert set(labels) == set(range(classes))
+
+
+@pytest.mark.parametrize("data", KINDS)
+def test_the_same_seed_gives_the_same_samples_and_another_one_others(data: str) -> None:
+    training = Training(data=data, samples=300)
+    (samples, labels, _), (again, alike, _) = load(training), load(training)
+    other, _, _ = load(replace(training, seed=2))
+    assert np.array_equal(samples, again)
+    assert np.array_equal(labels, alike)
+    assert not np.array_equal(samples, other)
+
+
+def test_there_are_so_many_digits_and_no_more() -> None:
+    training = Training(data="digits", samples=5000)
+    samples, _, _ = load(training)
+    assert len(samples) == used(training) == DIGITS
+    assert (samples.min(), samples.max()) == (0, 1)
+    assert used(replace(training, data="generated")) == 5000

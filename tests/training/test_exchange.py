@@ -1,0 +1,78 @@
+"""What an exchange is asked for: options that exclude each other, and room to pack gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.training import Training, meaning
+from omb_py.training.exchange import check, room
+from omb_py.training.fusion import plan_of
+
+SIZES = st.lists(st.integers(1, 100), min_size=1, max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"overlap": True, "hierarchical": True}, "leave out --overlap"),
+        ({"buckets": "ddp", "negotiation": "cached"}, "DDP does not negotiate"),
+        ({"buckets": "ddp", "fusion": 0}, "--buckets"),
+    ],
+)
+def test_options_that_exclude_each_other(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check(Training(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sample_time": 2.0}, "--sample-time is for models that are replayed"),
+        ({"model": "vgg16", "learning_rate": 1.0}, "--learning-rate is for models that learn"),
+        ({"cycle_time": 2.0}, "--cycle-time is for --negotiation"),
+        ({"ranks_per_node": 2}, "--ranks-per-node is for --hierarchical"),
+        ({"micro_batches": 2}, "--micro-batches is for --strategy"),
+        ({"strategy": "model", "stages": 4}, "--stages is for --strategy hybrid"),
+    ],
+)
+def test_options_that_mean_nothing_beside_others(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        meaning.check(Training(**options))
+
+
+def test_options_as_they_are_mean_something() -> None:
+    meaning.check(Training())
+
+
+@given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]))
+def test_every_planned_bucket_has_room(sizes: list[int], fusion: int, compression: str) -> None:
+    training = Training(fusion=fusion, compression=compression)
+    for begin, end in plan_of(training, sizes):
+        if end - begin > 1 or compression == "fp16":
+            assert sum(sizes[begin:end]) <= room(sizes, training)
+
+
+@given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]), st.data())
+def test_every_bucket_that_is_agreed_on_has_room(
+    sizes: list[int], fusion: int, compression: str, data: st.DataObject
+) -> None:
+    training = Training(fusion=fusion, compression=compression, negotiation="cached")
+    begin = data.draw(st.integers(0, len(sizes) - 1))
+    agreed = sizes[begin : data.draw(st.integers(begin + 1, len(sizes)))]
+    for start, stop in plan_of(training, agreed):
+        if stop - start > 1 or compression == "fp16":
+            assert sum(agreed[start:stop]) <= room(sizes, training)
+
+
+def test_nothing_is_packed_where_each_gradient_travels_by_itself() -> None:
+    assert room([4, 8], Training(fusion=0)) == 0
+    assert room([4, 8], Training(fusion=4)) == 0
+
+
+def test_gradients_that_are_all_under_way_have_places_of_their_own() -> None:
+    assert room([4, 8, 16], Training(fusion=12, overlap=True)) == 28

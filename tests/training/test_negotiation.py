@@ -1,0 +1,123 @@
+"""Ranks negotiate and send in the same order, however their clocks and gradients go."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.measure.phases import Phases
+from omb_py.training import Training
+from omb_py.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_of
+from omb_py.training.fusion import plan_of
+from omb_py.training.negotiation import Negotiation, words_of
+from omb_py.training.schedules import Negotiated
+
+SECONDS = 20
+"""After which ranks that wait for each other are taken for blocked."""
+
+
+class Sent:
+    """Parcels that only remember what was sent, and in which step."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        pass
+
+    def send(self, begin: int, end: int) -> None:
+        self.all.append((begin, end))
+
+    def complete(self) -> None:
+        self.all.append((-1, -1))
+
+
+class Together:
+    """What ranks, which are threads here, say in a cycle: the least of it counts."""
+
+    def __init__(self, ranks: int) -> None:
+        self.barrier = Barrier(ranks, timeout=SECONDS)
+        self.said = [0] * ranks
+
+
+class Least(Negotiation):
+    """A collective of threads."""
+
+    def __init__(self, together: Together, rank: int) -> None:
+        self._together = together
+        self._rank = rank
+        self.cycles = 0
+
+    def step(self) -> None:
+        pass
+
+    def cycle(self, agreed: int, ready: int) -> int:
+        self.cycles += 1
+        self._together.said[self._rank] = ready
+        self._together.barrier.wait()
+        least = min(self._together.said)
+        self._together.barrier.wait()
+        return least
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 40))
+def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
+    data: st.DataObject, ranks: int, gradients: int, fusion: int
+) -> None:
+    steps = 3
+    chances = steps * gradients
+    chosen = [
+        data.draw(st.lists(st.booleans(), min_size=chances, max_size=chances)) for _ in range(ranks)
+    ]
+    together = Together(ranks)
+    training = Training(fusion=fusion, negotiation="cached")
+
+    def train(rank: int) -> tuple[list[tuple[int, int]], int]:
+        sent, negotiation = Sent(), Least(together, rank)
+        schedule = Negotiated(
+            cast(Any, sent),
+            [4 * (place % 3 + 1) for place in range(gradients)],
+            lambda sizes: plan_of(training, sizes),
+            negotiation,
+            0.0,
+            Phases(),
+        )
+        schedule.begin()
+        chances = iter(chosen[rank])
+        for _ in range(steps):
+            for arrived in range(1, gradients + 1):
+                if next(chances):
+                    schedule.advance(arrived)
+            schedule.finish()
+        return sent.all, negotiation.cycles
+
+    with ThreadPoolExecutor(ranks) as pool:
+        found = list(pool.map(train, range(ranks)))
+    assert all(one == found[0] for one in found)
+    sent = [place for begin, end in found[0][0] for place in range(begin, end)]
+    assert sent == list(range(gradients)) * steps
+
+
+@pytest.mark.parametrize(
+    ("gradients", "words"), [(0, 1), (61, 1), (62, 2), (161, 3), (391, 7), (4008, 63)]
+)
+def test_a_bit_vector_has_three_bits_of_status_and_one_for_each_gradient(
+    gradients: int, words: int
+) -> None:
+    assert words_of(gradients) == words
+
+
+@given(st.integers(0, 5000))
+def test_lists_of_requests_have_few_lengths(records: int) -> None:
+    words = length_of(records) - HEADER_WORDS
+    held = words // RECORD_WORDS
+    assert words % RECORD_WORDS == 0
+    assert held >= records
+    assert held & (held - 1) == 0
+    assert held < 2 * records or held == records

@@ -1,0 +1,224 @@
+"""Networks: their parameters, how they learn, and how they are cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.training import Training
+from omb_py.training.data import CLASSES, load
+from omb_py.training.layers import softmax_cross_entropy
+from omb_py.training.networks import Network, balanced, elements, network, views
+from omb_py.training.sequential import trained
+
+SMALL = Training(data="generated", samples=96, batch=32, epochs=3, hidden=16, layers=4)
+MODELS = ("mlp", "cnn")
+
+
+class Computing:
+    """What can be entered again and again, but not while it is."""
+
+    inside = False
+
+    def __enter__(self) -> None:
+        assert not self.inside
+        self.inside = True
+
+    def __exit__(self, *error: object) -> None:
+        self.inside = False
+
+
+def bind(net: Network, initial: list[Any], dtype: str) -> list[Any]:
+    """Memory for a network, and its gradients there."""
+    parameters = [one.astype(dtype) for one in initial]
+    gradients = [np.full_like(one, np.nan) for one in parameters]
+    net.bind(parameters, gradients)
+    return gradients
+
+
+def test_the_parameters_of_mlp_are_those_of_its_dense_layers() -> None:
+    net = network(replace(SMALL, layers=3), np, CLASSES, (8, 8))
+    assert net.shapes == [
+        ("dense1.weight", (64, 16)),
+        ("dense1.bias", (16,)),
+        ("dense2.weight", (16, 16)),
+        ("dense2.bias", (16,)),
+        ("dense3.weight", (16, 10)),
+        ("dense3.bias", (10,)),
+    ]
+
+
+def test_the_parameters_of_cnn_are_those_of_two_convolutions_and_a_dense_layer() -> None:
+    net = network(replace(SMALL, model="cnn"), np, CLASSES, (8, 8))
+    assert net.shapes == [
+        ("convolution1.weight", (3, 3, 1, 16)),
+        ("convolution1.bias", (16,)),
+        ("convolution2.weight", (3, 3, 16, 32)),
+        ("convolution2.bias", (32,)),
+        ("dense1.weight", (128, 10)),
+        ("dense1.bias", (10,)),
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_seed_gives_the_same_weights_of_the_declared_shapes(model: str) -> None:
+    net = network(replace(SMALL, model=model), np, CLASSES, (8, 8))
+    first, second, other = net.initial(1), net.initial(1), net.initial(2)
+    assert [one.shape for one in first] == [shape for _, shape in net.shapes]
+    assert {one.dtype.name for one in first} == {"float32"}
+    assert all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_gradients_are_those_of_finite_differences_at_random_places(model: str) -> None:
+    training = replace(SMALL, model=model)
+    samples, labels, _ = load(training)
+    samples, labels = samples[:8].astype("float64"), labels[:8]
+    net = network(training, np, CLASSES, (8, 8))
+    parameters = [one.astype("float64") for one in net.initial(1)]
+    gradients = [np.full_like(one, np.nan) for one in parameters]
+    net.bind(parameters, gradients)
+    net.loss_and_gradients(samples, labels)
+    random, step = np.random.default_rng(1), 1e-6
+    for parameter, gradient in zip(parameters, [one.copy() for one in gradients], strict=True):
+        for _ in range(5):
+            place = tuple(random.integers(parameter.shape))
+            kept, losses = parameter[place], []
+            for moved in (kept + step, kept - step):
+                parameter[place] = moved
+                losses.append(net.loss_and_gradients(samples, labels))
+            parameter[place] = kept
+            assert gradient[place] == pytest.approx((losses[0] - losses[1]) / (2 * step), abs=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_gradients_are_ready_in_reverse_order_and_complete_by_then(model: str) -> None:
+    training = replace(SMALL, model=model)
+    samples, labels, _ = load(training)
+    net = network(training, np, CLASSES, (8, 8))
+    gradients = bind(net, net.initial(1), "float32")
+    computing, seen = Computing(), []
+
+    def ready(tensor: int) -> None:
+        assert not computing.inside
+        seen.append((tensor, gradients[tensor].copy()))
+
+    net.loss_and_gradients(samples, labels, ready, computing)
+    assert [tensor for tensor, _ in seen] == list(reversed(range(len(net.shapes))))
+    assert all(np.array_equal(gradients[tensor], then) for tensor, then in seen)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_loss_and_gradients_are_sums_over_the_samples(model: str) -> None:
+    training = replace(SMALL, model=model)
+    samples, labels, _ = load(training)
+    net = network(training, np, CLASSES, (8, 8))
+    gradients = bind(net, net.initial(1), "float64")
+    samples = samples.astype("float64")
+    whole = net.loss_and_gradients(samples, labels)
+    of_whole = [one.copy() for one in gradients]
+    loss, sums = 0.0, [np.zeros_like(one) for one in gradients]
+    for start, stop in ((0, 10), (10, 11), (11, 96)):
+        loss += net.loss_and_gradients(samples[start:stop], labels[start:stop])
+        for total, one in zip(sums, gradients, strict=True):
+            total += one
+    assert loss == pytest.approx(whole)
+    for total, one in zip(sums, of_whole, strict=True):
+        assert total == pytest.approx(one)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_batch_without_samples_has_no_loss_and_gradients_of_0(model: str) -> None:
+    net = network(replace(SMALL, model=model), np, CLASSES, (8, 8))
+    gradients = bind(net, net.initial(1), "float32")
+    assert net.loss_and_gradients(np.zeros((0, 8, 8), "float32"), np.zeros(0, int)) == 0
+    assert not any(one.any() for one in gradients)
+
+
+@pytest.mark.parametrize("data", ["digits", "generated"])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_loss_falls_and_is_the_same_every_time(model: str, data: str) -> None:
+    training = replace(SMALL, model=model, data=data, samples=512)
+    first, second = trained(training), trained(training)
+    losses = first["losses"]
+    assert len(losses) == training.epochs
+    assert all(later < earlier for earlier, later in pairwise(losses))
+    assert losses[0] < 2 * np.log(CLASSES)
+    assert losses == second["losses"]
+    for one, other in zip(first["parameters"], second["parameters"], strict=True):
+        assert one.dtype == np.float32
+        assert np.array_equal(one, other)
+
+
+CUTS = [("mlp", stages) for stages in (1, 2, 3, 7, 8)] + [("cnn", stages) for stages in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("model", "stages"), CUTS)
+def test_stages_one_after_the_other_are_the_network(model: str, stages: int) -> None:
+    training = replace(SMALL, model=model, layers=8)
+    samples, labels, _ = load(training)
+    whole = network(training, np, CLASSES, (8, 8))
+    gradients = bind(whole, whole.initial(1), "float32")
+    loss = whole.loss_and_gradients(samples, labels)
+    cut = whole.stages(stages)
+    assert [shape for stage in cut for _, shape in stage.shapes] == [
+        shape for _, shape in whole.shapes
+    ]
+    assert all(stage.shapes for stage in cut)
+    assert all(one.gives == other.given for one, other in pairwise(cut))
+    initial, learned, values, kept = iter(whole.initial(1)), [], samples, []
+    for stage in cut:
+        learned.append(bind(stage, [next(initial) for _ in stage.shapes], "float32"))
+        values, own = stage.forward(values)
+        kept.append(own)
+    found, gradient = softmax_cross_entropy(np, values, labels)
+    assert found == loss
+    for number in reversed(range(stages)):
+        gradient = cut[number].backward(kept[number], gradient, onward=number > 0)
+    everything = [one for of_stage in learned for one in of_stage]
+    assert all(np.array_equal(one, two) for one, two in zip(everything, gradients, strict=True))
+
+
+def test_too_many_stages_are_refused_with_what_to_do() -> None:
+    net = network(SMALL, np, CLASSES, (8, 8))
+    with pytest.raises(UsageError, match=r"cut into 4 stages, not 5: .* --layers"):
+        net.stages(5)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.data())
+def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.DataObject) -> None:
+    parts = data.draw(st.integers(1, len(work)))
+    ends = balanced(work, parts)
+    assert len(ends) == parts
+    assert ends[-1] == len(work)
+
+    def greatest(places: tuple[int, ...]) -> int:
+        return max(sum(work[start:stop]) for start, stop in pairwise((0, *places)))
+
+    assert all(start < stop for start, stop in pairwise((0, *ends)))
+    others = combinations(range(1, len(work)), parts - 1)
+    assert greatest(ends) == min(greatest((*cut, len(work))) for cut in others)
+
+
+def test_stages_of_equal_layers_are_equal() -> None:
+    net = network(replace(SMALL, hidden=64, layers=8), np, CLASSES, (8, 8))
+    sizes = [elements(stage.shapes) for stage in net.stages(4)]
+    assert sizes[:3] == [2 * (64 * 64 + 64)] * 3
+
+
+def test_views_lie_back_to_back_in_their_array() -> None:
+    shapes = [("a", (2, 3)), ("b", (4,))]
+    flat = np.arange(elements(shapes))
+    first, second = views(flat, shapes)
+    assert first.tolist() == [[0, 1, 2], [3, 4, 5]]
+    second[...] = 0
+    assert flat.tolist() == [0, 1, 2, 3, 4, 5, 0, 0, 0, 0]
