@@ -1,0 +1,274 @@
+"""Profiles of mpitrace: what is read of them, and which calls a replay makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.apps._mpitrace import Calls, Profile, parsed, read_profile
+from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
+from omb_py.apps.replay import Made, Recorded, calls_per_second, compare
+from omb_py.errors import UsageError
+from omb_py.readers import source_of
+from tests.readers.damage import damaged, noisy
+
+DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
+FILES = st.sampled_from([OF_CPUS, OF_GPUS])
+
+
+def profile_in(text: str | bytes) -> Profile:
+    content = text.encode() if isinstance(text, str) else text
+    return parsed(source_of("profile", content))
+
+
+def sum_of(profile: Profile) -> int:
+    return sum(calls.calls for calls in profile.calls)
+
+
+def test_a_profile_is_read_as_it_stands() -> None:
+    profile = read_profile(str(OF_CPUS))
+    assert (profile.rank, profile.ranks) == (0, 16)
+    assert (profile.communicate_s, profile.elapsed_s) == (10.602, 15.548)
+    assert profile.routines[3] == Calls("Allreduce", 8161, 138800.2, 10.575)
+    assert len(profile.routines) == 7
+    assert len(profile.sizes) == 13 + 9 + 1 + 1
+    assert Calls("Allreduce", 7428, 8.0, 5.696) in profile.sizes
+    assert len(profile.tasks) == 16
+    assert profile.ranks_communicate_s == (10.60, 11.83, 12.18)
+    assert profile.notes == ()
+
+
+@pytest.mark.parametrize("path", [OF_CPUS, OF_GPUS])
+def test_the_sizes_are_those_of_all_calls_that_move_data(path: Path) -> None:
+    profile = read_profile(str(path))
+    assert sum_of(profile) == sum(row.calls for row in profile.routines)
+    seconds = sum(row.seconds for row in profile.routines)
+    assert sum(calls.seconds for calls in profile.calls) == pytest.approx(seconds, abs=0.005)
+
+
+def test_calls_without_sizes_have_the_average_of_their_routine() -> None:
+    calls = read_profile(str(OF_CPUS)).calls
+    assert [one for one in calls if one.routine == "Gatherv"] == [Calls("Gatherv", 49, 0.0, 0.002)]
+
+
+def test_lines_may_end_as_on_windows() -> None:
+    text = OF_CPUS.read_text()
+    assert profile_in(text.replace("\n", "\r\n")) == profile_in(text)
+
+
+def test_only_the_first_profile_of_a_file_is_taken() -> None:
+    first, second = OF_CPUS.read_text(), OF_GPUS.read_text()
+    both = profile_in(first + second)
+    line = first.count("\n") + 1
+    assert both.notes == (f"another profile begins in line {line} and is left out",)
+    assert both.calls == profile_in(first).calls
+
+
+def test_a_line_that_is_none_is_named() -> None:
+    text = OF_CPUS.read_text().replace("7428           8.0          5.696", "7428   8.0  5.6")
+    notes = profile_in(text).notes
+    number = next(i for i, line in enumerate(text.splitlines(), 1) if "5.6\n" in line + "\n")
+    assert f"line {number} is no whole row of its table and is left out" in notes
+    assert "sizes are told of 733 of 8161 calls of MPI_Allreduce" in notes
+
+
+@given(FILES, st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_file_cut_anywhere_has_the_rows_before_the_cut(path: Path, data: st.DataObject) -> None:
+    content = path.read_bytes()
+    whole = profile_in(content)
+    part = profile_in(content[: data.draw(st.integers(0, len(content)))])
+    assert whole.routines[: len(part.routines)] == part.routines
+    assert whole.sizes[: len(part.sizes)] == part.sizes
+    assert whole.tasks[: len(part.tasks)] == part.tasks
+
+
+@given(FILES, st.data())
+@settings(max_examples=200, deadline=None)
+def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) -> None:
+    content = path.read_bytes()
+    whole = profile_in(content)
+    found = profile_in(data.draw(damaged(content)))
+    strange = set(found.routines) - set(whole.routines)
+    assert len(strange) <= 1  # of two halves of lines
+
+
+@given(FILES, st.data())
+@settings(max_examples=100, deadline=None)
+def test_noise_outside_of_tables_changes_no_row(path: Path, data: st.DataObject) -> None:
+    text = path.read_text()
+    mixed = profile_in(data.draw(noisy(text)))
+    assert set(mixed.routines) <= set(profile_in(text).routines)
+    assert set(mixed.sizes) <= set(profile_in(text).sizes)
+
+
+@given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
+@settings(max_examples=300, deadline=None)
+def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
+    noise: bytes, path: Path, cut: int, scale: float
+) -> None:
+    content = path.read_bytes()
+    for text in (noise, content[:cut] + noise + content[cut:], noise + content[cut:]):
+        profile = profile_in(text)
+        try:
+            plan = plan_of(profile, scale, ())
+        except UsageError as error:
+            assert "nothing to replay" in str(error)
+        else:
+            assert plan.items
+
+
+ROUTINES = st.sampled_from(["Allreduce", "Bcast", "Send", "Isend", "Sendrecv", "Barrier", "Wait"])
+ANY_CALLS = st.builds(
+    Calls,
+    ROUTINES,
+    st.integers(1, 3000),
+    st.one_of(st.floats(0, 40), st.floats(0, 1e6)).map(lambda size: round(size, 1)),
+    st.floats(0, 10),
+)
+
+
+def planned(calls: list[Calls], scale: float) -> Plan | None:
+    try:
+        return plan_of(Profile(sizes=tuple(calls)), scale, ())
+    except UsageError:
+        return None
+
+
+@given(st.lists(ANY_CALLS, max_size=8), st.floats(0, 2))
+@settings(max_examples=200, deadline=None)
+def test_each_size_is_called_in_its_proportion_and_at_least_once(
+    calls: list[Calls], scale: float
+) -> None:
+    plan = planned(calls, scale)
+    if plan is None:
+        assert all(one.routine == "Wait" for one in calls)
+        return
+    for item in plan.items:
+        assert item.calls >= 1
+        assert abs(item.calls - max(1, scale * item.recorded.calls)) <= 0.5
+    kept = [one for one in calls if one.routine != "Wait"]
+    assert sum(item.recorded.calls for item in plan.items) == sum(one.calls for one in kept)
+    assert list(plan.left_out) == [one for one in calls if one.routine == "Wait"]
+
+
+@given(st.lists(ANY_CALLS, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
+    plan = planned(calls, 1.0)
+    keys = [(item.function, item.nbytes) for item in plan.items] if plan else []
+    assert len(set(keys)) == len(keys)
+
+
+@given(st.lists(ANY_CALLS, min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_calls_are_spread_evenly(calls: list[Calls]) -> None:
+    plan = planned(calls, 0.05)
+    if plan is None:
+        return
+    order = plan.order
+    assert len(order) == sum(item.calls for item in plan.items)
+    made = [0] * len(plan.items)
+    for place, index in enumerate(order, 1):
+        made[index] += 1
+        due = plan.items[index].calls * place / len(order)
+        assert abs(made[index] - due) <= 1 + len(plan.items) / 2
+
+
+@pytest.mark.parametrize(
+    ("function", "nbytes", "message"),
+    [
+        ("bcast", 470.2, ("int8", 470)),
+        ("allreduce", 8.0, ("int64", 1)),
+        ("allreduce", 40.0, ("float32", 10)),
+        ("allreduce", 5642.8, ("float32", 1411)),
+        ("allreduce", 25.0, ("int8", 25)),
+        ("allreduce", 7.9, ("int64", 1)),
+        ("sendrecv", 200.0, ("int8", 100)),
+        ("gatherv", 0.0, ("int8", 0)),
+    ],
+)
+def test_sizes_become_whole_elements(
+    function: str, nbytes: float, message: tuple[str, int]
+) -> None:
+    assert message_of(function, nbytes) == message
+
+
+def test_a_routine_can_be_left_out_by_its_name() -> None:
+    plan = plan_of(read_profile(str(OF_CPUS)), 0.01, ("MPI_Allreduce", "gather"))
+    assert {item.function for item in plan.items} == {"bcast", "gatherv", "allgather"}
+    left_out = {calls.routine for calls in plan.left_out}
+    assert left_out == {"Allreduce", "Gather", "Comm_rank", "Comm_size"}
+
+
+@pytest.mark.parametrize(
+    ("scale", "leave_out", "words"),
+    [(1.0, ("alltoall",), "no calls of it"), (1e6, (), "choose a smaller --scale")],
+)
+def test_what_cannot_be_replayed_is_said(
+    scale: float, leave_out: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        plan_of(read_profile(str(OF_CPUS)), scale, leave_out)
+
+
+def test_its_number_is_that_of_calls_in_a_second() -> None:
+    made = 1166 + 9  # and each of the other sizes once
+    problem = Recorded(str(OF_GPUS), scale=0.1)
+    assert sum(item.calls for item in problem.plan(read_profile(problem.file)).items) == made
+    assert calls_per_second(problem, 2.0) == made / 2
+
+
+def made_of(problem: Recorded, ranks: int) -> list[Made]:
+    plan = plan_of(read_profile(problem.file), problem.scale, ())
+    return [Made(dict(plan.tallies(rank, ranks)), ()) for rank in range(ranks)]
+
+
+def test_the_check_passes_where_all_calls_were_made() -> None:
+    problem = Recorded(str(OF_CPUS))
+    assert compare(problem, made_of(problem, 3), None).passed
+
+
+def missing(made: Made) -> Made:
+    key = ("allreduce", 8)
+    return replace(made, tallies={**made.tallies, key: made.tallies[key] - 1})
+
+
+def added(made: Made) -> Made:
+    return replace(made, tallies={**made.tallies, ("bcast", 9): 1})
+
+
+@pytest.mark.parametrize("change", [missing, added])
+def test_the_check_fails_where_a_call_is_missing_or_too_many(
+    change: Callable[[Made], Made],
+) -> None:
+    problem = Recorded(str(OF_CPUS))
+    made = made_of(problem, 3)
+    check = compare(problem, [*made[:2], change(made[2])], None)
+    assert not check.passed
+    assert check.difference == 1
+    assert "rank 2 made" in check.text
+
+
+def test_the_check_fails_where_data_arrived_wrong() -> None:
+    problem = Recorded(str(OF_CPUS))
+    made = made_of(problem, 3)
+    check = compare(problem, [*made[:2], replace(made[2], faults=("rank 2, offset 0",))], None)
+    assert (check.passed, check.text) == (False, "rank 2, offset 0")
+
+
+def test_of_calls_between_two_ranks_each_side_makes_its_own() -> None:
+    plan = plan_of(Profile(sizes=(Calls("Isend", 10, 5.0, 1.0),)), 1.0, ())
+    sender, receiver = (
+        {("isend", 5): 10, ("waitall", 0): 10},
+        {("irecv", 5): 10, ("waitall", 0): 10},
+    )
+    assert [dict(plan.tallies(rank, 3)) for rank in range(3)] == [sender, receiver, {}]
+    assert disagreement(plan, [sender, receiver, {}]) == (0, "")
+    assert disagreement(plan, [receiver, receiver, {}])[0] == 20
