@@ -15,6 +15,9 @@ UNITS = {"": 1, "K": 1 << 10, "M": MEBIBYTE, "G": 1 << 30}
 MOST_ITERATIONS = 1_000_000
 """Iterations of a size that ``--precision`` may take unless told otherwise."""
 
+LIBRARY = "library"
+"""The word of ``--algorithm`` for a collective that is the library's own call."""
+
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
 
@@ -44,8 +47,9 @@ class Options:
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
     ``threads`` are those (or the processes) of the sending and of the receiving side.
     ``library_algorithm`` is the word of `omb_py.algorithms` for what the MPI library is told to do,
-    and ``prove_algorithm`` counts its messages instead of timing it. ``variant`` is a user's own
-    name for whatever else was chosen.
+    and ``prove_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or
+    the word of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is a user's
+    own name for whatever else was chosen.
     """
 
     buffer: str = "numpy"
@@ -105,8 +109,15 @@ class Options:
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
     prove_algorithm: bool = False
+    algorithm: str | None = None
+    segment: int | None = None
     variant: str | None = None
     timeout: float | None = None
+
+    @property
+    def own_algorithm(self) -> str | None:
+        """The word of our own algorithm; None where the library's call is measured."""
+        return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:
         """Where the messages of a rank lie; None leaves it to the buffer library."""

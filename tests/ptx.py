@@ -7,6 +7,8 @@ import struct
 from typing import Any
 
 WORD = (1 << 64) - 1
+CODES = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q", "f32": "<f", "f64": "<d"}
+"""How elements lie in memory, by PTX's types, as `struct` has it."""
 
 
 def launch(
@@ -58,12 +60,17 @@ def _run(
             new = min(old, registers[operands[1]])
             memory[place : place + 8] = new.to_bytes(8, "little")
             continue
-        if name == "ld.global.u8":
-            registers[operands[0]] = memory[registers[operands[1].strip("[]")]]
+        if name.startswith("ld.global."):
+            code = CODES[name.removeprefix("ld.global.")]
+            place = registers[operands[1].strip("[]")]
+            (registers[operands[0]],) = struct.unpack_from(code, memory, place)
             continue
-        if name == "st.global.f32":
-            place = registers[operands[0].strip("[]")]
-            memory[place : place + 4] = struct.pack("<f", registers[operands[1]])
+        if name.startswith("st.global."):
+            code = CODES[name.removeprefix("st.global.")]
+            place, value = registers[operands[0].strip("[]")], registers[operands[1]]
+            if "f" not in name.rpartition(".")[2]:
+                value &= (1 << 8 * struct.calcsize(code)) - 1
+            struct.pack_into(code, memory, place, value)
             continue
         target, *values = operands
         registers[target] = _compute(name, [_value(value, registers) for value in values])
@@ -81,15 +88,20 @@ def _compute(name: str, values: list[Any]) -> Any:
         "mov.u32": lambda: values[0],
         "mov.u64": lambda: values[0],
         "mov.f32": lambda: values[0],
+        "add.u16": lambda: (values[0] + values[1]) & 0xFFFF,
+        "add.u32": lambda: (values[0] + values[1]) & 0xFFFFFFFF,
+        "add.rn.f32": lambda: values[0] + values[1],
+        "add.rn.f64": lambda: values[0] + values[1],
         "fma.rn.f32": lambda: values[0] * values[1] + values[2],
         "setp.lt.f32": lambda: values[0] < values[1],
         "cvt.u64.u32": lambda: values[0],
         "mad.wide.u32": lambda: values[0] * values[1] + values[2],
         "mul.wide.u32": lambda: values[0] * values[1],
+        "mul.lo.u64": lambda: values[0] * values[1],
         "add.u64": lambda: values[0] + values[1],
         "rem.u64": lambda: values[0] % values[1],
         "setp.ge.u64": lambda: values[0] >= values[1],
         "setp.eq.u16": lambda: values[0] == values[1],
     }
     result = operations[name]()
-    return result if name.endswith("f32") else result & WORD
+    return result if name.endswith(("f32", "f64")) else result & WORD

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.buffers import Buffer, Place, _driver, _work_kernel
+from omb_py.buffers import Buffer, Place, _addition, _driver, _work_kernel
 from omb_py.buffers._comparison import PTX
-from omb_py.datatypes import find_types
+from omb_py.datatypes import TYPES, Datatype, find_types
 from omb_py.errors import OutOfMemoryError, UnsupportedError
 from omb_py.job import Node
 from omb_py.measure.devices import sharing
@@ -141,6 +142,69 @@ def test_the_kernel_that_computes_goes_so_many_rounds_and_writes_nothing(times: 
     assert registers["%index"] == times
     assert registers["%value"] == pytest.approx(value, rel=1e-6)
     assert memory == bytes(8)
+
+
+ADDED = [datatype for datatype in TYPES if datatype.code != "g"]
+"""All but long doubles, which devices have not."""
+
+
+def numbers(datatype: Datatype, count: int, seed: int) -> np.ndarray:
+    """Any elements, but those that are no numbers or too large to be added."""
+    generator = np.random.default_rng(seed)
+    kind = np.dtype(datatype.dtype)
+    if kind.kind in "iu":
+        return generator.integers(0, 256, count * kind.itemsize, np.uint8).view(kind)
+    values = generator.normal(0, 1000, (count, datatype.components))
+    return values.astype(f"f{kind.itemsize // datatype.components}").reshape(-1).view(kind)
+
+
+@pytest.mark.parametrize("datatype", ADDED, ids=lambda datatype: datatype.name)
+@given(
+    count=st.integers(0, 40),
+    blocks=st.integers(1, 4),
+    threads=st.integers(1, 8),
+    seed=st.integers(0, 1000),
+)
+@settings(deadline=None, max_examples=20)
+def test_the_kernel_adds_as_numpy_does(
+    datatype: Datatype, count: int, blocks: int, threads: int, seed: int
+) -> None:
+    total, other = numbers(datatype, count, seed), numbers(datatype, count, seed + 1)
+    memory = bytearray(total.tobytes() + other.tobytes())
+    kernel = _addition.kernel(datatype.dtype)
+    arguments = {"total": 0, "other": total.nbytes, "count": total.nbytes // kernel.itemsize}
+    launch(kernel.ptx.decode(), memory, arguments, blocks, threads)
+    assert bytes(memory) == (total + other).tobytes() + other.tobytes()
+
+
+@pytest.mark.parametrize("datatype", ADDED, ids=lambda datatype: datatype.name)
+def test_memory_on_a_device_is_added_there(opened: Buffer, datatype: Datatype) -> None:
+    values = numbers(datatype, 1000, 1), numbers(datatype, 1000, 2)
+    total, other = (opened.allocate(value.nbytes, datatype) for value in values)
+    for memory, value in zip((total, other), values, strict=True):
+        memory.write(value)
+    size = datatype.itemsize
+    steps = total.slice(10 * size, 500 * size).add(other.slice(20 * size, 500 * size))
+    assert steps is not None
+    for step in steps:
+        step.run()
+    expected = values[0].copy()
+    expected[10:510] += values[1][20:520]
+    assert total.read(0, total.nbytes) == expected.tobytes()
+    assert other.read(0, other.nbytes) == values[1].tobytes()
+
+
+def test_memory_that_the_host_reaches_is_left_to_mpi(opened: Buffer) -> None:
+    for place in (Place.HOST, Place.MANAGED):
+        memory = opened.at(place).allocate(8, CHAR)
+        assert memory.add(memory) is None
+
+
+def test_long_doubles_are_not_added_on_a_device(opened: Buffer) -> None:
+    (wide,) = find_types(["longdouble"])
+    memory = opened.allocate(32, wide)
+    with pytest.raises(UnsupportedError, match="no kernel adds longdouble on a device: choose"):
+        memory.add(memory)
 
 
 def test_ranks_that_share_a_device_are_told_apart_from_ranks_that_do_not() -> None:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.units import size_text
+from omb_py.options import LIBRARY
+
 CONFIGURATION = (
     "suite",
     "mpi",
@@ -18,6 +21,8 @@ CONFIGURATION = (
     "send_mode",
     "sync",
     "library_algorithm",
+    "algorithm",
+    "segment",
     "variant",
 )
 """How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
@@ -111,6 +116,11 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
             parts.append(f"{name.replace('_', ' ')} {value}")
         elif name == "library_algorithm":
             parts.append(f"{str(value).replace('_', ' ')} algorithm")
+        elif name == "algorithm":
+            words = str(value).replace("_", " ")
+            parts.append(words if value == LIBRARY else f"own {words}")
+        elif name == "segment":
+            parts.append(f"segments of {size_text(float(str(value)))}")
         else:
             parts.append(str(value))
     return ", ".join(parts)

@@ -7,7 +7,7 @@ into a `Plan`: which calls one iteration makes, and what data they should move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -185,7 +185,7 @@ class Plan:
     Iteration ``i`` is ``exchanges[i % len(exchanges)]``; ``timed`` says whether this rank's clock
     counts, ``payload`` how many bytes of a message really travel and ``messages`` how many of them
     one iteration moves over the whole job. With several ``threads``, iteration ``i`` is made by
-    thread ``i % threads``.
+    thread ``i % threads``. ``chained`` means that a call sends what an earlier one received.
     """
 
     exchanges: tuple[Exchange, ...]
@@ -193,6 +193,7 @@ class Plan:
     timed: bool = True
     messages: int = 1
     threads: int = 1
+    chained: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,10 +272,10 @@ def by_family() -> dict[str, list[Benchmark]]:
     return found
 
 
-def find_benchmark(name: str) -> Benchmark:
+def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     """The benchmark called ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
 
-    Raises `UsageError` with the nearest names when there is none.
+    Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
     """
     wanted = name.replace("-", "_").removeprefix("osu_")
     for module in dict.fromkeys((*MOST_USED, *BENCHMARK_MODULES.builtin())):
@@ -286,6 +287,6 @@ def find_benchmark(name: str) -> Benchmark:
         return known[wanted]
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted, known, n=3)
+    near = get_close_matches(wanted, [*known, *others], n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"
     raise UsageError(f"unknown benchmark {name!r}: {hint}")

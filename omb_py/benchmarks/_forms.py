@@ -9,6 +9,9 @@ from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
 from omb_py.calls import Call
 from omb_py.forms import nonblocking, persistent
 
+OF_BLOCKING_CALLS = frozenset({"library_algorithm", "algorithm", "node_map"})
+"""Features of blocking collectives alone."""
+
 LEGEND = ("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait", "")
 
 
@@ -22,7 +25,7 @@ def nonblocking_form(blocking: Benchmark) -> Benchmark:
         family=f"non-blocking {blocking.family}",
         summary=f"Time of one MPI_I{blocking.name}, and how much of it computing hides.",
         plan=in_form(blocking, nonblocking),
-        options=blocking.options - {"sync", "bus", "library_algorithm"} | {"overlap"},
+        options=blocking.options - {"sync", "bus", *OF_BLOCKING_CALLS} | {"overlap"},
         traffic=None,
         paced=True,
         heading=lambda options, ranks: LEGEND,
@@ -41,7 +44,7 @@ def persistent_form(
         family=f"persistent {plain.family}",
         summary=f"{plain.summary.removesuffix('.')}, by persistent requests.",
         plan=in_form(plain, lambda exchange: persistent(exchange, applies)),
-        options=plain.options - {"send_mode", "test_calls", "library_algorithm"},
+        options=plain.options - {"send_mode", "test_calls", *OF_BLOCKING_CALLS},
         native=native and plain.native,
     )
 

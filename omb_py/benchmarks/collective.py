@@ -36,7 +36,7 @@ class Collective:
     leaves on a rank: those of all ranks, of the ranks up to it, or of the ranks before it.
     ``form`` is how MPI is told of one block for each rank. ``divided`` means that the message
     size is the whole vector, of which each rank receives a part: parts of ``any`` length, or
-    ``equal`` ones.
+    ``equal`` ones. ``own`` tells of own algorithms for it (`omb_py.benchmarks._own_algorithms`).
     """
 
     name: str
@@ -48,11 +48,17 @@ class Collective:
     form: Form = ""
     divided: Literal["", "any", "equal"] = ""
     native: bool = True
+    own: bool = False
 
     def memory(self, options: Options, size: int, ranks: int) -> int:
         """Bytes that one process needs, the root if it needs most, for a message size."""
         blocks = {NOTHING: 0, ONE: 1, EACH: 1 if self.divided else ranks}
-        return size * (blocks[self.send] + blocks[self.recv])
+        messages = size * (blocks[self.send] + blocks[self.recv])
+        if options.own_algorithm is None:
+            return messages
+        from omb_py.benchmarks._own_algorithms import further_memory
+
+        return messages + further_memory(self.name, options, size, ranks)
 
     def traffic(self, size: int, ranks: int) -> tuple[int, float]:
         """nccl-tests' size of a message size, and its factor from algorithm to bus bandwidth.
@@ -85,6 +91,8 @@ class Collective:
             "full": True,
             "sync": True,
             "library_algorithm": True,
+            "algorithm": self.own,
+            "node_map": self.own and self.adds == "all",
             "bus": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
@@ -124,7 +132,12 @@ def plan(row: Collective, case: Case) -> Plan:
         recv = side(row, row.recv, case, parts)
     exchanges = tuple(exchange(row, case, root, send, recv, parts) for root in roots)
     payload = sum(parts) * case.datatype.itemsize if row.divided else case.payload
-    return Plan(exchanges, payload)
+    made = Plan(exchanges, payload)
+    if case.options.own_algorithm is None:
+        return made
+    from omb_py.benchmarks._own_algorithms import own
+
+    return own(made, case, row.name)
 
 
 def side(row: Collective, kind: Side, case: Case, parts: tuple[int, ...]) -> Message:
@@ -201,12 +214,12 @@ def received(
 TABLE = (
     Collective("allgather", "Allgather", ONE, EACH),
     Collective("allgatherv", "Allgatherv", ONE, EACH, form="v"),
-    Collective("allreduce", "Allreduce", ONE, ONE, adds="all"),
+    Collective("allreduce", "Allreduce", ONE, ONE, adds="all", own=True),
     Collective("alltoall", "All-to-All Personalized Exchange", EACH, EACH),
     Collective("alltoallv", "All-to-Allv Personalized Exchange", EACH, EACH, form="v"),
     Collective("alltoallw", "All-to-Allw Personalized Exchange", EACH, EACH, form="w"),
     Collective("barrier", "Barrier", NOTHING, NOTHING),
-    Collective("bcast", "Broadcast", ONE, NOTHING, rooted="both"),
+    Collective("bcast", "Broadcast", ONE, NOTHING, rooted="both", own=True),
     Collective("exscan", "Exscan", ONE, ONE, adds="before", native=False),
     Collective("gather", "Gather", ONE, EACH, rooted="recv"),
     Collective("gatherv", "Gatherv", ONE, EACH, rooted="recv", form="v"),

@@ -84,6 +84,7 @@ PROTOTYPES = {
     "put": "bntidntw",
     "recv": "bntiics",
     "recv_init": "bntiicr",
+    "reduce_local": "bbnto",
     "request_free": "r",
     "rget": "bntidntwr",
     "rput": "bntidntwr",

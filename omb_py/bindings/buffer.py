@@ -48,6 +48,9 @@ class BufferBinding(MethodBinding):
             return self.cells.use(call, self.arguments(call))
         if call.function in ("pack", "unpack"):
             return self._bind_packing(call)
+        if call.function == "reduce_local":
+            *messages, operation = self.arguments(call)
+            return partial(operation.Reduce_local, *messages)
         if call.function in MAKERS:
             maker = partial(self.method(MAKERS[call.function]), *self._given_to_maker(call))
             return self.cells.keep(call, maker)

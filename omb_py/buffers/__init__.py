@@ -101,6 +101,22 @@ class Memory(ABC):
         """An object of the library that holds these bytes and can be pickled."""
         return self.array
 
+    def ndarray(self, dtype: str) -> Any:
+        """The same bytes as a one-dimensional array of the module that computes with them.
+
+        That is NumPy for memory on the host, CuPy for memory on a device (`Buffer.array_module`).
+        """
+        import numpy as np
+
+        return np.frombuffer(self.array, np.uint8).view(dtype)
+
+    def add(self, other: Memory) -> tuple[Local, ...] | None:
+        """What adds the elements of ``other`` to these on a device; None for host memory.
+
+        Raises `UnsupportedError` where the device has no such elements.
+        """
+        return None
+
     def staged(self) -> StagedMemory | None:
         """New host memory to which these bytes can be copied; None where they are on the host."""
         return None
@@ -170,6 +186,15 @@ class Buffer(ABC):
             raise UnsupportedError(
                 f"buffer {self.name} has no elements of type {datatype.name}: choose another -T"
             )
+
+    def array_module(self) -> Any:
+        """NumPy or CuPy: what computes with the arrays of `Memory.ndarray`.
+
+        Raises `MissingPackageError` when it is not installed.
+        """
+        import numpy as np
+
+        return np
 
     def describe(self) -> dict[str, str]:
         """Versions and hardware that a reader of the results needs to know."""

@@ -123,6 +123,19 @@ class DeviceMemory(Memory):
     def payload(self) -> Any:
         return self._opened.library.payload(self.array)
 
+    def ndarray(self, dtype: str) -> Any:
+        cupy = self._opened.array_module()
+        if self.nbytes == 0:
+            return cupy.empty(0, dtype)
+        owned = cupy.cuda.UnownedMemory(self.address, self.nbytes, self)
+        pointer = cupy.cuda.MemoryPointer(owned, 0)
+        return cupy.ndarray(self.nbytes // np.dtype(dtype).itemsize, dtype, memptr=pointer)
+
+    def add(self, other: Memory) -> tuple[Local, ...] | None:
+        if not self.on_device:
+            return None
+        return self._opened.driver.add(self.address, other.address, self.nbytes, self._dtype)
+
     def staged(self) -> StagedMemory | None:
         return PinnedMemory(self, self._opened.driver, self._dtype) if self.on_device else None
 
@@ -197,6 +210,17 @@ class DeviceBuffer(Buffer):
 
     def compute(self, times: int) -> tuple[Local, Local]:
         return self.driver.compute(times)
+
+    def array_module(self) -> Any:
+        try:
+            import cupy
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(
+                f"computing with buffer {self.name}",
+                "cupy",
+                "pip install 'omb-py[cu13]', or '[cu12]' for drivers before CUDA 13",
+            ) from error
+        return cupy
 
     def close(self) -> None:
         self.library.close()

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omb_py.buffers import Device, Local, _comparison, _work_kernel
+from omb_py.buffers import Device, Local, _addition, _comparison, _work_kernel
 from omb_py.buffers._comparison import MOST_BLOCKS, THREADS
 from omb_py.errors import OmbError, OutOfMemoryError, UnsupportedError
 
@@ -157,13 +157,30 @@ class Driver:
 
     def compute(self, times: int) -> tuple[Local, Local]:
         """Work for the device, a chain of so many steps: its launch, and the wait for its end."""
-        values = [word(times), word(0)]
+        function = self._kernel(_work_kernel.NAME, _work_kernel.PTX)
+        return self._launched(function, 1, 1, times, 0)
+
+    def add(self, total: int, other: int, nbytes: int, dtype: str) -> tuple[Local, Local]:
+        """An addition of ``nbytes`` of elements to those at ``total``: launch, and wait for it.
+
+        Raises `UnsupportedError` for elements that the device has not.
+        """
+        kernel = _addition.kernel(dtype)
+        count = nbytes // kernel.itemsize
+        blocks = max(1, min(-(-count // THREADS), MOST_BLOCKS))
+        function = self._kernel(kernel.name, kernel.ptx)
+        return self._launched(function, blocks, THREADS, total, other, count)
+
+    def _launched(
+        self, function: ctypes.c_void_p, blocks: int, threads: int, *arguments: int
+    ) -> tuple[Local, Local]:
+        """The launch of a kernel, to be made later, and the wait for its end."""
+        values = [word(argument) for argument in arguments]
         pointers = [ctypes.addressof(value) for value in values]
         parameters = (ctypes.c_void_p * len(values))(*pointers)
-        function = self._kernel(_work_kernel.NAME, _work_kernel.PTX).value or 0
-        sizes = (1, 1, 1, 1, 1, 1, 0)
-        launch = self.local("cuLaunchKernel", function, *sizes, 0, ctypes.addressof(parameters), 0)
-        return replace(launch, kept=(values, parameters)), self.wait()
+        sizes = (blocks, 1, 1, threads, 1, 1, 0)
+        given = (function.value or 0, *sizes, 0, ctypes.addressof(parameters), 0)
+        return replace(self.local("cuLaunchKernel", *given), kept=(values, parameters)), self.wait()
 
     def _launch(self, address: int, nbytes: int, tile: int, period: int, result: int) -> None:
         values = [word(value) for value in (address, nbytes, tile, period, result)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,15 @@ import click
 from omb_py import launcher
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark, StartUp
 from omb_py.bindings import BINDINGS
-from omb_py.buffers import BUFFERS, Buffer, Place
+from omb_py.buffers import Place
 from omb_py.cli.attached import detach_values
+from omb_py.cli.launched import launched
 from omb_py.cli.options import options_of
 from omb_py.datatypes import find_types
-from omb_py.errors import OmbError, UsageError
-from omb_py.job import Job
-from omb_py.mpi import THREAD_LEVELS
+from omb_py.errors import UsageError
 from omb_py.options import Options
 from omb_py.results.output import check_output
-from omb_py.stages import BUFFER, NUMPY, Stages
+from omb_py.stages import Stages
 
 if TYPE_CHECKING:
     from omb_py.measure.walk import Setting
@@ -140,6 +138,10 @@ def make_options(values: dict[str, Any]) -> Options:
         raise UsageError("--max-iterations limits --precision: name one, or use -i")
     if options.validate and (options.precision, options.max_time) != (None, None):
         raise UsageError("-c and --precision or --max-time exclude each other: leave out one")
+    if (options.algorithm, options.segment) != (None, None):
+        from omb_py.benchmarks._own_algorithms import check
+
+        check(options)
     if options.prove_algorithm and options.library_algorithm in (None, "default"):
         raise UsageError("--prove-algorithm proves what --library-algorithm names: name one")
     if options.prove_algorithm and options.output is not None:
@@ -166,54 +168,31 @@ def in_job(
     """Start MPI and do ``action``; the device, if any, is chosen before MPI is started.
 
     As a ``guest`` in somebody's program, MPI and the process go on, and errors are raised.
-    A GPU context that comes after MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
     stages = stages_of(benchmark)
     default = "mpi_int" if benchmark.reduces else "mpi_char"
     datatypes = find_types(options.types or (default,))
-    watchdog = None
-    if options.timeout is not None:
-        from omb_py.watchdog import Watchdog
+    numpy_apart = benchmark.start_up is StartUp.PARTS
+    with launched(benchmark.name, options, debug, stages, guest, numpy_apart) as found:
+        from omb_py.measure.walk import Setting
 
-        watchdog = Watchdog(options.timeout, launcher.rank())
-        watchdog.progress("starting MPI")
-    with ExitStack() as after_mpi:
-        local_rank = launcher.local_rank()
-        if benchmark.start_up is StartUp.PARTS and options.buffer != "bytearray":
-            with stages.stage(NUMPY):
-                import numpy  # noqa: F401 - apart from the library that would import it
-        with stages.stage(BUFFER):
-            buffer, failure = prepare_buffer(options, local_rank or 0)
-        if buffer is not None:
-            after_mpi.callback(buffer.close)
-        if options.library_algorithm is not None:
-            from omb_py.algorithms.choice import tell
-
-            tell(benchmark.name, options.library_algorithm, options.prove_algorithm)
-        with Job(options.thread_level, options.session, debug, stages, guest) as job:
-            job.expect(None if guest else launcher.expected_ranks())
-            job.agree(failure)
-            assert buffer is not None
-            device_first = local_rank is not None or job.ranks == 1
-            if buffer.device is not None and not device_first:
-                buffer = choose_device_again(options, job)
-                after_mpi.callback(buffer.close)
-            if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
-                job.note(
-                    f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
-                )
-            from omb_py.measure.walk import Setting
-
-            chosen = options
-            if options.window_kind is None:
-                # what MPI allocates is on the host
-                kind = "allocate" if buffer.device is None else "create"
-                chosen = replace(options, window_kind=kind)
-            action(
-                Setting(benchmark, chosen, datatypes, buffer, job, watchdog, device_first, stages)
+        chosen = options
+        if options.window_kind is None:
+            # what MPI allocates is on the host
+            kind = "allocate" if found.buffer.device is None else "create"
+            chosen = replace(options, window_kind=kind)
+        action(
+            Setting(
+                benchmark,
+                chosen,
+                datatypes,
+                found.buffer,
+                found.job,
+                found.watchdog,
+                found.device_first,
+                stages,
             )
-            if watchdog is not None:
-                watchdog.progress("ending MPI")
+        )
 
 
 def stages_of(benchmark: Benchmark) -> Stages:
@@ -224,26 +203,3 @@ def stages_of(benchmark: Benchmark) -> Stages:
         if opened_files.can_be_told():
             return Stages(watch=opened_files.opened)
     return Stages()
-
-
-def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:
-    """The buffer, its device chosen; or what is wrong with it on this rank."""
-    try:
-        buffer: Buffer = BUFFERS.load(options.buffer)
-        return buffer.prepare(local_rank, options.devices), None
-    except UsageError:
-        raise
-    except OmbError as error:
-        return None, error
-
-
-def choose_device_again(options: Options, job: Job) -> Buffer:
-    """The buffer on the device of this rank's turn, which only MPI knows; collective."""
-    job.note(
-        "the launcher tells no local ranks, so devices are chosen after the start of MPI, which "
-        "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
-    )
-    again, failure = prepare_buffer(options, job.local_rank())
-    job.agree(failure)
-    assert again is not None
-    return again

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from omb_py.cli.option_row import FLAG, RESULTS, OptionRow, count
-from omb_py.cli.parameters import NodeMap, Threads, TopologyType
+from omb_py.cli.parameters import Bytes, NodeMap, OwnAlgorithm, Threads, TopologyType
 from omb_py.topology import DEFAULT_TOPOLOGY
 
 WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")
 ACTIVE = ("pscw", "fence")
 SEND_MODES = ("standard", "synchronous", "buffered", "ready")
+
+NODES: dict[str, Any] = {
+    "type": NodeMap(),
+    "show_default": "as the machine has them",
+    "metavar": "N|N,N,…",
+    "help": "Ranks of each node, or the node of each rank, to try it on one machine.",
+}
 
 FAMILY_OPTIONS: tuple[OptionRow, ...] = (
     OptionRow(
@@ -123,15 +132,29 @@ FAMILY_OPTIONS: tuple[OptionRow, ...] = (
         purpose=RESULTS,
     ),
     OptionRow(
-        ("--node-map",),
+        ("--algorithm",),
         {
-            "type": NodeMap(),
-            "show_default": "as the machine has them",
-            "metavar": "N|N,N,…",
-            "help": "Ranks of each node, or the node of each rank, to try it on one machine.",
+            "type": OwnAlgorithm(),
+            "show_default": "library",
+            "help": "The library's call, or an algorithm made of messages between two ranks: see "
+            "docs/algorithms.md.",
         },
-        feature="nodes",
+        feature="algorithm",
+        purpose=RESULTS,
     ),
+    OptionRow(
+        ("--segment",),
+        {
+            "type": Bytes(),
+            "show_default": "64K",
+            "metavar": "BYTES",
+            "help": "What an algorithm of --algorithm that cuts messages cuts them into.",
+        },
+        feature="algorithm",
+        purpose=RESULTS,
+    ),
+    OptionRow(("--node-map",), NODES, feature="nodes"),
+    OptionRow(("--node-map",), NODES, feature="node_map", purpose=RESULTS),
     OptionRow(
         ("--file",),
         {

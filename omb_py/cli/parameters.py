@@ -211,6 +211,26 @@ class Variant(Parameter):
         return text
 
 
+class OwnAlgorithm(Parameter):
+    """A word of `omb_py.benchmarks._own_algorithms`, which only who asks for one loads."""
+
+    name = "word"
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str | None:
+        return "WORD" if ctx is None else "|".join(self._words(ctx))
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        words = self._words(ctx)
+        if value not in words:
+            self.fail(f"{value!r} is none of {', '.join(words)}", param, ctx)
+        return str(value)
+
+    def _words(self, ctx: Any) -> tuple[str, ...]:
+        from omb_py.benchmarks._own_algorithms import words
+
+        return words(ctx.command.name)
+
+
 class NodeMap(Parameter):
     """A number of ranks for each node, or the node of each rank separated by commas."""
 

@@ -169,8 +169,19 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "send_mode": options.send_mode if "send_mode" in has else None,
         "partitions": options.partitions if "partitions" in has else None,
         "threads": threads if has & {"threads", "processes"} else None,
-        "nodes": len(set(case.nodes)) if "nodes" in has else None,
+        "nodes": len(set(case.nodes)) if case.nodes else None,
+        "algorithm": options.algorithm,
+        "segment": _segment(benchmark, options),
     }
+
+
+def _segment(benchmark: Benchmark, options: Options) -> int | None:
+    """Bytes of a segment of an own algorithm that cuts messages."""
+    if options.own_algorithm is None:
+        return None
+    from omb_py.benchmarks._own_algorithms import segment_of
+
+    return segment_of(benchmark.name, options)
 
 
 def placement(case: Case) -> str:

@@ -144,6 +144,11 @@ class Walk(ABC):
         """The loop that makes the plan's calls; collective, raises like `plan`."""
         with self.agreement():
             devices.check(binding, plan.exchanges, self.options)
+            if plan.chained and not binding.passes_addresses:
+                raise UnsupportedError(
+                    f"binding {binding.name} does not leave what arrives in the memory that the "
+                    f"next call of --algorithm {self.options.algorithm} sends: use --binding buffer"
+                )
             if self.options.session:
                 from omb_py.measure import sessions
 
@@ -197,10 +202,11 @@ class Walk(ABC):
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
             devices.check_host_only(options, self._setting.buffer.device)
         self.resources.buffer = self._buffer
-        if "nodes" in self.benchmark.options:
+        alike = "nodes" in self.benchmark.options
+        if alike or knows_nodes(self.benchmark, options):
             from omb_py.measure.node_map import node_of_each_rank
 
-            self._nodes = node_of_each_rank(options.node_map, job)
+            self._nodes = node_of_each_rank(options.node_map, job, alike)
 
     def _case(self, datatype: Datatype, size: int, window: int) -> Case:
         job, buffer = self.job, self._buffer
@@ -215,6 +221,22 @@ class Walk(ABC):
             self.resources,
             self._nodes,
         )
+
+
+def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
+    """Whether the algorithm asked for has to know the node of each rank.
+
+    Raises `UsageError` where a node is named for each and none asks.
+    """
+    if options.own_algorithm is not None:
+        from omb_py.benchmarks._own_algorithms import chosen
+
+        algorithm = chosen(benchmark.name, options)
+        if algorithm is not None and algorithm.by_nodes:
+            return True
+    if options.node_map is not None:
+        raise UsageError("--node-map is for --algorithm hierarchical: choose that, or leave it out")
+    return False
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:

@@ -12,13 +12,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from omb_py.algorithms import DEFAULT
 from omb_py.analysis.units import digits, size_text
 from omb_py.analysis.values import CONFIGURATION
 from omb_py.plots.charts import facts, numbered, statistics
 from omb_py.plots.groups import Group, along, benchmarks, by, line_name
 from omb_py.plots.style import COLORS, caption, empty_figure
 
-CHOSEN = ("library_algorithm", "variant")
+CHOSEN = ("library_algorithm", "algorithm", "segment", "variant")
 """What a map is about unless ``lines`` say so, where rows differ in it; else all of the
 configuration in which they differ."""
 
@@ -144,7 +145,12 @@ def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Win
 
 
 def called(values: Sequence[object], columns: Sequence[str]) -> str:
-    """A contender's name; an algorithm by its word alone where it is about nothing else."""
+    """A contender's name; an algorithm by its word alone where it is about nothing else.
+
+    Where nothing was chosen, all was as it is by default.
+    """
+    if set(columns) <= set(CHOSEN) and all(map(pd.isna, values)):
+        return DEFAULT
     name = line_name(values, columns)
     return name.removesuffix(" algorithm") if list(columns) == ["library_algorithm"] else name
 

@@ -26,7 +26,8 @@ class Row:
     ``overlap_percent`` are of calls that overlap with computing, the samples of their
     communication alone. ``files`` is how many of them a part of the start opened, the mean over
     the ranks; such a part has neither calls nor samples. ``library_algorithm`` is what the MPI
-    library was told to do, ``variant`` the user's own name for what else was chosen.
+    library was told to do, ``algorithm`` the word of ``--algorithm``, ``segment`` the bytes of what
+    it cuts messages into, ``variant`` the user's own name for what else was chosen.
     """
 
     run: str
@@ -99,6 +100,8 @@ class Row:
     files_min: int | None
     files_max: int | None
     library_algorithm: str | None
+    algorithm: str | None
+    segment: int | None
     variant: str | None
 
 

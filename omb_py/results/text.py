@@ -97,6 +97,7 @@ def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str
     ours += [f"binding {options.binding}"] if benchmark.start_up is None else []
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
+    ours += own_words(benchmark, options)
     ours += [options.variant] if options.variant else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
@@ -104,6 +105,17 @@ def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str
     name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", omb_py.__version__)
     space = "" if benchmark.title.startswith("_") else " "
     return f"# {name} {mpi}{space}{benchmark.title} Test v{version} ({', '.join(ours)})"
+
+
+def own_words(benchmark: Benchmark, options: Options) -> list[str]:
+    """What a banner says of an algorithm of ours."""
+    if options.own_algorithm is None:
+        return []
+    from omb_py.benchmarks._own_algorithms import segment_of
+
+    segment = segment_of(benchmark.name, options)
+    cut = [] if segment is None else [f"segments of {segment} bytes"]
+    return [f"own algorithm {options.own_algorithm}", *cut]
 
 
 def header(benchmark: Benchmark, options: Options) -> str:

@@ -82,7 +82,7 @@ def test_json_and_csv_of_one_run_are_one_table(tmp_path: Path) -> None:
     plain = plain.where(plain.notna(), None)
     items = [{"metadata": {"run": run, "omb_py": "0.1.0"}} for run in plain["run"].unique()]
     for record in plain.to_dict("records"):
-        whole = {name: record[name] for name in WHOLE if record[name] is not None}
+        whole = {name: record[name] for name in WHOLE if record.get(name) is not None}
         items.append(record | {name: int(value) for name, value in whole.items()})
     path = tmp_path / "rows.json"
     path.write_text("[\n" + ",\n".join(json.dumps(item) for item in items) + "\n]\n")

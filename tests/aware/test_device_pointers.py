@@ -17,6 +17,7 @@ from tests.battery import Battery, Line, lines_of, passes
 from tests.conftest import Finished, rows_of, run
 from tests.devices import Launcher, aware_launchers, libraries, with_driver
 from tests.mpi.lines import WITH_DATA, lines
+from tests.mpi.own_lines import in_place, own_lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 HOST_ONLY = (
@@ -81,6 +82,16 @@ def on_device(binding: str) -> list[Line]:
 @pytest.mark.parametrize("line", on_device("buffer") + on_device("native"), ids=str)
 def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
     passes(aware(line))
+
+
+OWN = own_lines("--buffer raw -c -i 4 -x 1 -u 1", (2, 3)) + own_lines(
+    "--buffer raw -c -i 4 -x 1 -u 1 --binding native", (2, 3)
+)
+
+
+@pytest.mark.parametrize("line", OWN + in_place(OWN), ids=str)
+def test_own_algorithms_add_up_on_the_device(aware: Battery, line: Line) -> None:
+    passes(aware(line), rows=4)
 
 
 @pytest.mark.parametrize("name", libraries())

@@ -63,6 +63,31 @@ def test_of_a_bandwidth_the_highest_wins() -> None:
     assert "highest" in chart.words
 
 
+def test_own_algorithms_and_their_segments_compete_with_the_librarys_call() -> None:
+    chosen = [
+        (None, None, None, 9.0),
+        (None, "library", None, 9.5),
+        ("ring", None, None, 8.0),
+        (None, "ring", None, 7.0),
+        (None, "segmented_ring", 8192, 3.0),
+        (None, "segmented_ring", 65536, 6.0),
+    ]
+    rows = [
+        measured(word, value, algorithm=own, segment=segment)
+        for word, own, segment, value in chosen
+    ]
+    chart = only(of(*rows), kind="winner")
+    assert chart.names == (
+        "default",
+        "library",
+        "own ring",
+        "own segmented ring, segments of 8 KiB",
+        "own segmented ring, segments of 64 KiB",
+        "ring algorithm",
+    )
+    assert chart.cells[0][0].text == f"own segmented ring, segments of 8 KiB 2.00{TIMES}"
+
+
 def test_what_is_no_contender_makes_a_map_of_its_own() -> None:
     rows = [
         measured(word, value, binding=binding, bytes=8)

@@ -1,0 +1,40 @@
+"""Command lines with own algorithms, each word on each number of ranks."""
+
+from __future__ import annotations
+
+from omb_py.benchmarks._own_algorithms import TABLE
+from omb_py.options import LIBRARY
+from tests.battery import Line, line
+
+RANKS = (1, 2, 3, 4, 5, 8)
+NODES = {2: "1", 3: "0,1,1", 4: "2", 5: "0,0,1,0,2", 8: "4"}
+"""What hierarchical is given for nodes; one rank is on one node, and has no use for it."""
+
+SIZES = "--sizes 4,24,1000,20000"
+"""Fewer elements than ranks, unequal parts, and many segments."""
+
+
+def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
+    """A line for every own algorithm, segments short where there are some."""
+    found = []
+    for name, known in TABLE.items():
+        for algorithm in known.algorithms:
+            more = " --segment 512" if algorithm.cuts else ""
+            for count in ranks:
+                nodes = ""
+                if algorithm.by_nodes:
+                    if count not in NODES:
+                        continue
+                    nodes = f" --node-map {NODES[count]}"
+                words = f"{name} --algorithm {algorithm.word}{more}{nodes} {SIZES} {options}"
+                found.append(line(count, words))
+    return found
+
+
+def in_place(lines: list[Line]) -> list[Line]:
+    """The allreduces among some lines, in place."""
+    return [
+        Line(one.ranks, (*one.arguments, "-l"))
+        for one in lines
+        if one.arguments[0] == "allreduce" and LIBRARY not in one.arguments
+    ]

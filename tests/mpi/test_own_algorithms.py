@@ -1,0 +1,104 @@
+"""Own algorithms on real ranks: right data through each kind of binding, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.battery import Battery, Line, line, passes, refused
+from tests.mpi.own_lines import in_place, own_lines
+
+CHECKED = "-i 2 -x 1 -u 1 -c"
+EVERY = own_lines(CHECKED) + own_lines(f"{CHECKED} --binding native")
+OTHERS = [
+    one
+    for binding in ("array", "prebound")
+    for one in own_lines(f"{CHECKED} --binding {binding}", (3,))
+]
+TYPES = [
+    line(3, f"allreduce --algorithm {word} -T all --sizes 96 {CHECKED} --binding {binding}")
+    for word in ("ring", "rabenseifner")
+    for binding in ("buffer", "native")
+]
+SUFFICIENT = "allreduce --algorithm recursive_doubling --sizes 8,4096 -i 20 -x 2"
+
+
+@pytest.mark.parametrize("one", EVERY + in_place(EVERY) + OTHERS + TYPES, ids=str)
+def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> None:
+    record = battery(one)
+    passes(record, rows=4)
+    words = one.arguments
+    word = words[words.index("--algorithm") + 1]
+    assert {row["algorithm"] for row in record.rows} == {word}
+    assert {row["segment"] for row in record.rows} == {512 if "--segment" in words else None}
+    assert f"own algorithm {word}" in record.out
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        line(3, f"{SUFFICIENT} --binding {binding} {more}")
+        for binding in ("buffer", "native")
+        for more in ("", "--sync clock", "-l", "-f --busbw", "--buffer bytearray")
+    ],
+    ids=str,
+)
+def test_times_come_as_for_any_collective(battery: Battery, one: Line) -> None:
+    record = battery(one)
+    assert not record.error, record.error
+    assert [row["bytes"] for row in record.rows] == [8, 4096]
+    assert all(row["latency_us"] > 0 for row in record.rows)
+    assert {row["iterations"] for row in record.rows} == {20}
+
+
+@pytest.mark.parametrize(
+    "one", [line(4, f"bcast --algorithm library {CHECKED} --sizes 8")], ids=str
+)
+def test_the_librarys_own_is_asked_for_by_name(battery: Battery, one: Line) -> None:
+    record = battery(one)
+    passes(record)
+    (row,) = record.rows
+    assert (row["algorithm"], row["segment"]) == ("library", None)
+
+
+@pytest.mark.parametrize("one", [line(4, f"bcast {CHECKED} --sizes 8")], ids=str)
+def test_without_the_option_the_columns_are_empty(battery: Battery, one: Line) -> None:
+    (row,) = battery(one).rows
+    assert (row["algorithm"], row["segment"], row["nodes"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "one", [line(4, f"allreduce --algorithm hierarchical --node-map 0,1,1,1 {CHECKED}")], ids=str
+)
+def test_a_row_says_how_many_nodes_a_hierarchy_had(battery: Battery, one: Line) -> None:
+    assert {row["nodes"] for row in battery(one).rows} == {2}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        line(2, f"{name} --algorithm {word} --sizes 64 --binding {binding}")
+        for name, word in (("bcast", "chain"), ("allreduce", "ring"))
+        for binding in ("pickle", "pkl5")
+    ],
+    ids=str,
+)
+def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, one: Line) -> None:
+    refused(battery(one), "that the next call of --algorithm")
+    assert battery(one).error.endswith("use --binding buffer")
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (line(2, "allreduce --algorithm ring --binding persistent"), "which MPI cannot set up"),
+        (line(2, "allreduce --algorithm hierarchical"), "are on 1 node, and several are needed"),
+        (line(2, "allreduce --algorithm hierarchical --node-map 0,1,1"), "names 3 ranks"),
+        (line(2, "allreduce --algorithm ring --node-map 1"), "for --algorithm hierarchical"),
+        (line(2, "allreduce --node-map 1"), "for --algorithm hierarchical"),
+        (line(2, "bcast --algorithm chain --library-algorithm binomial"), "leave out one"),
+        (line(2, "bcast --algorithm chain -M 1 --sizes 64"), "memory limit"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_says_what_to_do(battery: Battery, one: Line, words: str) -> None:
+    refused(battery(one), words)

@@ -1,0 +1,331 @@
+"""Own algorithms give what the collective promises, with the messages of their definitions."""
+
+from __future__ import annotations
+
+from math import ceil
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.algorithms import folding, trees
+from omb_py.algorithms.comparison import difference
+from omb_py.algorithms.patterns import (
+    Pattern,
+    Shape,
+    along,
+    around,
+    cut,
+    doubled_shares,
+    exchanges,
+    on_powers_of_two,
+    share,
+    together,
+    up_and_down,
+)
+from omb_py.benchmarks import Case, Plan, Provider, all_benchmarks, find_benchmark
+from omb_py.benchmarks._members import pieces, shares
+from omb_py.benchmarks._own_algorithms import TABLE, check, further_memory, words
+from omb_py.bindings import calls_of
+from omb_py.buffers.numpy import BUFFER
+from omb_py.calls import Call, Message
+from omb_py.cli.benchmark import make_options
+from omb_py.datatypes import TYPES, Datatype, find_types
+from omb_py.errors import UsageError
+from omb_py.layout import parse_layout
+from omb_py.measure.validation import DataCheck
+from omb_py.options import LIBRARY, Options
+from omb_py.results.text import banner
+from tests.simulation import Simulation
+from tests.test_command_line import parsed
+
+INT, CHAR = find_types(["mpi_int", "mpi_char"])
+EVERY = [(name, one.word) for name, found in TABLE.items() for one in found.algorithms]
+each_algorithm = pytest.mark.parametrize(("name", "word"), EVERY)
+
+
+def plans(
+    name: str, options: Options, ranks: int, elements: int, datatype: Datatype, nodes: int
+) -> list[Plan]:
+    """The plan of every rank, on so many ranks of a node."""
+    benchmark = find_benchmark(name)
+    size = elements * datatype.itemsize
+    of_node = tuple(rank // nodes for rank in range(ranks))
+    provider = cast("Provider", None)
+    return [
+        benchmark.plan(Case(rank, ranks, size, datatype, 64, BUFFER, options, provider, of_node))
+        for rank in range(ranks)
+    ]
+
+
+def simulate(
+    name: str,
+    options: Options,
+    ranks: int,
+    elements: int,
+    datatype: Datatype = INT,
+    seed: int = 0,
+    nodes: int = 2,
+) -> list[Simulation]:
+    """All exchanges of a case, each checked twice over as ``-c`` checks it."""
+    made = plans(name, options, ranks, elements, datatype, nodes)
+    size = elements * datatype.itemsize
+    checks = [DataCheck(rank, ranks, size, datatype) for rank in range(ranks)]
+    found = []
+    for number in range(len(made[0].exchanges)):
+        parts = [plan.exchanges[number] for plan in made]
+        for iteration in range(2):
+            for found_by, part in zip(checks, parts, strict=True):
+                found_by.fill(part, iteration)
+            done = Simulation([part.steps for part in parts], Random(seed)).run()
+            for found_by, part in zip(checks, parts, strict=True):
+                assert found_by.faults(part, iteration) == []
+        found.append(done)
+    return found
+
+
+@each_algorithm
+@pytest.mark.parametrize("ranks", range(1, 18))
+def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:
+    for elements in (0, 1, ranks - 1, ranks, 200):
+        for segment in (4, 100, None):
+            if segment and word not in ("pipelined_chain", "segmented_ring", "tree"):
+                continue
+            options = Options(algorithm=word, segment=segment)
+            simulate(name, options, ranks, elements, seed=elements)
+
+
+@each_algorithm
+@settings(deadline=None, max_examples=25)
+@given(
+    ranks=st.integers(1, 17),
+    elements=st.integers(0, 200),
+    segment=st.integers(1, 300),
+    datatype=st.sampled_from(TYPES),
+    in_place=st.booleans(),
+    root=st.none() | st.integers(0, 16),
+    nodes=st.integers(1, 17),
+    seed=st.integers(0, 1 << 30),
+)
+def test_whatever_the_ranks_lengths_types_roots_and_segments(
+    name: str,
+    word: str,
+    ranks: int,
+    elements: int,
+    segment: int,
+    datatype: Datatype,
+    in_place: bool,
+    root: int | None,
+    nodes: int,
+    seed: int,
+) -> None:
+    options = Options(
+        algorithm=word,
+        segment=segment,
+        in_place=in_place and name == "allreduce",
+        root=root if root is None else root % ranks,
+    )
+    simulate(name, options, ranks, elements, datatype, seed, nodes)
+
+
+def test_nodes_need_not_be_alike_nor_in_order() -> None:
+    options = Options(algorithm="hierarchical")
+    provider = cast("Provider", None)
+    nodes = (2, 0, 0, 1, 2, 0, 2)
+    plan = find_benchmark("allreduce").plan
+    made = [plan(Case(r, 7, 40, INT, 64, BUFFER, options, provider, nodes)) for r in range(7)]
+    checks = [DataCheck(rank, 7, 40, INT) for rank in range(7)]
+    for found_by, part in zip(checks, made, strict=True):
+        found_by.fill(part.exchanges[0], 0)
+    done = Simulation([part.exchanges[0].steps for part in made], Random(1)).run()
+    for found_by, part in zip(checks, made, strict=True):
+        assert found_by.faults(part.exchanges[0], 0) == []
+    between = {(s, t) for s, t, _ in done.sent if nodes[s] != nodes[t]}
+    assert {rank for pair in between for rank in pair} == {0, 1, 3}  # the first of each node
+
+
+def test_a_rank_that_waits_for_itself_or_is_left_alone_is_found() -> None:
+    memory = BUFFER.allocate(4, INT)
+    message = Message(memory, INT, (1,))
+    send = [Call("send", (message,), peer, 1) for peer in (1, 0)]
+    receive = [Call("recv", (message,), peer, 1) for peer in (1, 0)]
+    with pytest.raises(AssertionError, match=r"ranks \[0, 1\] wait for each other"):
+        Simulation([[send[0], receive[0]], [send[1], receive[1]]]).run()
+    alone = Call("irecv", (message,), 1, 1, cell=None)
+    with pytest.raises(AssertionError):
+        Simulation([[alone], []]).run()
+
+
+SEGMENT = 1024
+DEFINITIONS: dict[tuple[str, str], Pattern] = {
+    ("bcast", "chain"): along,
+    ("bcast", "pipelined_chain"): cut(along, SEGMENT),
+    ("bcast", "binomial"): trees.down(trees.binomial_by_lowest),
+    ("bcast", "scatter_ring"): together(
+        trees.scattered(trees.binomial_by_lowest, share), around(share)
+    ),
+    ("bcast", "scatter_allgather"): on_powers_of_two(
+        together(trees.scattered(trees.binomial_by_lowest, share), exchanges(doubled_shares))
+    ),
+    ("allreduce", "ring"): around(share, lambda ranks: 2 * (ranks - 1)),
+    ("allreduce", "segmented_ring"): together(cut(around(share), SEGMENT), around(share)),
+    ("allreduce", "recursive_doubling"): folding.recursive_doubling,
+    ("allreduce", "rabenseifner"): folding.folded(
+        folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
+    ),
+    ("allreduce", "tree"): cut(up_and_down(trees.down(trees.binomial_by_lowest)), SEGMENT),
+}
+"""What the library's algorithms of the same kind send."""
+
+
+def test_every_algorithm_on_one_level_has_a_definition() -> None:
+    assert set(DEFINITIONS) == {one for one in EVERY if one[1] != "hierarchical"}
+
+
+@pytest.mark.parametrize(("name", "word"), DEFINITIONS)
+@pytest.mark.parametrize("root", [0, 2])
+def test_the_messages_are_those_of_the_definition(name: str, word: str, root: int) -> None:
+    for ranks in range(3, 18):
+        elements = 256 * ranks * 2  # whole segments in every part
+        options = Options(algorithm=word, segment=SEGMENT, root=root)
+        (done,) = simulate(name, options, ranks, elements)
+        sent = [[[0, 0] for _ in range(ranks)] for _ in range(ranks)]
+        for source, target, nbytes in done.sent:
+            sent[source][target][0] += 1
+            sent[source][target][1] += nbytes
+        known = [[(count, nbytes) for count, nbytes in row] for row in sent]
+        shape = Shape(ranks, elements * INT.itemsize, INT.itemsize)
+        turned = root if name == "bcast" else 0
+        try:
+            assert difference(DEFINITIONS[name, word], shape, known, turned) is None
+        except NotImplementedError:
+            continue
+
+
+def test_nothing_is_copied_that_need_not_be() -> None:
+    """What a rank gives is added to what arrives; it is not written to, nor copied first."""
+    for word in words("allreduce")[1:]:
+        for plan in plans("allreduce", Options(algorithm=word, segment=64), 6, 100, INT, 2):
+            (given,) = {id(content.memory) for content in plan.exchanges[0].inputs}
+            written = [
+                call.written(0) for step in plan.exchanges[0].steps for call in calls_of(step)
+            ]
+            assert all(id(message.memory) != given for message in written if message)
+
+
+def test_one_rank_alone_has_its_own_sum() -> None:
+    (plan,) = plans("allreduce", Options(algorithm="ring"), 1, 10, INT, 1)
+    assert [cast("Call", step).function for step in plan.exchanges[0].steps] == ["sendrecv"]
+    (plan,) = plans("allreduce", Options(algorithm="ring", in_place=True), 1, 10, INT, 1)
+    assert plan.exchanges[0].steps == ()
+
+
+def test_the_librarys_own_is_one_call() -> None:
+    for name in TABLE:
+        for algorithm in (None, LIBRARY):
+            (plan, *_) = plans(name, Options(algorithm=algorithm), 4, 10, INT, 2)
+            (step,) = plan.exchanges[0].steps
+            assert cast("Call", step).function == name
+            assert not plan.chained
+
+
+@given(elements=st.integers(0, 10_000), number=st.integers(1, 100), longest=st.integers(1, 500))
+def test_parts_of_a_vector_follow_each_other(elements: int, number: int, longest: int) -> None:
+    for parts in (shares(range(elements), number), pieces(range(elements), longest)):
+        assert [index for part in parts for index in part] == list(range(elements))
+    lengths = [len(part) for part in shares(range(elements), number)]
+    assert len(lengths) == number
+    assert max(lengths) - min(lengths) <= 1
+    assert lengths == sorted(lengths, reverse=True)
+    assert all(len(part) == longest for part in pieces(range(elements), longest)[:-1])
+
+
+@each_algorithm
+@pytest.mark.parametrize("elements", [1, 7, 1000])
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
+def test_further_memory_is_what_is_allocated(
+    name: str, word: str, elements: int, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allocated: list[int] = []
+    allocate = type(BUFFER).allocate
+
+    def count(self: Any, nbytes: int, datatype: Datatype) -> Any:
+        allocated.append(nbytes)
+        return allocate(self, nbytes, datatype)
+
+    monkeypatch.setattr(type(BUFFER), "allocate", count)
+    options = Options(algorithm=word, segment=64)
+    benchmark, size = find_benchmark(name), elements * INT.itemsize
+    case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Provider", None), (0,) * ranks)
+    benchmark.plan(case)
+    promised = benchmark.memory(options, size, ranks)
+    plain = benchmark.memory(Options(), size, ranks)
+    assert promised - plain == further_memory(name, options, size, ranks)
+    # a part of a message is rounded to whole elements
+    assert promised - INT.itemsize < sum(allocated) < promised + 2 * INT.itemsize
+
+
+def test_two_benchmarks_have_them_and_no_other_form_of_these() -> None:
+    having = {found.name for found in all_benchmarks() if "algorithm" in found.options}
+    assert having == set(TABLE)
+    mapped = {found.name for found in all_benchmarks() if "node_map" in found.options}
+    assert mapped == {"allreduce"}
+
+
+def test_the_command_line_knows_the_words_of_each() -> None:
+    assert parsed("bcast", "--algorithm", "chain").own_algorithm == "chain"
+    assert parsed("bcast", "--algorithm", "library").own_algorithm is None
+    assert parsed("bcast").algorithm is None
+    options = parsed("allreduce", "--algorithm", "tree", "--segment", "4K")
+    assert (options.algorithm, options.segment) == ("tree", 4096)
+    assert parsed("allreduce", "--algorithm", "hierarchical", "--node-map", "2").node_map == 2
+    with pytest.raises(Exception, match="'ring' is none of library, chain, pipelined_chain"):
+        parsed("bcast", "--algorithm", "ring")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"algorithm": "ring", "library_algorithm": "ring"}, "--library-algorithm is about one"),
+        ({"algorithm": "chain", "staging": True}, "--staging is about one call of the library"),
+        ({"algorithm": "chain", "layout": parse_layout("vect:2:1")}, "-D is about one call"),
+        ({"algorithm": "ring", "segment": 64}, "choose --algorithm pipelined_chain, segmented_r"),
+        ({"segment": 64}, "--segment is for algorithms that cut messages"),
+        ({"algorithm": "tree", "segment": 0}, "name at least 1 byte"),
+    ],
+)
+def test_what_does_not_go_together_is_said(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        make_options(values)
+
+
+def test_the_page_has_every_word() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "algorithms.md").read_text()
+    _, _, section = page.partition("## Own algorithms")
+    cells = [line.split("|")[2].strip() for line in section.splitlines() if line[:1] == "|"]
+    words_of_page = [cell for cell in cells if cell[:1] == "`" and " " not in cell]
+    assert words_of_page == [f"`{word}`" for _, word in EVERY]
+
+
+def test_the_librarys_own_may_be_told_which() -> None:
+    check(Options(algorithm=LIBRARY, library_algorithm="ring"))
+
+
+def test_the_banner_names_algorithm_and_segment() -> None:
+    bcast = find_benchmark("bcast")
+    said = banner(bcast, Options(algorithm="pipelined_chain"))
+    assert "own algorithm pipelined_chain, segments of 65536 bytes)" in said
+    assert said.count("algorithm") == 1
+    assert "own algorithm chain)" in banner(bcast, Options(algorithm="chain"))
+    assert "algorithm" not in banner(bcast, Options(algorithm=LIBRARY))
+
+
+def test_a_ring_needs_no_more_than_a_part() -> None:
+    options = Options(algorithm="ring")
+    assert further_memory("allreduce", options, 1000, 3) == ceil(1000 / 3)
+    assert further_memory("bcast", Options(algorithm="chain"), 1000, 3) == 0
+    cut_small = Options(algorithm="segmented_ring", segment=16)
+    assert further_memory("allreduce", cut_small, 1000, 3) == 32
