@@ -108,10 +108,7 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
         return
     unusable: list[Problem] = []
     usable = 0
-    for file in sorted(path.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-        if file.suffix not in SUFFIXES or hidden or not file.is_file():
-            continue
+    for file in files_of(path):
         try:
             found = read_file(file)
         except OmbError as error:
@@ -123,6 +120,14 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
         first = f": {unusable[0].text.removeprefix('left out: ')}" if unusable else ""
         raise OmbError(f"{path} holds no file of results{first}")
     problems += unusable
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """The files of a folder, and of those below it, that may hold results."""
+    for file in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if file.suffix in SUFFIXES and not hidden and file.is_file():
+            yield file
 
 
 def parsed(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.DataFrame]:

@@ -13,7 +13,7 @@ import omb_py
 from omb_py import launcher
 from omb_py.errors import INTERRUPTED, UsageError, sentence
 
-LATER = ("sweep", "job", "compare", "plot", "report", "model")
+LATER = ("sweep", "job", "compare", "plot", "report", "model", "scaling")
 """Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
 
 
@@ -21,10 +21,11 @@ class Commands(click.Group):
     """Commands that are made when they are asked for, so that none costs another's imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        from omb_py.apps import APPLICATIONS
         from omb_py.benchmarks import all_benchmarks
 
         names = [benchmark.name for benchmark in all_benchmarks()]
-        return [*names, *LATER, *sorted(self.commands)]
+        return [*names, *APPLICATIONS.names(), *LATER, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name in self.commands:
@@ -34,14 +35,29 @@ class Commands(click.Group):
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.benchmark import benchmark_command
 
-        return benchmark_command(find_benchmark(cmd_name))
+        try:
+            benchmark = find_benchmark(cmd_name)
+        except UsageError:
+            from omb_py.apps import APPLICATIONS
+
+            if APPLICATIONS.has(cmd_name):
+                from omb_py.cli.application import application_command
+
+                return application_command(APPLICATIONS.load(cmd_name))
+            find_benchmark(cmd_name, [*APPLICATIONS.names(), *LATER, *self.commands])
+            raise
+        return benchmark_command(benchmark)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from omb_py.apps import APPLICATIONS
         from omb_py.benchmarks import by_family
 
         for family, members in by_family().items():
             with formatter.section(f"{family} benchmarks".capitalize()):
                 formatter.write_dl([(member.name, member.summary) for member in members])
+        with formatter.section("Applications"):
+            applications = map(APPLICATIONS.load, APPLICATIONS.names())
+            formatter.write_dl([(one.name, one.summary) for one in applications])
         with formatter.section("Commands"):
             commands = {name: later_command(name) for name in LATER} | dict(self.commands)
             formatter.write_dl(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.sheet import Sheet
 from omb_py.analysis.units import digits, size_text, value_text
 from omb_py.modelling.check import check, scores
 from omb_py.modelling.loggp import loggp
@@ -17,17 +17,6 @@ from omb_py.modelling.parameters import parameters
 
 WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table with what there is to say below it. The first ``left`` columns are words."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    remarks: tuple[str, ...] = ()
-    left: int = 1
 
 
 def sheets(model: Model, ranks: Sequence[int], sizes: Sequence[int]) -> Iterator[Sheet]:

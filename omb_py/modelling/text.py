@@ -7,24 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from omb_py.analysis.sheet import markdown, on_console
 from omb_py.modelling.check import check
 from omb_py.modelling.loggp import loggp
 from omb_py.modelling.model import Model
 from omb_py.modelling.parameters import parameters
-from omb_py.modelling.sheets import Sheet, sheets
+from omb_py.modelling.sheets import sheets
 
 FORMATS = ("text", "csv", "markdown", "json")
 
 MOST_NAMED = 12
 """Curves that are named before a list is cut short."""
-
-UNLIMITED = 10_000
-"""Columns of what is not a terminal."""
 
 
 def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], kind: str, out: TextIO) -> None:
@@ -53,47 +47,9 @@ def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], kind: str, o
         return
     made = [sheet for sheet in sheets(model, ranks, sizes) if sheet.rows or sheet.remarks]
     if kind == "markdown":
-        out.write(markdown(made, model))
+        out.write(markdown(made, tuple(warnings_of(model))))
     else:
-        on_console(made, model, out)
-
-
-def on_console(made: Sequence[Sheet], model: Model, out: TextIO) -> None:
-    """Tables for a terminal; elsewhere as wide as they are."""
-    console = Console(file=out, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=out, highlight=False, width=UNLIMITED)
-    for sheet in made:
-        console.print(Text(sheet.title, style="bold"))
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for index, name in enumerate(sheet.columns):
-            table.add_column(Text(name), justify="left" if index < sheet.left else "right")
-        if sheet.rows:
-            for cells in without_repetitions(sheet.rows):
-                table.add_row(*map(Text, cells))
-            console.print(table)
-        for remark in sheet.remarks:
-            console.print(Text(remark, style="dim"))
-        console.print()
-    for sentence in warnings_of(model):
-        console.print(Text(f"Note: {sentence}", style="yellow"))
-
-
-def markdown(made: Sequence[Sheet], model: Model) -> str:
-    """Tables of Markdown."""
-    lines = []
-    for sheet in made:
-        lines += [f"## {sheet.title}", ""]
-        if sheet.rows:
-            marks = ["---" if i < sheet.left else "---:" for i in range(len(sheet.columns))]
-            for cells in (sheet.columns, marks, *sheet.rows):
-                escaped = (cell.replace("|", "\\|").replace("*", "\\*") for cell in cells)
-                lines.append(f"| {' | '.join(escaped)} |")
-            lines.append("")
-        for remark in sheet.remarks:
-            lines += [remark.replace("*", "\\*"), ""]
-    lines += [f"**Note:** {sentence}\n" for sentence in warnings_of(model)]
-    return "\n".join(lines)
+        on_console(made, tuple(warnings_of(model)), out)
 
 
 def warnings_of(model: Model) -> Iterator[str]:
@@ -106,11 +62,3 @@ def warnings_of(model: Model) -> Iterator[str]:
             "Not fitted, for there is one message size and one number of ranks: "
             f"{shown}{f', and {more} more' if more > 0 else ''}."
         )
-
-
-def without_repetitions(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """Rows whose first cell is empty where it is the same as above."""
-    above = ""
-    for first, *rest in rows:
-        yield ("" if first == above else first, *rest)
-        above = first

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from omb_py.errors import OmbError, UsageError
 from omb_py.plots.figures import Picture, drawn
@@ -46,10 +48,15 @@ def targets(
 def write(
     pictures: Mapping[str, Picture], files: Mapping[Path, tuple[str, str]], binary: bool = False
 ) -> Iterable[Path]:
-    """Write figures to their files, folders too; yields each file that is written.
+    """Write pictures to their files, as `written` does."""
+    return written(lambda name: drawn(pictures[name], binary), files)
 
-    Raises `OmbError`, before anything is written, when a file is there that is no image of that
-    format, and when one cannot be written.
+
+def written(draw: Callable[[str], Figure], files: Mapping[Path, tuple[str, str]]) -> Iterable[Path]:
+    """Write figures, drawn by their names, to their files; yields each file that is written.
+
+    Folders are made. Raises `OmbError`, before anything is written, when a file is there that is
+    no image of that format, and when one cannot be written.
     """
     for path, (_, form) in files.items():
         if not replaceable(path, form):
@@ -57,7 +64,7 @@ def write(
     made = ""
     for path, (name, form) in files.items():
         if name != made:
-            figure = drawn(pictures[name], binary)
+            figure = draw(name)
             made = name
         content = image(figure, form)
         try:

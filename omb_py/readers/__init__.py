@@ -20,6 +20,9 @@ from omb_py.registry import Registry
 LARGEST_FILE = 1 << 30
 """Bytes of a file beyond which it is refused: no result is as long as that."""
 
+MARKS_OF_APPLICATIONS = (b"run,application,part,", b'", "application": "')
+"""Byte strings of results that are no benchmark's, in our CSV and in our JSON."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -101,19 +104,26 @@ def read_file(path: Path) -> Found:
 
     Raises `OmbError` when it cannot be read or holds nothing that any reader knows.
     """
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise OmbError(f"{path} is larger than {LARGEST_FILE >> 20} MiB: no file of results")
-        content = path.read_bytes()
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
+    content = content_of(path)
     found = read(str(path), content)
     if not found.rows and not found.tables:
         if found.problems:
             raise OmbError(f"{found.problems[0]}; {path} has no whole row")
+        if any(mark in content for mark in MARKS_OF_APPLICATIONS):
+            raise OmbError(f"{path} holds results of applications: omb-py scaling shows them")
         formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
         raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
     return found
+
+
+def content_of(path: Path) -> bytes:
+    """A file's content; raises `OmbError` when it cannot be read."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise OmbError(f"{path} is larger than {LARGEST_FILE >> 20} MiB: no file of results")
+        return path.read_bytes()
+    except OSError as error:
+        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def read(path: str, content: bytes) -> Found:

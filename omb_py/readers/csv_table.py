@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable, Mapping
 
 from omb_py.readers import Found, Source, Table
 from omb_py.readers._fixed_width import Notes
 from omb_py.results.row import KINDS
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
-REQUIRED = {"run", "benchmark", "bytes", "ranks"}
 TOO_LONG = re.compile(r"\d{40}")
 """More digits than any column has, and than some conversions to numbers take."""
 
+OF_BENCHMARKS = "run,benchmark,bytes,"
+OF_APPLICATIONS = "run,application,part,"
+"""What the headers of our two kinds of tables begin with."""
+
 
 class CsvReader:
-    """Tables below a header of our columns, with the metadata in the comments before them."""
+    """Tables below a header of our columns, with the metadata in the comments before them.
 
-    name = "omb-py's CSV"
-    marks = (b"run,benchmark,bytes,",)
+    ``header`` is what that begins with, ``kinds`` the kind of each column that is known,
+    ``required`` those without which there is no row.
+    """
+
+    def __init__(
+        self, name: str, header: str, kinds: Mapping[str, str], required: Iterable[str]
+    ) -> None:
+        self.name = name
+        self.marks = (header.encode(),)
+        self._header = header
+        self._kinds = kinds
+        self._required = set(required)
 
     def read(self, source: Source) -> Found:
         found = Found()
@@ -33,8 +47,9 @@ class CsvReader:
                     run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
                 if match := METADATA.fullmatch(line):
                     run[match[1]] = match[2].strip()
-            elif line.startswith("run,benchmark,bytes,"):
-                table = self._header(source, index, found)
+            elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
+                ours = line.startswith(self._header)
+                table = self._table(source, index, found) if ours else None
             elif table is None or not line:
                 continue
             elif fields(line) != len(table.columns) or (source.torn and index == last):
@@ -48,12 +63,12 @@ class CsvReader:
         found.tables[:] = [table for table in found.tables if table.lines]
         return found
 
-    def _header(self, source: Source, index: int, found: Found) -> Table | None:
+    def _table(self, source: Source, index: int, found: Found) -> Table | None:
         names = tuple(source.lines[index].split(","))
-        if not set(names) >= REQUIRED or len(set(names)) != len(names):
+        if not set(names) >= self._required or len(set(names)) != len(names):
             found.problems.append(source.problem(index, "not a whole line of column names"))
             return None
-        unknown = [name for name in names if name not in KINDS]
+        unknown = [name for name in names if name not in self._kinds]
         if unknown:
             text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
             found.problems.append(source.problem(index, text))
@@ -80,4 +95,4 @@ def broken(source: Source, index: int, line: str, table: Table) -> str:
     return "not a row, left out"
 
 
-READER = CsvReader()
+READER = CsvReader("omb-py's CSV", OF_BENCHMARKS, KINDS, ("run", "benchmark", "bytes", "ranks"))

@@ -1,0 +1,72 @@
+"""Tables with words around them: on a terminal, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+UNLIMITED = 10_000
+"""Columns of what is not a terminal."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table with what there is to say below it. The first ``left`` columns are words."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    remarks: tuple[str, ...] = ()
+    left: int = 1
+
+
+def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None:
+    """Tables and notes for a terminal; elsewhere as wide as they are."""
+    console = Console(file=out, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=out, highlight=False, width=UNLIMITED)
+    for sheet in made:
+        console.print(Text(sheet.title, style="bold"))
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for index, name in enumerate(sheet.columns):
+            table.add_column(Text(name), justify="left" if index < sheet.left else "right")
+        if sheet.rows:
+            for cells in without_repetitions(sheet.rows):
+                table.add_row(*map(Text, cells))
+            console.print(table)
+        for remark in sheet.remarks:
+            console.print(Text(remark, style="dim"))
+        console.print()
+    for sentence in notes:
+        console.print(Text(f"Note: {sentence}", style="yellow"))
+
+
+def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
+    """Tables and notes as Markdown."""
+    lines = []
+    for sheet in made:
+        lines += [f"## {sheet.title}", ""]
+        if sheet.rows:
+            marks = ["---" if i < sheet.left else "---:" for i in range(len(sheet.columns))]
+            for cells in (sheet.columns, marks, *sheet.rows):
+                escaped = (cell.replace("|", "\\|").replace("*", "\\*") for cell in cells)
+                lines.append(f"| {' | '.join(escaped)} |")
+            lines.append("")
+        for remark in sheet.remarks:
+            lines += [remark.replace("*", "\\*"), ""]
+    lines += [f"**Note:** {sentence}\n" for sentence in notes]
+    return "\n".join(lines)
+
+
+def without_repetitions(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Rows whose first cell is empty where it is the same as above."""
+    above = ""
+    for first, *rest in rows:
+        yield ("" if first == above else first, *rest)
+        above = first

@@ -1,0 +1,65 @@
+"""``omb-py scaling``: applications over numbers of ranks, and what that says of more ranks."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from omb_py.cli.analysis_options import MOST_NOTES, note
+from omb_py.errors import needing
+from omb_py.scaling import PUBLISHED_RANKS
+
+
+@click.command("scaling", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=2),
+    default=PUBLISHED_RANKS,
+    show_default="those of OMB-Py's paper: 224",
+    metavar="N",
+    help="Predict for so many ranks.",
+)
+@click.option(
+    "--output", "-o", metavar="DIR|FILE", help="Draw figures, too: a folder, or a file for one."
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["png", "svg", "pdf"]),
+    multiple=True,
+    help="Of figures; may be given several times.  [default: that of FILE, else png]",
+)
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+def command(
+    files: tuple[str, ...], ranks: int, output: str | None, formats: tuple[str, ...]
+) -> None:
+    """Show how applications scale; predict more ranks.
+
+    FILE is a table that omb-py APPLICATION --output FILE.csv wrote, on several numbers of ranks,
+    or a folder of such. Speed-ups are those over one rank that each job measured by turns, or
+    over a job of one rank. Amdahl's law (Gustafson's for weak scaling) is fitted to those whose
+    ranks had cores of their own; what a prediction rests on stands below it.
+    """
+    with needing("analysis"):
+        from omb_py.analysis.sheet import on_console
+        from omb_py.scaling import rows, series, text
+
+    loaded = rows.load(files)
+    for problem in loaded.problems[:MOST_NOTES]:
+        note(str(problem))
+    if len(loaded.problems) > MOST_NOTES:
+        note(f"and {len(loaded.problems) - MOST_NOTES} more such lines")
+    every = series.series_of(loaded.runs)
+    on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)
+    if output is None and not formats:
+        return
+    with needing("analysis"):
+        from omb_py.plots import files as figure_files
+        from omb_py.scaling import figure
+
+    named = figure.names_of(every)
+    targets = figure_files.targets(list(named), output, formats)
+    for path in figure_files.written(lambda name: figure.draw(named[name], ranks), targets):
+        click.echo(path)
