@@ -8,12 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from omb_py.algorithms import DEFAULT, library
 from omb_py.algorithms import MODULES as ALGORITHMS
-from omb_py.benchmarks import by_family, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.errors import UsageError
 from omb_py.options import parse_bytes
 from omb_py.registry import Registry
+from omb_py.sweeps.subjects import families, subject
 from omb_py.sweeps.toml import Strict, suggestion
 from omb_py.sweeps.values import Duration, EnvironmentName, Line, Name, Several, distinct
 
@@ -21,13 +21,13 @@ EVERYTHING = "all"
 
 
 def benchmark(name: str) -> str:
-    """A benchmark, a family of them, or ``all``."""
-    if name == EVERYTHING or name in by_family():
+    """A benchmark or application, a family of them, or ``all`` benchmarks."""
+    if name == EVERYTHING or name in families():
         return name
     try:
-        return find_benchmark(name).name
+        return subject(name).name
     except UsageError as error:
-        raise ValueError(f"{error} (or a family: {', '.join(by_family())}; or all)") from error
+        raise ValueError(f"{error} (or a family: {', '.join(families())}; or all)") from error
 
 
 def member(registry: Registry, name: str) -> str:

@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from math import log2
 from statistics import median
 
-from omb_py.benchmarks import find_benchmark
 from omb_py.sweeps.folder import DONE, Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.settings import parsed
+from omb_py.sweeps.subjects import APPLICATION, subject
 
 START_SECONDS = 0.8
 """Of a job of few ranks, with Python and NumPy to import."""
+
+APPLICATION_SECONDS = 3.0
+"""Of all repeats and references of a problem of the default size."""
 
 CALL_SECONDS = 2e-6
 BYTES_PER_SECOND = 2e9
@@ -23,11 +26,13 @@ CROWDING = 8.0
 
 def guess(point: Point, machine: Machine) -> float:
     """Seconds that a point may take, from nothing but its sizes and its iterations."""
-    benchmark = find_benchmark(point.benchmark)
+    benchmark = subject(point.benchmark)
     crowd = max(1.0, point.ranks_per_node / machine.cores)
     start = START_SECONDS * crowd
     if benchmark.start_up is not None:
         return start
+    if benchmark.family == APPLICATION:
+        return start + APPLICATION_SECONDS * crowd
     options = parsed(benchmark, point.arguments(()))
     steps = point.ranks if "all" in point.benchmark else 1 + log2(point.ranks)
     messages = options.window if "window" in benchmark.options else 1

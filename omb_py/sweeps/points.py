@@ -14,12 +14,13 @@ from itertools import product
 import click
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
-from omb_py.benchmarks import Benchmark, StartUp, by_family, find_benchmark
+from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.buffers import BUFFERS
 from omb_py.errors import OmbError, UsageError
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.settings import Setting, check, combinations, parsed, planned_sizes
+from omb_py.sweeps.subjects import APPLICATION, families, subject
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
@@ -75,13 +76,13 @@ class Point:
     def arguments(self, sizes: tuple[int, ...]) -> list[str]:
         """The words after ``omb-py`` that measure ``sizes`` of this point."""
         words = [self.benchmark, "--buffer", self.buffer]
-        if find_benchmark(self.benchmark).start_up is None:
+        if subject(self.benchmark).start_up is None:
             words += ["--binding", self.binding]
         if self.library_algorithm is not None:
             words += ["--library-algorithm", self.library_algorithm]
         if self.variant is not None:
             words.append(f"--variant={self.variant}")
-        if "file" in find_benchmark(self.benchmark).options:
+        if "file" in subject(self.benchmark).options:
             words.append(f"--file={DATA}")
         words += [word for setting in self.settings for word in setting.words()]
         if sizes and selectable(self.benchmark):
@@ -191,16 +192,21 @@ def chosen(experiment: Experiment) -> Iterator[Benchmark]:
     """The benchmarks of an experiment, families and ``all`` written out."""
     without = {found.name for name in experiment.without for found in members(name)}
     names = (found.name for name in experiment.benchmarks for found in members(name))
-    yield from (find_benchmark(name) for name in dict.fromkeys(names) if name not in without)
+    yield from (subject(name) for name in dict.fromkeys(names) if name not in without)
 
 
 @cache
 def members(name: str) -> tuple[Benchmark, ...]:
     """The benchmarks that a name stands for."""
-    families = by_family()
+    known = families()
     if name == EVERYTHING:
-        return tuple(found for family in families.values() for found in family)
-    return tuple(families[name]) if name in families else (find_benchmark(name),)
+        return tuple(
+            found
+            for family, found_in in known.items()
+            if family != APPLICATION
+            for found in found_in
+        )
+    return known[name] if name in known else (subject(name),)
 
 
 def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]]:
@@ -233,7 +239,7 @@ def on_device(buffer: str) -> bool:
 
 def selectable(benchmark: str) -> bool:
     """Whether the benchmark can be told which sizes to measure."""
-    found = find_benchmark(benchmark)
+    found = subject(benchmark)
     return found.sized and found.elements is None
 
 
@@ -275,7 +281,7 @@ def sized(point: Point, benchmark: Benchmark, experiment: Experiment, machine: M
 
 def in_parts(benchmark: str) -> bool:
     """Whether the benchmark's rows are parts of a start, the last of them the total."""
-    return find_benchmark(benchmark).start_up is StartUp.PARTS
+    return subject(benchmark).start_up is StartUp.PARTS
 
 
 def count(number: int, noun: str) -> str:

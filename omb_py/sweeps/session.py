@@ -22,6 +22,7 @@ from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point, count
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
+from omb_py.sweeps.subjects import APPLICATION, subject
 
 CAPTURED = (
     *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),
@@ -86,6 +87,12 @@ def begin(reporter: Reporter, sweep: Sweep, machine: Machine, plan: Plan, folder
         reporter.say(f"left out {count(number, 'point')}: {reason}")
 
 
+def shown_by(plan: Plan) -> str:
+    """The command that shows what was measured."""
+    applications = all(subject(point.benchmark).family == APPLICATION for point in plan.points)
+    return "scaling" if applications else "report"
+
+
 def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool) -> int:
     """Say what came of it, and what to do next; the exit code."""
     given_up = [point for point in plan.points if folder.state(point).given_up]
@@ -94,7 +101,7 @@ def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool)
     code = exit_code(stop, not left, added)
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""
-        reporter.say(f"complete{but}: omb-py report {folder.root}")
+        reporter.say(f"complete{but}: omb-py {shown_by(plan)} {folder.root}")
         return code
     failed = [point for point in left if folder.state(point).outcome in FAILURES]
     listed(reporter, folder, failed, "failed")

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import click
 
-from omb_py.benchmarks import Benchmark, find_benchmark
-from omb_py.cli.benchmark import benchmark_command, make_options
+from omb_py.benchmarks import Benchmark
 from omb_py.cli.parameters import SizeList, SizeRange
 from omb_py.datatypes import find_types
 from omb_py.errors import UsageError
 from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options import Options
+from omb_py.sweeps.subjects import command_of, options_of
 from omb_py.sweeps.toml import suggestion
 
 OWN = {
@@ -78,18 +78,16 @@ def combinations(
 
 
 @cache
-def command_of(name: str) -> click.Command:
-    """The command of a benchmark; made once, since points of a benchmark are many."""
-    return benchmark_command(find_benchmark(name))
-
-
-@cache
 def long_names(name: str) -> frozenset[str]:
     """The long names of a benchmark's options, without dashes."""
     return frozenset(
         option.removeprefix("--")
         for parameter in command_of(name).params
-        for option in (parameter.opts if isinstance(parameter, click.Option) else (PLACEMENT,))
+        for option in (
+            (*parameter.opts, *parameter.secondary_opts)
+            if isinstance(parameter, click.Option)
+            else (PLACEMENT,)
+        )
         if option.startswith("--") or option == PLACEMENT
     )
 
@@ -102,6 +100,8 @@ def check(settings: tuple[Setting, ...], benchmark: str) -> None:
             raise UsageError(
                 f"option {setting.name!r} is not a configuration's: {OWN[setting.name]}"
             )
+        if setting.value is False and f"no-{setting.name}" in allowed:
+            raise UsageError(f"write no_{setting.name} = true instead of {setting.name} = false")
         if setting.name == "validation" and not isinstance(setting.value, bool):
             raise UsageError("option 'validation' is true or false in a sweep")
         if setting.name == PLACEMENT and not set(str(setting.value)) <= set("DHM "):
@@ -119,9 +119,7 @@ def parsed(benchmark: Benchmark, arguments: list[str]) -> Options:
     """
     command = command_of(benchmark.name)
     values = dict(command.make_context(benchmark.name, arguments[1:]).params)
-    values.pop("debug", None)
-    values.pop("ignored_test_calls", None)
-    return make_options(values)
+    return options_of(benchmark.name, values)
 
 
 def planned_sizes(

@@ -19,6 +19,7 @@ from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
 NAME = 'name = "mine"\nretries = 1\n'
+SIZES = 'sizes = "8:64"'
 PLAIN = NAME + experiment()
 PLANNED = Counter(
     (benchmark, "native", ranks, size, "")
@@ -42,6 +43,20 @@ def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     assert sweep.run().code == 0
     assert sweep.lines() == before
     assert not list((sweep.place / "scratch").iterdir())
+
+
+def test_applications_are_swept_too(tmp_path: Path) -> None:
+    options = {"rows": 64, "inner": 32, "columns": 32, "repeats": 1}
+    text = experiment(benchmarks="matmul", ranks=[1, 2], options=options).replace(SIZES, "")
+    sweep = SmallSweep(tmp_path, NAME + text)
+    done = sweep.run()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "complete: omb-py scaling out"
+    tables = [rows_of(path) for path in sorted((sweep.place / "points").glob("*.csv"))]
+    wholes = [row for table in tables for row in table if not row["part"]]
+    assert sorted(row["ranks"] for row in wholes) == ["1", "2"]
+    assert {row["check"] for row in wholes} == {"Pass"}
+    assert "complete" in sweep.run().out
 
 
 def test_a_command_line_that_was_shown_measures_the_same(tmp_path: Path) -> None:

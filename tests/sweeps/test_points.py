@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +57,38 @@ def test_families_and_all() -> None:
     benchmarks = {point.benchmark for point in found.points}
     assert "put_latency" in benchmarks
     assert "put_bw" not in benchmarks
+
+
+def test_applications_are_one_row_and_take_their_options() -> None:
+    experiment = {"benchmarks": "matmul", "options": {"rows": [64, 128], "no_references": True}}
+    found = plan(sweep(experiment), machine())
+    assert found.rows == 2
+    for point, rows in zip(found.points, ("--rows=64", "--rows=128"), strict=True):
+        words = point.arguments(())
+        assert words[0] == "matmul"
+        assert {rows, "--no-references"} <= set(words)
+
+
+def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
+    everything = {point.benchmark for point in plan(sweep({"benchmarks": "all"}), machine()).points}
+    found = {
+        point.benchmark for point in plan(sweep({"benchmarks": "application"}), machine()).points
+    }
+    assert "matmul" in found - everything
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sizes": "8"}, "sizes"),
+        ({"row": 8}, "matmul has no option 'row'; did you mean 'rows'?"),
+        ({"references": False}, "write no_references = true"),
+        ({"rows": 0}, "0 is not in the range"),
+    ],
+)
+def test_options_that_an_application_lacks_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        plan(sweep({"benchmarks": "matmul", "options": options}), machine())
 
 
 class TestPlaces:

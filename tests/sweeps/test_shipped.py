@@ -20,7 +20,8 @@ MACHINES = sorted(path.stem for path in (shipped.folder() / "machines").glob("*.
 
 
 def test_what_is_promised_is_here() -> None:
-    assert {"quick", "full", "scaling", "buffers", "paper", "algorithms"} <= set(SWEEPS)
+    sweeps = {"quick", "full", "scaling", "buffers", "paper", "algorithms", "applications"}
+    assert sweeps <= set(SWEEPS)
     promised = {"local", "thetagpu", "polaris", "aurora", "generic-pbs", "generic-slurm"}
     assert promised <= set(MACHINES)
 

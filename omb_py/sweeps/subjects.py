@@ -1,0 +1,78 @@
+"""What a point measures: a benchmark, or an application as one that has no message sizes."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import click
+
+from omb_py.apps import APPLICATIONS, REPEATS, WARMUP
+from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, by_family, find_benchmark
+from omb_py.cli.application import application_command, read_asked
+from omb_py.cli.benchmark import benchmark_command, make_options
+from omb_py.errors import UsageError
+from omb_py.options import Options
+
+APPLICATION = "application"
+"""The family of all applications, which ``all`` benchmarks do not include."""
+
+
+@cache
+def subject(name: str) -> Benchmark:
+    """The benchmark or application called ``name``; raises `UsageError` when there is none."""
+    try:
+        return find_benchmark(name)
+    except UsageError:
+        if APPLICATIONS.has(name):
+            return as_benchmark(APPLICATIONS.load(name))
+        find_benchmark(name, APPLICATIONS.names())
+        raise
+
+
+@cache
+def families() -> dict[str, tuple[Benchmark, ...]]:
+    """All families of benchmarks, and the applications that need no argument."""
+    found = {name: tuple(members) for name, members in by_family().items()}
+    applications = map(subject, APPLICATIONS.names())
+    return found | {APPLICATION: tuple(filter(_needs_no_argument, applications))}
+
+
+@cache
+def command_of(name: str) -> click.Command:
+    """The command of a subject; made once, since points of one are many."""
+    found = subject(name)
+    if found.family == APPLICATION:
+        return application_command(APPLICATIONS.load(name))
+    return benchmark_command(found)
+
+
+def options_of(name: str, values: dict[str, Any]) -> Options:
+    """The options that click's values stand for; raises `UsageError` as the command would."""
+    if subject(name).family == APPLICATION:
+        return read_asked(APPLICATIONS.load(name), values)[0].options
+    values.pop("debug", None)
+    values.pop("ignored_test_calls", None)
+    return make_options(values)
+
+
+def as_benchmark(application: Any) -> Benchmark:
+    """What a sweep needs to know of an application, in a benchmark's terms."""
+    return Benchmark(
+        name=application.name,
+        title=application.title,
+        family=APPLICATION,
+        plan=partial(_no_plan, application.name),
+        defaults=Defaults(REPEATS, WARMUP, REPEATS, WARMUP, smallest=0, largest=0),
+        summary=application.summary,
+        sized=False,
+        native=False,
+    )
+
+
+def _no_plan(name: str, case: Case) -> Plan:
+    raise NotImplementedError(f"{name} is an application")
+
+
+def _needs_no_argument(found: Benchmark) -> bool:
+    return not any(isinstance(one, click.Argument) for one in command_of(found.name).params)
