@@ -34,6 +34,7 @@ import click
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from omb_py.apps import APPLICATIONS  # noqa: E402
 from perf.launchers import OMB_PY, Launcher, aware_launchers, on_two_ranks, own_launcher  # noqa: E402
 
 BUFFERS = ("cupy", "numba", "pycuda", "torch")
@@ -226,6 +227,18 @@ def validate(check: Check, buffers: list[str]) -> None:
                     check.table("validate.csv", results)
 
 
+def applications(check: Check, buffers: list[str]) -> None:
+    """Every application on the device, handed over and staged, on one rank and on two."""
+    if "cupy" not in buffers:
+        return
+    names = APPLICATIONS.builtin()
+    launcher = check.launchers[0]
+    for name in (one for one in names if one != "replay"):
+        for ranks, form in ((1, ()), (2, ()), (2, ("--staging",))):
+            output = ("--buffer", "cupy", "-q", "--output", "applications.csv")
+            check.job(launcher, name, *form, *output, ranks=ranks)
+
+
 def imb_rows(text: str) -> Iterator[tuple[int, float]]:
     """Sizes and microseconds of IMB's tables: the only time, or the average of three."""
     for line in text.splitlines():
@@ -275,7 +288,8 @@ def prepare(name: str) -> None:
         sys.exit(str(error))
 
 
-PARTS = {part.__name__: part for part in (machine, lookup, overhead, rows, native, nccl, validate)}
+ALL = (machine, lookup, overhead, rows, native, nccl, validate, applications)
+PARTS = {part.__name__: part for part in ALL}
 
 
 @click.command(help=__doc__)

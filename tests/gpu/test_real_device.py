@@ -12,10 +12,11 @@ import pytest
 
 from omb_py.buffers import BUFFERS, Buffer, Place
 from omb_py.buffers._driver import Driver
-from omb_py.datatypes import TYPES, find_types
+from omb_py.datatypes import TYPES, Datatype, find_types
 from omb_py.errors import OmbError, UnsupportedError
 from perf.launchers import Launcher, aware_launchers, on_two_ranks
 from tests.conftest import Finished, run
+from tests.mpi.test_applications import SMALL, problems
 
 NAMES = ("cupy", "numba", "pycuda", "torch")
 SIZED = [benchmark.name for benchmark in on_two_ranks()]
@@ -74,6 +75,26 @@ def test_every_type(opened: Buffer, datatype: object) -> None:
     assert memory.slice(480, 480).first_difference(b"abc") is None
 
 
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 1_000_003, 4 << 20])
+@pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)
+def test_elements_are_added_where_they_are(opened: Buffer, datatype: Datatype, count: int) -> None:
+    try:
+        total, other = (opened.allocate(count * datatype.itemsize, datatype) for _ in range(2))
+        steps = total.add(other)
+    except UnsupportedError:
+        assert "longdouble" in datatype.dtype
+        return
+    total.fill(datatype.pack([1, 2, 3, 4, 5]))
+    other.fill(datatype.pack([50, 40, 30]))
+    assert steps is not None
+    for _ in range(2):
+        for step in steps:
+            step.run()
+    several = [a + 2 * b for a, b in zip([1, 2, 3, 4, 5] * 3, [50, 40, 30] * 5, strict=True)]
+    assert total.first_difference(datatype.pack(several)) is None
+    assert other.first_difference(datatype.pack([50, 40, 30])) is None
+
+
 @pytest.mark.parametrize("place", [Place.MANAGED, Place.MANAGED_DEVICE, Place.MANAGED_HOST])
 def test_managed_memory(opened: Buffer, place: Place) -> None:
     if opened.name == "torch":
@@ -118,3 +139,11 @@ def test_every_benchmark(job: Callable[..., Finished], name: str, binding: str) 
     done = job(2, name, *arguments, *QUICK)
     assert done.code == 0, done.err
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
+
+
+@pytest.mark.parametrize("problem", [one for name in SMALL for one in problems(name)])
+@pytest.mark.parametrize("form", [(), ("--staging",)], ids=["handed over", "staged"])
+def test_every_application(job: Callable[..., Finished], problem: str, form: tuple) -> None:
+    for ranks in (1, 2):
+        done = job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form)
+        assert done.code == 0, done.err

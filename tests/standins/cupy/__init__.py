@@ -14,14 +14,28 @@ import numpy as np
 from omb_test_device import Allocation, Array
 
 from cupy import cuda
+from cupy.computing import Computed, function, module
 
-__all__ = ["__version__", "cuda", "empty", "ndarray", "uint8"]
+__all__ = ["__version__", "cuda", "empty", "fft", "linalg", "ndarray", "random", "uint8"]
 __version__ = "14.0-stand-in"
 uint8 = np.uint8
 
 
+fft, linalg, random = map(module, ("fft", "linalg", "random"))
+
+
+def __getattr__(name: str) -> Any:
+    """A function of CuPy to compute with, or a type."""
+    return function(name)
+
+
 class ndarray(Array):  # noqa: N801 - CuPy's name
-    """An array that tells its address as CuPy's do."""
+    """An array that tells its address as CuPy's do; at a pointer, one to compute with."""
+
+    def __new__(cls, shape: int, dtype: Any, memptr: Any) -> Any:
+        if isinstance(memptr, cuda.MemoryPointer):
+            return Computed.at(memptr, shape, dtype)
+        return super().__new__(cls)
 
     def __init__(self, shape: int, dtype: Any, memptr: Any) -> None:
         super().__init__(memptr, 0, shape, dtype)
@@ -44,7 +58,9 @@ class ndarray(Array):  # noqa: N801 - CuPy's name
         return self._at(self.start, self.nbytes, dtype)
 
 
-def empty(shape: int, dtype: Any) -> ndarray:
+def empty(shape: Any, dtype: Any = float) -> Any:
+    if dtype is not uint8:
+        return function("empty")(shape, dtype)
     try:
         return ndarray(shape, dtype, Allocation(ctypes.CDLL("libcuda.so.1"), shape))
     except MemoryError:

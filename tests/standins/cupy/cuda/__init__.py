@@ -10,6 +10,18 @@ from cupy.cuda import memory, nccl, runtime
 __all__ = ["Device", "Event", "Stream", "get_elapsed_time", "memory", "nccl", "runtime"]
 
 
+class UnownedMemory:
+    def __init__(self, address: int, nbytes: int, owner: Any) -> None:
+        self.address = address
+        self.owner = owner
+
+
+class MemoryPointer:
+    def __init__(self, memory: UnownedMemory, offset: int) -> None:
+        self.memory = memory
+        self.ptr = memory.address + offset
+
+
 class Device:
     def __init__(self, number: int) -> None:
         self.number = number
