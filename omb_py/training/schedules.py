@@ -98,7 +98,10 @@ class Negotiated(Schedule):
         if late < 0:
             return
         # A thread in the background would have made those that were missed, as many as fit.
-        for _ in range(1 + int(late / max(self._pause, self._took)) if self._pause else 1):
+        missed = int(late / max(self._pause, self._took)) if self._pause else 0
+        for _ in range(1 + missed):
+            if self._agreed == len(self._sizes):
+                return  # other ranks may be in the next step already
             self._cycle(arrived)
 
     def finish(self) -> None:

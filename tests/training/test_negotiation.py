@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from time import sleep
 from typing import Any, cast
 
 import pytest
@@ -75,6 +76,7 @@ def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
     chosen = [
         data.draw(st.lists(st.booleans(), min_size=chances, max_size=chances)) for _ in range(ranks)
     ]
+    pause = data.draw(st.sampled_from([0.0, 1e-4]))
     together = Together(ranks)
     training = Training(fusion=fusion, negotiation="cached")
 
@@ -85,7 +87,7 @@ def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
             [4 * (place % 3 + 1) for place in range(gradients)],
             lambda sizes: plan_of(training, sizes),
             negotiation,
-            0.0,
+            pause,
             Phases(),
         )
         schedule.begin()
@@ -93,6 +95,7 @@ def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
         for _ in range(steps):
             for arrived in range(1, gradients + 1):
                 if next(chances):
+                    sleep(5 * pause)
                     schedule.advance(arrived)
             schedule.finish()
         return sent.all, negotiation.cycles
@@ -102,6 +105,31 @@ def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
     assert all(one == found[0] for one in found)
     sent = [place for begin, end in found[0][0] for place in range(begin, end)]
     assert sent == list(range(gradients)) * steps
+
+
+@pytest.mark.parametrize("arrived", [2, 5])
+def test_missed_cycles_are_made_until_all_is_agreed_on_and_no_longer(arrived: int) -> None:
+    negotiation = Least(Together(1), 0)
+    sizes = [4] * 5
+    schedule = Negotiated(
+        cast(Any, Sent()),
+        sizes,
+        lambda some: plan_of(Training(), some),
+        negotiation,
+        1e-3,
+        Phases(),
+    )
+    schedule.begin()
+    sleep(0.02)
+    schedule.advance(arrived)
+    if arrived == len(sizes):
+        assert negotiation.cycles == 1
+        sleep(0.01)
+        schedule.advance(arrived)
+        assert negotiation.cycles == 1  # other ranks may be in the next step
+    else:
+        assert negotiation.cycles > 1
+    schedule.finish()
 
 
 @pytest.mark.parametrize(
