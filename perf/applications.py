@@ -1,0 +1,53 @@
+"""Every application on this environment's MPI, on 1, 2, 4 and 8 ranks, strong and weak scaling.
+
+Usage: python perf/applications.py [REPEATS [SCALING,…]]
+
+Into results/applications-mpich.csv or -openmpi.csv, which `omb-py scaling` shows. Ends with 1 when
+a job failed, which it does when a result is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from families import THROTTLE, mpi_library
+
+from jobs import BIN, ENVIRONMENT, OMB_PY
+from omb_py.apps import APPLICATIONS
+
+ROOT = Path(__file__).parent.parent
+RANKS = (1, 2, 4, 8)
+ARGUMENTS = {"train": ("--data", "generated"), "replay": None}
+"""What an application needs beside its defaults; None for one that has no problem of its own."""
+
+
+def main() -> int:
+    """Measure; how many jobs failed."""
+    os.chdir(ROOT / "results")
+    name = mpi_library().split()[0].lower()
+    output = f"applications-{'mpich' if name == 'mpich' else 'openmpi'}.csv"
+    Path(output).unlink(missing_ok=True)
+    repeats = ["-i", sys.argv[1]] if sys.argv[1:] else []
+    scalings = sys.argv[2].split(",") if sys.argv[2:] else ("strong", "weak")
+    failed = 0
+    for application in APPLICATIONS.builtin():
+        more = ARGUMENTS.get(application, ())
+        for scaling in scalings if more is not None else ():
+            for ranks in RANKS:
+                words = [application, "--scaling", scaling, *(more or ()), "-q", "--output", output]
+                words += repeats
+                done = subprocess.run(
+                    [str(BIN / "mpiexec"), "-n", str(ranks), OMB_PY, *words],
+                    env=ENVIRONMENT | THROTTLE,
+                    check=False,
+                )
+                failed += done.returncode != 0
+                print(application, scaling, ranks, f"exit code {done.returncode}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))
