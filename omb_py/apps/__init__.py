@@ -40,8 +40,8 @@ def option(
     """A field of a problem, and the command line's option of its name.
 
     Its type is that of ``default``; a tuple is an option that can be given again. ``least`` is the
-    smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M, ``file`` for a
-    file that exists and ``argument`` for one that is not an option but the command's argument.
+    smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M, ``argument``
+    for a file that is not an option but the command's argument.
     """
     metadata = {"help": help, "least": least, "choices": tuple(choices)}
     metadata |= {"kind": kind, "metavar": metavar}
@@ -119,7 +119,6 @@ class Application(Generic[P]):
     ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
-    ``packages`` are those that ``sequential`` needs, of extra ``apps``.
     ``references`` and ``split_wait`` are false where these `Choices` have no meaning.
     """
 

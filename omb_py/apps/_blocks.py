@@ -23,7 +23,7 @@ class Blocks:
         if team.ranks == 1:
             assert self.whole is not None
             self.mine = self.whole
-            self.scatter = self.gather = _nothing
+            self.scatter = self.gather = team.bind()
             return
         self.mine = team.array((self.end - self.begin, *shape[1:]), dtype)
         row = prod(shape[1:])
@@ -41,9 +41,5 @@ class Blocks:
 def broadcast(team: Team, array: Array) -> Callable[[], None]:
     """A bound call that gives rank 0's array to all; on one rank it does nothing."""
     if team.ranks == 1:
-        return _nothing
+        return team.bind()
     return team.bind(Call("bcast", (array.message(),), root=0))
-
-
-def _nothing() -> None:
-    """What one rank has to do."""

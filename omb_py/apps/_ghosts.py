@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from omb_py.apps import share
 from omb_py.calls import Call, Cell
@@ -95,13 +93,10 @@ class Ghosts:
             receives.append(_call("irecv", arrived, neighbor))
             sends.append(_call("isend", packed, neighbor))
         calls = [*receives, *sends]
-        self.start: Callable[[], Any] = _nothing
-        self.wait: Callable[[], Any] = _nothing
-        if calls:
-            cell = Cell(len(calls))
-            placed = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
-            self.start = team.bind(*placed)
-            self.wait = team.bind(Call("waitall", cell=cell))
+        cell = Cell(len(calls))
+        placed = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
+        self.start = team.bind(*placed)
+        self.wait = team.bind(*[Call("waitall", cell=cell)] * bool(calls))
 
     def pack(self) -> None:
         """Copy the outermost columns to where they are sent from."""
@@ -116,7 +111,3 @@ class Ghosts:
 
 def _call(function: str, array: Array, neighbor: int) -> Call:
     return Call(function, (array.message(),), neighbor, TAG)
-
-
-def _nothing() -> None:
-    """What a rank without neighbours has to do."""

@@ -104,7 +104,7 @@ class Replay(Kernel[Recorded]):
         check = DataCheck(*size)
         check.fill(exchange, 0)
         self._data.append((check, exchange))
-        return team.bind(*exchange.steps) if exchange.steps else _nothing
+        return team.bind(*exchange.steps)
 
 
 def _among_all(case: Case, item: Item) -> Exchange:
@@ -169,10 +169,6 @@ def _told(profile: Profile, plan: Plan) -> Iterator[Part]:
         yield Part(name, calls.seconds, calls=calls.calls, nbytes=calls.nbytes)
     for note in profile.notes:
         yield Part(f"note: {note}")
-
-
-def _nothing() -> None:
-    """What a rank without a partner does."""
 
 
 def calls_per_second(problem: Recorded, seconds: float) -> float:

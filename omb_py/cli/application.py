@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from typing import Any
 
 import click
 
 from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
 from omb_py.cli.benchmark import CONTEXT
-from omb_py.cli.device_options import DEVICE_OPTIONS
 from omb_py.cli.launched import launched
 from omb_py.cli.option_row import FLAG, OptionRow, count
 from omb_py.cli.options import TABLE
-from omb_py.cli.output_options import OUTPUT_OPTIONS
 from omb_py.cli.parameters import Bytes
-from omb_py.errors import UsageError
 from omb_py.measure import math_threads
 from omb_py.options import Options
 from omb_py.results.output import check_output
@@ -60,10 +57,11 @@ CHOICES: tuple[OptionRow, ...] = (
         },
     ),
 )
-SHARED = ("buffer", "binding", "pickle_protocol", "variant", "thread_level", "timeout", "debug")
-"""Options of benchmarks that applications have too, beside those of devices and of output."""
-
-LEFT_OUT = ("graph", "stream_sync", "managed")
+SHARED = frozenset(
+    "output force format quiet buffer binding pickle_protocol devices gpu_aware staging variant "
+    "thread_level timeout debug".split()
+)
+"""Options of benchmarks that applications have too."""
 
 
 def application_command(application: Application[Any]) -> click.Command:
@@ -78,14 +76,16 @@ def application_command(application: Application[Any]) -> click.Command:
 
             measure(Setting(asked, found.buffer, found.job, found.watchdog, found.device_first))
 
-    rows = [*DEVICE_OPTIONS, *OUTPUT_OPTIONS, *(row for row in TABLE if _key(row) in SHARED)]
-    shared = {_key(row): row for row in (*CHOICES, *rows) if _key(row) not in LEFT_OUT}
+    choices, of_benchmarks = (
+        [click.Option(row.names, **row.settings) for row in rows] for rows in (CHOICES, TABLE)
+    )
+    shared = [option for option in of_benchmarks if option.name in SHARED]
     own = [problem_parameter(one) for one in fields(application.problem)]
     text = f"{application.summary}\n\n{application.details}".strip()
     return click.Command(
         application.name,
         callback=callback,
-        params=[*own, *(click.Option(row.names, **row.settings) for row in shared.values())],
+        params=[*own, *choices, *shared],
         short_help=application.summary,
         help=f"{text}\n\nmpiexec -n N omb-py {application.name}",
         context_settings=CONTEXT,
@@ -95,7 +95,7 @@ def application_command(application: Application[Any]) -> click.Command:
 def read_asked(application: Application[Any], values: dict[str, Any]) -> tuple[Asked, bool]:
     """What click's values ask for, and whether to show tracebacks.
 
-    Raises `UsageError` where two of them exclude each other.
+    Raises `UsageError` where they do not go together.
     """
     debug = values.pop("debug")
     problem, choices = (
@@ -103,9 +103,7 @@ def read_asked(application: Application[Any], values: dict[str, Any]) -> tuple[A
         for kind in (application.problem, Choices)
     )
     options = Options(**values)
-    if options.force and options.output is None:
-        raise UsageError("--force overwrites the file that --output names: name one")
-    check_output(options.output)
+    check_output(options.output, options.force)
     return Asked(application, problem, choices, options), debug
 
 
@@ -115,7 +113,7 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     settings: dict[str, Any] = {}
     if said["kind"] == "bytes":
         settings |= {"type": Bytes(), "metavar": "BYTES"}
-    elif said["kind"] in ("file", "argument"):
+    elif said["kind"] == "argument":
         settings |= {"type": click.Path(exists=True, dir_okay=False, readable=True)}
     elif said["choices"]:
         settings |= {"type": click.Choice(said["choices"])}
@@ -133,12 +131,4 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
         settings["metavar"] = said["metavar"]
     name = one.name.replace("_", "-")
     settings |= {"default": one.default, "help": said["help"]}
-    assert one.default is not MISSING
     return click.Option([f"--{name}", one.name], **settings)
-
-
-def _key(row: OptionRow) -> str:
-    """The name by which click hands a row's value over."""
-    named = [name for name in row.names if not name.startswith("-")]
-    long = next((name for name in row.names if name.startswith("--")), row.names[0])
-    return (named or [long.partition("/")[0].lstrip("-").replace("-", "_")])[0]

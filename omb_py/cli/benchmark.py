@@ -148,13 +148,11 @@ def make_options(values: dict[str, Any]) -> Options:
         raise UsageError("--prove-algorithm times nothing that --output could keep: leave out one")
     if options.prove_algorithm and options.session:
         raise UsageError("--prove-algorithm cannot count messages in a session: leave out -I")
-    if options.force and options.output is None:
-        raise UsageError("--force overwrites the file that --output names: name one")
     if len(placement) not in (0, 2):
         raise UsageError("name both ends' memory, as in 'D D', or neither's")
     if placement and options.managed:
         raise UsageError("--managed and 'D D' exclude each other: managed memory is MD or MH")
-    check_output(options.output)
+    check_output(options.output, options.force)
     return options
 
 

@@ -140,7 +140,8 @@ def status_command(**wishes: Any) -> None:
     with needing("sweep"):
         from omb_py.sweeps import jobs
         from omb_py.sweeps.folder import Folder
-        from omb_py.sweeps.points import count, plan
+        from omb_py.sweeps.points import plan
+        from omb_py.wording import count
 
     job = described(**wishes)
     found = list(jobs.known(job.scheduler, job.root))

@@ -105,10 +105,10 @@ class Measurement:
         if self._job.rank != 0:
             return None
         own = setting.asked.problem_for(1)
-        if choices.check or (choices.references and own == self._problem):
+        same = own == self._problem
+        if choices.check or (choices.references and same):
             self._to_check = self._application.sequential(self._problem)
         if choices.references:
-            same = own == self._problem and self._to_check is not None
             self._to_time = self._to_check if same else self._application.sequential(own)
         if not choices.references or self._job.ranks == 1:
             return None
@@ -167,7 +167,7 @@ def solved(kernel: Kernel[Any], team: Team) -> Solved:
         begin = perf_counter()
         kernel.distribute()
         distributed = perf_counter()
-        phases.seconds.update(dict.fromkeys(Phase, 0.0))
+        phases.restart()
         kernel.solve()
         own = perf_counter() - begin
     phases.seconds[Phase.DISTRIBUTE] += distributed - begin

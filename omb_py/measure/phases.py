@@ -40,9 +40,13 @@ class Phases:
 
     def clear(self) -> None:
         """Begin anew; tallies stay the same objects."""
-        self.seconds.update(dict.fromkeys(Phase, 0.0))
+        self.restart()
         for tally in self.tallies.values():
             tally.calls, tally.seconds = 0, 0.0
+
+    def restart(self) -> None:
+        """Forget the seconds, but not the calls."""
+        self.seconds.update(dict.fromkeys(Phase, 0.0))
 
     def tally(self, call: Call, ranks: int) -> Tally:
         """The tally to which a call counts."""

@@ -125,7 +125,7 @@ class Team:
         return data.get() if hasattr(data, "get") else data
 
     def bind(self, *steps: Step, phase: Phase | None = None) -> BoundCall:
-        """A callable that makes these calls, one after the other, and counts their time.
+        """A callable that makes these calls, none or one after the other, and counts their time.
 
         That is communicating, or waiting for calls that only wait; ``phase`` says otherwise.
         Raises `UnsupportedError` when this binding, buffer and MPI library cannot do it.

@@ -7,6 +7,7 @@ from typing import TextIO
 
 import omb_py
 from omb_py.results.writer import Writer
+from omb_py.wording import count
 
 MOST_RANKS = 16
 """Ranks that the text shows one by one."""
@@ -145,8 +146,3 @@ def phases(row: ApplicationRow) -> tuple[float, ...]:
 def seconds(value: float | None) -> str:
     """Seconds to the microsecond."""
     return "-" if value is None else f"{value:.6f}"
-
-
-def count(number: int, thing: str) -> str:
-    """So many things."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -15,8 +15,10 @@ from omb_py.results.writer import Writer
 SUFFIXES = (".csv", ".json")
 
 
-def check_output(path: str | None) -> None:
-    """Raise `UsageError` when the suffix of ``path`` names no format."""
+def check_output(path: str | None, force: bool) -> None:
+    """Raise `UsageError` when the suffix of ``path`` names no format, or ``force`` no file."""
+    if force and path is None:
+        raise UsageError("--force overwrites the file that --output names: name one")
     if path is not None and os.path.splitext(path)[1] not in SUFFIXES:
         raise UsageError(f"--output {path}: name a file that ends in .csv or .json")
 

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from omb_py.errors import UsageError
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine
-from omb_py.sweeps.points import count, node_counts
+from omb_py.sweeps.points import node_counts
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.wording import count
 
 LONGEST_TITLE = 15
 """The most characters that every scheduler takes as the name of a job (POSIX `qsub -N`)."""

@@ -13,7 +13,8 @@ from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import duration, guess, remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point, count
+from omb_py.sweeps.points import Plan, Point
+from omb_py.wording import count
 
 
 def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:

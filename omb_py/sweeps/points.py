@@ -21,6 +21,7 @@ from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.settings import Setting, check, combinations, parsed, planned_sizes
 from omb_py.sweeps.subjects import APPLICATION, families, subject
+from omb_py.wording import count
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
@@ -282,12 +283,3 @@ def sized(point: Point, benchmark: Benchmark, experiment: Experiment, machine: M
 def in_parts(benchmark: str) -> bool:
     """Whether the benchmark's rows are parts of a start, the last of them the total."""
     return subject(benchmark).start_up is StartUp.PARTS
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> count(2, "rank")
-    '2 ranks'
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"

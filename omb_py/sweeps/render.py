@@ -9,10 +9,10 @@ import jinja2
 
 from omb_py.errors import UsageError
 from omb_py.sweeps.batch import Job
-from omb_py.sweeps.points import count
 from omb_py.sweeps.quoting import Safe, checked, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.values import clock
+from omb_py.wording import count
 
 
 def script(job: Job) -> str:

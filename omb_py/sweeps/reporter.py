@@ -10,7 +10,8 @@ from typing import Any, TextIO
 from omb_py.sweeps.estimate import duration
 from omb_py.sweeps.files import cannot_write
 from omb_py.sweeps.folder import Attempt
-from omb_py.sweeps.points import Point, count
+from omb_py.sweeps.points import Point
+from omb_py.wording import count
 
 
 class Reporter:

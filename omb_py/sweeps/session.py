@@ -19,10 +19,11 @@ from omb_py.sweeps.estimate import duration, remaining
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point, count
+from omb_py.sweeps.points import Plan, Point
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
 from omb_py.sweeps.subjects import APPLICATION, subject
+from omb_py.wording import count
 
 CAPTURED = (
     *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),

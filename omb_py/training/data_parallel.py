@@ -11,6 +11,7 @@ from omb_py.measure.team import Team
 from omb_py.training import Training
 from omb_py.training.batches import Portion, batches, portion
 from omb_py.training.data import load
+from omb_py.training.epochs import learning
 from omb_py.training.exchange import GradientExchange
 from omb_py.training.networks import network
 from omb_py.training.one_number import OneNumber
@@ -88,10 +89,8 @@ class DataParallelTraining(Kernel[Training]):
         return {"losses": self._losses, "parameters": own, "different": different}
 
     def parts(self) -> list[Part]:
-        losses = self._losses
         return [
             *training_parts(self.team, self._ends, len(self._samples)),
-            Part("Loss of the first epoch", value=losses[0]),
-            Part("Loss of the last epoch", value=losses[-1]),
+            *learning(self._losses),
             *self._exchange.parts(),
         ]

@@ -41,7 +41,7 @@ class Blocking(Summing):
         self._team = team
 
     def sum(self, array: Array) -> Sum:
-        return Sum(_allreduce(self._team, array), _nothing)
+        return Sum(_allreduce(self._team, array), self._team.bind())
 
 
 class Background(Summing):
@@ -85,7 +85,7 @@ class Hierarchy(Summing):
             for call in bound:
                 call()
 
-        return Sum(start, _nothing)
+        return Sum(start, self._inside.bind())
 
     def parts(self) -> list[Part]:
         return [Part("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
@@ -126,7 +126,3 @@ def summing_of(team: Team, training: Training, largest: int, datatype: Datatype)
 
 def _allreduce(team: Team, array: Array) -> BoundCall:
     return team.bind(Call("allreduce", team.in_place(array.message()), op="sum"))
-
-
-def _nothing() -> None:
-    """What there is to wait for after a blocking call."""
