@@ -8,7 +8,7 @@ BEGAN = time.perf_counter()
 BEGAN_CPU = time.process_time()
 """When the first line of omb-py ran, and the CPU time that its process had used, in seconds."""
 
-API = ("compare", "figures", "load", "load_overhead", "metadata", "model", "run")
+API = ("compare", "figures", "load", "load_overhead", "metadata", "model", "phase", "run")
 """What `omb_py.api` offers and can be had here; nothing is imported for it until then."""
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omb_py.api import load_overhead as load_overhead
     from omb_py.api import metadata as metadata
     from omb_py.api import model as model
+    from omb_py.api import phase as phase
     from omb_py.api import run as run
 
 
@@ -27,8 +28,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'omb_py' has no attribute {name!r}")
     from omb_py import api
 
-    return getattr(api, name)
+    found = globals()[name] = getattr(api, name)
+    return found
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *API]
+    return sorted({*globals(), *API})

@@ -1,6 +1,7 @@
 """The Python interface: what the command line does, for notebooks and scripts.
 
-`run` measures inside an MPI job; everything else needs the extra ``analysis`` and no MPI.
+`run` measures inside an MPI job, and `phase` names what a program does there; everything else
+needs the extra ``analysis`` and no MPI.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.errors import needing
+from omb_py.observe.spans import phase as phase
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,188 @@
+"""What a record is: the file in which a rank keeps its calls of MPI while it makes them.
+
+A rank maps its file into memory and writes there, from Python or from C, so that all that was
+recorded is in the file when the rank is killed, and others can read it meanwhile. A file has five
+sections: `HEADER`, text about the run (JSON), names, cells and events. Numbers have the machine's
+byte order. Names are lines of UTF-8, referred to by their number; the line of number 0 is empty.
+A name of a communicator is a line of its own: `communicator_line`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAGIC = b"OMBPYREC"
+VERSION = 1
+SUFFIX = ".record"
+
+TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
+"""Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
+
+NOBODY = -1
+"""Instead of a rank: none, or not known."""
+
+HEADER = (
+    ("magic", "q"),
+    ("version", "q"),
+    ("rank", "q"),  # in MPI_COMM_WORLD
+    ("ranks", "q"),
+    ("pid", "q"),
+    ("level", "q"),  # 1: recorded from Python, 2: from C
+    ("text_at", "q"),
+    ("text_capacity", "q"),
+    ("text_used", "q"),
+    ("names_at", "q"),
+    ("names_capacity", "q"),
+    ("names_used", "q"),
+    ("names_lost", "q"),  # names there was no room for: their number is 0
+    ("cells_at", "q"),
+    ("cells_capacity", "q"),
+    ("cells_used", "q"),
+    ("cells_lost", "q"),  # calls there was no cell for
+    ("events_at", "q"),
+    ("events_capacity", "q"),  # 0: no timeline
+    ("events_written", "q"),  # in all; the ring keeps the last ones
+    ("began", "q"),  # ns of this rank's monotonic clock, as all times
+    ("began_epoch", "q"),  # ns since 1970
+    ("ended", "q"),  # 0 while the rank runs, or was killed
+    ("updated", "q"),  # when cells and what follows here were written last
+    ("user_ns", "q"),  # CPU time of the process since the beginning
+    ("system_ns", "q"),
+    ("thread_ns", "q"),  # CPU time of the thread that recorded since the beginning
+    ("outside_ns", "q"),  # of it, outside MPI; -1: not measured
+    ("memory_bytes", "q"),  # largest resident set
+    ("switches", "q"),  # involuntary context switches since the beginning
+    ("now_name", "q"),  # the routine that a rank is in, 0: none
+    ("now_communicator", "q"),
+    ("now_peer", "q"),
+    ("now_began", "q"),
+    ("now_collectives", "q"),  # collective calls begun on that communicator, with this one
+    ("first_at", "q"),  # clock comparisons at the beginning and at the end: see Comparison
+    ("first_offset", "d"),
+    ("first_error", "d"),
+    ("last_at", "q"),
+    ("last_offset", "d"),
+    ("last_error", "d"),
+    ("clock", "q"),  # equal for ranks of a host that share a clock, 0: not compared
+    ("host", "64s"),
+)
+"""Fields of the header, in order."""
+
+CELL = (
+    ("routine", "i"),  # number of its name, as all of these
+    ("communicator", "i"),
+    ("peer", "i"),  # rank in MPI_COMM_WORLD of the other side or the root, else NOBODY
+    ("bin", "i"),  # see `size_bin`
+    ("site", "i"),  # file and line of the call, where asked for
+    ("unused", "i"),
+    ("calls", "q"),
+    ("nbytes", "q"),  # of all calls together
+    ("ns", "q"),
+    ("least_ns", "q"),
+    ("greatest_ns", "q"),
+)
+"""A cell: all calls of a routine that are alike."""
+
+EVENT = (
+    ("kind", "i"),  # see `Kind`
+    ("name", "i"),
+    ("communicator", "i"),
+    ("peer", "i"),  # as in a cell
+    ("tag", "i"),
+    ("lane", "i"),  # number of the name of the lane of a span or instant, 0: the rank's own
+    ("began", "q"),
+    ("ended", "q"),
+    ("nbytes", "q"),
+    ("request", "q"),  # number of the request that a call started, 0: none
+    ("sequence", "q"),  # see `Kind`
+)
+
+HEADER_BYTES = 1024
+TEXT_BYTES = 16384
+NAMES_BYTES = 262144
+CELLS = 8192
+
+
+class Kind(IntEnum):
+    """What an event is.
+
+    CALL: a call of MPI. DONE: an operation that a non-blocking call began (its name, its peer) is
+    complete; it lasted from the call's beginning to ``ended``, and ``request`` is that of the call.
+    ARRIVED: the receiving half of a call that sends, too (its peer is the source). SPAN: something
+    that the program named. INSTANT: the same without length.
+
+    ``sequence`` counts from 1. Of a message (send, receive) it is the number among those with the
+    same communicator, peer, tag and direction, equal on both sides; of a non-blocking one it stands
+    in DONE, and for sends in CALL, too. Of a collective call it is the number among those on its
+    communicator, equal on all its ranks. 0: unknown, or neither.
+    """
+
+    CALL = 1
+    DONE = 2
+    ARRIVED = 3
+    SPAN = 4
+    INSTANT = 5
+
+
+def fixed(fields: tuple[tuple[str, str], ...]) -> struct.Struct:
+    """The packing of fields."""
+    return struct.Struct("=" + "".join(kind for _, kind in fields))
+
+
+def offsets(fields: tuple[tuple[str, str], ...]) -> dict[str, int]:
+    """Where each field begins, in bytes."""
+    found, at = {}, 0
+    for name, kind in fields:
+        found[name] = at
+        at += TYPES[kind]
+    return found
+
+
+HEADER_FORMAT, CELL_FORMAT, EVENT_FORMAT = map(fixed, (HEADER, CELL, EVENT))
+HEADER_OFFSETS = offsets(HEADER)
+
+
+def size_bin(nbytes: int) -> int:
+    """The bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no message.
+
+    These are mpitrace's bins: bin b > 1 holds sizes up to 2 ** (b + 1) above those of bin b - 1.
+    """
+    if nbytes <= 0:
+        return 0 if nbytes == 0 else -1
+    return max(1, (nbytes - 1).bit_length() - 1)
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """A communicator, known by the same ``key`` on all its ranks; ``label`` is for people."""
+
+    key: str
+    size: int
+    label: str
+
+
+PREFIX = "communicator "
+
+
+def communicator_line(communicator: Communicator) -> str:
+    """The name that stands for a communicator."""
+    return PREFIX + json.dumps([communicator.key, communicator.size, communicator.label])
+
+
+def communicator_of(line: str) -> Communicator | None:
+    """The communicator that a name stands for, None for other names and damaged ones."""
+    if not line.startswith(PREFIX):
+        return None
+    try:
+        key, size, label = json.loads(line.removeprefix(PREFIX))
+        return Communicator(str(key), int(size), str(label))
+    except (ValueError, TypeError):
+        return None
+
+
+def path_in(folder: str, rank: int) -> str:
+    """The file of a rank in the folder of a run."""
+    return f"{folder}/rank-{rank:06d}{SUFFIX}"

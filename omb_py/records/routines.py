@@ -1,0 +1,112 @@
+"""What MPI's routines do with messages: what a profile counts, whom a rank waits for.
+
+A row for each routine that moves data or waits, by its name in C without ``MPI_`` and in lower
+case; non-blocking (``i…``) and persistent (``…_init``) forms go by the row of the blocking one.
+Everything else manages objects.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+PICKLED = " (pickle)"
+"""Ends the name of a routine that mpi4py calls for a pickled object: ``MPI_Send (pickle)``."""
+
+
+class Role(Enum):
+    """What a routine does."""
+
+    SEND = "send"
+    RECEIVE = "receive"
+    SENDRECV = "sendrecv"
+    COLLECTIVE = "collective"
+    COMPLETION = "completion"
+    PROBE = "probe"
+    ONE_SIDED = "one-sided"
+    FILE = "file"
+    MANAGEMENT = "management"
+
+
+class Dependence(Enum):
+    """Whom a rank has to wait for in a collective call, whatever the network.
+
+    ALL: all ranks. ROOT: every rank waits for the root. AT_ROOT: the root waits for every rank,
+    others for nobody. LOWER: a rank waits for all lower ones. NEIGHBOURS: those of a topology.
+    """
+
+    ALL = "all"
+    ROOT = "root"
+    AT_ROOT = "at root"
+    LOWER = "lower"
+    NEIGHBOURS = "neighbours"
+
+
+COLLECTIVES = {
+    "allgather": Dependence.ALL,
+    "allgatherv": Dependence.ALL,
+    "allreduce": Dependence.ALL,
+    "alltoall": Dependence.ALL,
+    "alltoallv": Dependence.ALL,
+    "alltoallw": Dependence.ALL,
+    "barrier": Dependence.ALL,
+    "bcast": Dependence.ROOT,
+    "exscan": Dependence.LOWER,
+    "gather": Dependence.AT_ROOT,
+    "gatherv": Dependence.AT_ROOT,
+    "neighbor_allgather": Dependence.NEIGHBOURS,
+    "neighbor_allgatherv": Dependence.NEIGHBOURS,
+    "neighbor_alltoall": Dependence.NEIGHBOURS,
+    "neighbor_alltoallv": Dependence.NEIGHBOURS,
+    "neighbor_alltoallw": Dependence.NEIGHBOURS,
+    "reduce": Dependence.AT_ROOT,
+    "reduce_scatter": Dependence.ALL,
+    "reduce_scatter_block": Dependence.ALL,
+    "scan": Dependence.LOWER,
+    "scatter": Dependence.ROOT,
+    "scatterv": Dependence.ROOT,
+}
+
+ROLES = {
+    **dict.fromkeys(COLLECTIVES, Role.COLLECTIVE),
+    **dict.fromkeys(("send", "bsend", "ssend", "rsend", "psend"), Role.SEND),
+    **dict.fromkeys(("recv", "mrecv", "precv"), Role.RECEIVE),
+    **dict.fromkeys(("sendrecv", "sendrecv_replace"), Role.SENDRECV),
+    **dict.fromkeys(
+        "wait waitall waitany waitsome test testall testany testsome parrived".split(),
+        Role.COMPLETION,
+    ),
+    **dict.fromkeys(("probe", "mprobe"), Role.PROBE),
+    **dict.fromkeys(
+        "put get accumulate get_accumulate fetch_and_op compare_and_swap rput rget raccumulate "
+        "rget_accumulate".split(),
+        Role.ONE_SIDED,
+    ),
+}
+
+
+def base(routine: str) -> str:
+    """``allreduce`` of ``MPI_Iallreduce``, ``MPI_Allreduce_init`` or ``MPI_Allreduce (pickle)``."""
+    name = routine.removesuffix(PICKLED).removeprefix("MPI_").lower()
+    name = name.removesuffix("_c").removesuffix("_init")
+    return name[1:] if name not in ROLES and name[:1] == "i" and name[1:] in ROLES else name
+
+
+def nonblocking(routine: str) -> bool:
+    """Whether a routine only begins what is completed by another."""
+    name = routine.removesuffix(PICKLED).removeprefix("MPI_").lower().removesuffix("_c")
+    if name.endswith("_init") or name in ("rput", "rget", "raccumulate", "rget_accumulate"):
+        return True
+    return name not in ROLES and name[:1] == "i" and name[1:] in ROLES
+
+
+def role(routine: str) -> Role:
+    """What a routine does, by its name in a record."""
+    name = base(routine)
+    if name.startswith("file_"):
+        return Role.FILE
+    return Role.ONE_SIDED if name.startswith("win_") else ROLES.get(name, Role.MANAGEMENT)
+
+
+def dependence(routine: str) -> Dependence | None:
+    """Whom ranks wait for in a collective call, None for other routines."""
+    return COLLECTIVES.get(base(routine))
