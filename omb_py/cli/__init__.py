@@ -13,7 +13,10 @@ import omb_py
 from omb_py import launcher
 from omb_py.errors import INTERRUPTED, UsageError, sentence
 
-LATER = ("sweep", "job", "compare", "plot", "report", "model", "scaling")
+LATER = (
+    *("profile", "watch", "timeline", "efficiency", "traffic"),
+    *("sweep", "job", "compare", "plot", "report", "model", "scaling"),
+)
 """Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
 
 

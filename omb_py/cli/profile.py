@@ -1,0 +1,178 @@
+"""``omb-py profile``: what a program does with MPI."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from omb_py import launcher
+from omb_py.errors import UsageError
+from omb_py.observe.settings import EVENTS, Settings
+
+FOLDER = "omb-profile"
+
+
+@click.command(
+    "profile",
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "allow_interspersed_args": False,
+    },
+)
+@click.option(
+    "--output",
+    "-o",
+    default=FOLDER,
+    show_default=True,
+    metavar="DIR",
+    help="Folder of the profile.",
+)
+@click.option("--force", "-f", is_flag=True, help="Replace the profile that the folder holds.")
+@click.option(
+    "--level",
+    type=click.Choice(["python", "c"]),
+    default="python",
+    show_default=True,
+    help="Where calls are seen. c: also those of libraries below Python; compiled once with mpicc.",
+)
+@click.option(
+    "--timeline",
+    "timelines",
+    multiple=True,
+    metavar="FILE",
+    help="Also record when what happened: .json (or .json.gz), or .pftrace; several times.",
+)
+@click.option(
+    "--events",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Events that a rank keeps, the last ones; 64 bytes each.  [default: {EVENTS}]",
+)
+@click.option("--call-sites", is_flag=True, help="Also record the program's lines that call.")
+@click.option("--cpu-time", is_flag=True, help="Also record the CPU time outside MPI.")
+@click.option("--traffic", is_flag=True, help="Also record what library and wires moved.")
+@click.option(
+    "--ranks",
+    type=click.Choice(["extremes", "all"]),
+    default="extremes",
+    show_default=True,
+    help="Ranks that get a text: least, median and most communication time, and 0; or all.",
+)
+@click.option("--read", "reads", is_flag=True, help="Show profiles that are there instead.")
+@click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is a module's name.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not say where the profile is.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+@click.argument(
+    "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."
+)
+def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any) -> None:
+    """Run an mpi4py program and record its calls of MPI.
+
+    mpiexec -n 4 omb-py profile train.py --epochs 2
+
+    Options come before PROGRAM, a Python script (or, with -m, a module); what follows it is the
+    program's. With --read, PROGRAM is folders of omb-py profile, or files of mpitrace
+    (mpi_profile.*).
+    """
+    if reads:
+        show(words)
+        return
+    settings = settings_of(values)
+    name, *arguments = words
+    profiled(name, tuple(arguments), is_module, settings, values["force"])
+
+
+def settings_of(values: dict[str, Any]) -> Settings:
+    """What is to be recorded; raises `UsageError` for options that do not go together."""
+    timelines, events = values["timelines"], values["events"]
+    for path in timelines:
+        if not path.endswith((".json", ".json.gz", ".pftrace")):
+            raise UsageError(f"--timeline {path}: name a file that ends in .json or .pftrace")
+    if values["level"] == "c":
+        for option in ("call_sites", "cpu_time"):
+            if values[option]:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} is seen from Python alone: leave out --level c"
+                )
+    wanted = events or (EVENTS if timelines else 0)
+    return Settings(
+        folder=values["output"],
+        level=values["level"],
+        events=wanted,
+        sites=values["call_sites"],
+        cpu_time=values["cpu_time"],
+        traffic=values["traffic"],
+        timelines=timelines,
+        ranks=values["ranks"],
+        quiet=values["quiet"],
+    )
+
+
+def profiled(
+    name: str, arguments: tuple[str, ...], is_module: bool, settings: Settings, force: bool
+) -> None:
+    """Run the program, observed, then write the profile; ends as the program ends."""
+    from omb_py.observe import ending, program
+    from omb_py.observe.session import Session
+
+    asked = program.found(name, arguments, is_module)
+    if launcher.rank() == 0:
+        ending.clear(settings.folder, force)
+    session = Session(settings, {"command": asked.command, "python": sys.version.split()[0]})
+    session.prepare()
+    if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
+        sys.stdout = sys.__stdout__
+    code: Any = 0
+    try:
+        program.run(asked)
+    except SystemExit as exit_:
+        code = exit_.code
+    except BaseException as error:
+        crashed(session, error)
+        raise
+    session.end()
+    finish(session, settings)
+    sys.exit(code)
+
+
+def crashed(session: Any, error: BaseException) -> None:
+    """A rank's program has failed: say how, as Python does, and end the whole job."""
+    from traceback import print_exception
+
+    session.end(together=False)
+    shown = error.__traceback__
+    while shown is not None and "omb_py" in shown.tb_frame.f_code.co_filename:
+        shown = shown.tb_next
+    print_exception(type(error), error, shown)
+    if session.begun:
+        print(
+            f"omb-py: the profile so far: omb-py profile --read {session.folder}",
+            file=sys.stderr,
+            flush=True,
+        )
+        time.sleep(0.3)
+        session.abort(130 if isinstance(error, KeyboardInterrupt) else 1)
+    sys.exit(1)
+
+
+def finish(session: Any, settings: Settings) -> None:
+    """End MPI where the program has not, then write the profile on rank 0."""
+    if not session.begun:
+        launcher.note("the program has not started MPI: there is no profile", launcher.rank())
+        return
+    rank, ranks = session.leave()
+    sys.stdout.flush()
+    if rank == 0:
+        from omb_py.observe import ending
+
+        ending.report(settings, ranks)
+
+
+def show(paths: tuple[str, ...]) -> None:
+    """Print profiles as text."""
+    from omb_py.profiles import load, text
+
+    text.write(load(list(paths)), None, sys.stdout)

@@ -1,0 +1,65 @@
+"""Operations that a call begins and another completes: what a request stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.observe.message_sizes import UNKNOWN
+from omb_py.observe.recorder import PythonRecorder
+from omb_py.records.layout import NOBODY, Kind
+
+
+@dataclass(slots=True)
+class Operation:
+    """One operation of a request, for a timeline.
+
+    ``peer`` is a rank of MPI_COMM_WORLD. A ``wildcard`` learns its peer and tag when it is
+    complete. A ``persistent`` operation is ``active`` from each start to its completion.
+    """
+
+    name: int
+    communicator: int
+    began: int
+    request: int
+    peer: int = NOBODY
+    tag: int = 0
+    nbytes: int = UNKNOWN
+    sequence: int = 0
+    receives: bool = False
+    wildcard: bool = False
+    persistent: bool = False
+    active: bool = True
+    collective: bool = False
+
+
+def start(recorder: PythonRecorder, operation: Operation, began: int) -> None:
+    """A persistent operation begins anew."""
+    operation.began = began
+    operation.request = recorder.request()
+    operation.active = True
+    if operation.collective:
+        operation.sequence = recorder.collective(operation.communicator)
+    elif not operation.wildcard:
+        operation.sequence = recorder.message(
+            operation.receives, operation.communicator, operation.peer, operation.tag
+        )
+
+
+def complete(
+    recorder: PythonRecorder, operations: list[Operation], status: Any, ended: int
+) -> None:
+    """The operations of a request are complete, as a status says of a wildcard."""
+    for one in operations:
+        if not one.active:
+            continue
+        peer, tag, nbytes, sequence = one.peer, one.tag, one.nbytes, one.sequence
+        if one.wildcard and status is not None:
+            peer = recorder.world_rank(one.communicator, status.source)
+            tag = status.tag
+            sequence = recorder.message(True, one.communicator, peer, tag)
+        recorder.event(
+            *(Kind.DONE, one.name, one.communicator, peer, tag, 0),
+            *(one.began, ended, nbytes, one.request, sequence),
+        )
+        one.active = False

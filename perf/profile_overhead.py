@@ -1,0 +1,117 @@
+"""What observing costs: the same ping-pong with and without, by turns.
+
+    python perf/profile_overhead.py [--launches 6] [--bytes 1]
+
+prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
+ranks as it is, profiled from Python, with a timeline, and profiled from C: the median over launches
+of the least of several repetitions in each, and how far each is from the median without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+BIN = Path(sys.executable).parent
+WAYS = {
+    "as it is": None,
+    "Python": [],
+    "Python, timeline": ["--timeline", "t.json"],
+    "C": ["--level", "c"],
+    "C, timeline": ["--level", "c", "--timeline", "t.json"],
+}
+PINGPONG = """
+import json, sys, time
+from array import array
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+peer = 1 - comm.Get_rank()
+memory = memoryview(bytearray(int(sys.argv[1])))
+iterations, repetitions = int(sys.argv[2]), 7
+
+def blocking(n):
+    Send, Recv = comm.Send, comm.Recv
+    begin = time.perf_counter()
+    if peer == 1:
+        for _ in range(n):
+            Send(memory, peer); Recv(memory, peer)
+    else:
+        for _ in range(n):
+            Recv(memory, peer); Send(memory, peer)
+    return (time.perf_counter() - begin) / n / 2e-6
+
+def nonblocking(n):
+    begin = time.perf_counter()
+    for _ in range(n):
+        requests = [comm.Irecv(memory, peer), comm.Isend(memory, peer)]
+        MPI.Request.Waitall(requests)
+    return (time.perf_counter() - begin) / n / 1e-6
+
+def barrier(n):
+    begin = time.perf_counter()
+    for _ in range(n):
+        comm.Barrier()
+    return (time.perf_counter() - begin) / n / 1e-6
+
+found = {}
+for work in (blocking, nonblocking, barrier):
+    times = []
+    for _ in range(repetitions):
+        comm.Barrier()
+        times.append(work(iterations))
+    found[work.__name__] = min(times)
+if peer == 1:
+    print("RESULT", json.dumps(found))
+"""
+
+
+def launch(
+    options: list[str] | None, nbytes: int, iterations: int, folder: Path
+) -> dict[str, float]:
+    """The least microseconds of each kind of exchange in one job."""
+    observed = [] if options is None else [str(BIN / "omb-py"), "profile", "-q", "-f", *options]
+    python = [] if observed else [sys.executable]
+    command = [str(BIN / "mpiexec"), "-n", "2", *python, *observed, "pingpong.py"]
+    words = [*command, str(nbytes), str(iterations)]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            found: dict[str, float] = json.loads(line.removeprefix("RESULT "))
+            return found
+    raise SystemExit(done.stderr)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--launches", type=int, default=6)
+    parser.add_argument("--iterations", type=int, default=20000)
+    parser.add_argument("--bytes", type=int, default=1)
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
+    asked = parser.parse_args()
+    ways = [way for way in WAYS if way in asked.ways]
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pingpong.py").write_text(PINGPONG)
+        for _ in range(asked.launches):
+            for way in ways:
+                found[way].append(launch(WAYS[way], asked.bytes, asked.iterations, folder))
+    print(f"{asked.bytes} bytes, 2 ranks, {asked.launches} launches by turns; us, least..most")
+    for kind in found[ways[0]][0]:
+        base = median(one[kind] for one in found[ways[0]])
+        for way in ways:
+            times = [one[kind] for one in found[way]]
+            middle, spread = median(times), f"{min(times):.3f}..{max(times):.3f}"
+            print(f"{kind:<12} {way:<18} {middle:8.3f}  {middle - base:+8.3f}   {spread}")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    main()

@@ -1,0 +1,344 @@
+"""Programs under ``omb-py profile``: they do what they did, and every call is counted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py import records
+from omb_py.errors import UsageError
+from omb_py.records.layout import Kind
+from tests.conftest import BIN, Finished, own_temporary_folder, run
+
+PROGRAMS = Path(__file__).parent / "programs"
+OBSERVED = str(PROGRAMS / "observed.py")
+MPIEXEC = str(BIN / "mpiexec")
+OMB_PY = str(BIN / "omb-py")
+
+Profiled = Callable[..., Finished]
+
+
+@pytest.fixture
+def profiled(tmp_path: Path) -> Profiled:
+    """``profiled(ranks, *words)`` runs ``omb-py profile`` with these words on real ranks."""
+
+    def start(ranks: int, *words: str, timeout: float = 120, **environment: str) -> Finished:
+        command = [MPIEXEC, "-n", str(ranks), OMB_PY, "profile", *words]
+        return run(command, environment, tmp_path, timeout)
+
+    return start
+
+
+def calls(record: records.Record) -> dict[tuple[str, str], tuple[int, int]]:
+    """Calls and bytes by routine and the label of the communicator."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for cell in record.cells:
+        communicator = record.communicators.get(int(cell["communicator"]))
+        key = (record.name(int(cell["routine"])), communicator.key if communicator else "")
+        before = found.get(key, (0, 0))
+        found[key] = (before[0] + int(cell["calls"]), before[1] + int(cell["nbytes"]))
+    return found
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+PAIR = "45762f181827e9c0"
+EXPECTED = {
+    ("MPI_Send", "world"): (4 + 1, 3 * 80 + 5),
+    ("MPI_Recv", "world"): (3, 3 * 80),
+    ("MPI_Irecv", "world"): (1, 16),
+    ("MPI_Isend", "world"): (2, 16 + 6),
+    ("MPI_Isend (pickle)", "world"): (1, 24),
+    ("MPI_Send_init", "world"): (1, 16),
+    ("MPI_Recv_init", "world"): (1, 16),
+    ("MPI_Startall", ""): (2, 0),
+    ("MPI_Waitall", ""): (3, 0),
+    ("MPI_Iallreduce", "world"): (1, 8),
+    ("MPI_Iprobe", "world"): (2, 0),
+    ("MPI_Improbe", "world"): (1, 0),
+    ("MPI_Mprobe", "world"): (1, 0),
+    ("MPI_Mrecv", "world"): (1, 6),
+    ("MPI_Comm_split", "world"): (1, 0),
+    ("MPI_Allreduce", f"{PAIR}#1"): (2, 1600),
+    ("MPI_Bcast", f"{PAIR}#1"): (1, 800),
+    ("MPI_Allgather", f"{PAIR}#1"): (1, 800),
+    ("MPI_Alltoall", f"{PAIR}#1"): (1, 800),
+    ("MPI_Comm_dup", f"{PAIR}#1"): (1, 0),
+    ("MPI_Barrier", f"{PAIR}#2"): (1, 0),
+    ("MPI_Win_allocate", "world"): (1, 0),
+    ("MPI_Win_fence", "world"): (2, 0),
+    ("MPI_Put", "world"): (1, 8),
+    ("MPI_File_write_at_all", "world"): (1, 32),
+    ("MPI_Barrier", "world"): (1, 0),
+}
+"""Of rank 0; the barrier within Pcontrol(0) is not there."""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--timeline", "out.json"], ["--call-sites"], ["--cpu-time", "--ranks", "all"]],
+    ids=" ".join,
+)
+def test_a_program_does_the_same_and_every_call_is_counted(
+    profiled: Profiled, tmp_path: Path, options: list[str]
+) -> None:
+    plain = run([MPIEXEC, "-n", "2", sys.executable, OBSERVED, "file"], {}, tmp_path, 60)
+    done = profiled(2, *options, OBSERVED, "file")
+
+    assert plain.code == done.code == 0, done.err
+    assert Counter(done.out.splitlines()) == Counter(plain.out.splitlines())
+    zero, one = records.read_folder(tmp_path / "omb-profile")
+    assert zero.complete
+    assert one.complete
+    found = calls(zero)
+    assert {key: found.get(key) for key in EXPECTED} == EXPECTED
+    assert calls(one)["MPI_Recv", "world"] == (4, 3 * 80 + 5)
+    assert {key for _, key in found} == {key for _, key in calls(one)}
+    assert (tmp_path / "omb-profile" / "profile.txt").exists()
+    if "--cpu-time" in options:
+        assert 0 <= zero.header["outside_ns"] <= zero.header["thread_ns"]
+    if "--call-sites" in options:
+        sites = {zero.name(int(cell["site"])) for cell in zero.cells}
+        assert all(site.startswith(f"{OBSERVED}:") for site in sites)
+        assert any(site.endswith(" blocking") for site in sites)
+    if "--timeline" in options:
+        assert (tmp_path / "out.json").exists()
+
+
+def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_path: Path) -> None:
+    assert profiled(2, "--timeline", "out.json", OBSERVED, "file").code == 0
+    zero, one = records.read_folder(tmp_path / "omb-profile")
+
+    def messages(record: records.Record, received: bool) -> Counter[tuple[object, ...]]:
+        found: Counter[tuple[object, ...]] = Counter()
+        for event in record.events:
+            name, kind = record.name(int(event["name"])), event["kind"]
+            sends = "end" in name and "Recv" not in name and "recv" not in name
+            if not event["sequence"] or event["peer"] < 0 or "cast" in name:
+                continue
+            both = "endrecv" in name
+            if received:
+                counts = kind == Kind.ARRIVED if both else not sends
+            else:
+                counts = (
+                    kind == Kind.CALL
+                    if both
+                    else sends and not (kind == Kind.CALL and event["request"])
+                )
+            if counts:
+                found[int(event["tag"]), int(event["sequence"])] += 1
+        return found
+
+    assert messages(zero, received=False) == messages(one, received=True)
+    assert messages(one, received=False) == messages(zero, received=True)
+    assert len(messages(zero, received=False)) == 10
+
+
+def test_what_a_program_sets_before_mpi_is_started_has_its_effect(
+    profiled: Profiled, tmp_path: Path
+) -> None:
+    text = """
+import mpi4py
+mpi4py.rc.threads = False
+mpi4py.rc.finalize = False
+from mpi4py.MPI import COMM_WORLD as comm
+from mpi4py import MPI
+assert MPI.Query_thread() == MPI.THREAD_SINGLE
+class Own(MPI.Intracomm):
+    pass
+own = Own(comm)
+own.Barrier()
+assert own == comm and isinstance(own, MPI.Intracomm) and not isinstance(comm, Own)
+import pickle
+assert pickle.loads(pickle.dumps(comm)) == comm
+MPI.Finalize()
+import sys
+assert __name__ == "__main__" and sys.argv[1:] == ["--debugging", "-n"]
+"""
+    done = profiled(1, script(tmp_path, text), "--debugging", "-n")
+    assert done.code == 0, done.err
+    (record,) = records.read_folder(tmp_path / "omb-profile")
+    assert calls(record)["MPI_Barrier", "world"] == (1, 0)
+
+
+def test_a_program_that_starts_mpi_itself(profiled: Profiled, tmp_path: Path) -> None:
+    text = """
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+MPI.Init_thread(MPI.THREAD_FUNNELED)
+MPI.COMM_WORLD.allgather(1)
+MPI.Finalize()
+print("after the end")
+"""
+    done = profiled(2, script(tmp_path, text))
+    assert done.code == 0, done.err
+    for record in records.read_folder(tmp_path / "omb-profile"):
+        assert calls(record)["MPI_Allgather (pickle)", "world"][0] == 1
+
+
+def test_a_program_that_comes_with_mpi4py_does_the_same(profiled: Profiled, tmp_path: Path) -> None:
+    words = ["-m", "mpi4py.bench", "helloworld"]
+    plain = run([MPIEXEC, "-n", "3", sys.executable, *words], {}, tmp_path, 60)
+    done = profiled(3, *words)
+    assert done.code == plain.code == 0, done.err
+    assert sorted(done.out.splitlines()) == sorted(plain.out.splitlines())
+    assert len(records.read_folder(tmp_path / "omb-profile")) == 3
+
+
+def test_benchmarks_and_applications_are_programs_too(profiled: Profiled, tmp_path: Path) -> None:
+    words = ["omb-py", "allreduce", "-m", "8:8", "-i", "50", "-x", "10"]
+    done = profiled(2, *words)
+    assert done.code == 0, done.err
+    assert len(done.rows) == 1
+    zero, _ = records.read_folder(tmp_path / "omb-profile")
+    assert calls(zero)["MPI_Allreduce", "world"][0] >= 60
+
+
+def test_buffer_specifications_are_measured_as_mpi4py_reads_them(tmp_path: Path) -> None:
+    command = [MPIEXEC, "-n", "1", sys.executable, str(PROGRAMS / "message_sizes.py")]
+    done = run(command, {}, tmp_path, 60)
+    assert done.out == "all as expected\n", done.err
+
+
+def test_ranks_of_one_host_have_one_clock(profiled: Profiled, tmp_path: Path) -> None:
+    assert profiled(2, "-m", "mpi4py.bench", "helloworld").code == 0
+    for record in records.read_folder(tmp_path / "omb-profile"):
+        assert [one.offset for one in record.comparisons] == [0.0, 0.0]
+        assert [one.error for one in record.comparisons] == [0.0, 0.0]
+
+
+def test_an_exception_of_one_rank_ends_the_job_and_shows_the_program_alone(
+    profiled: Profiled, tmp_path: Path
+) -> None:
+    text = """
+from mpi4py import MPI
+MPI.COMM_WORLD.Barrier()
+def fail():
+    raise KeyError("of rank 1")
+if MPI.COMM_WORLD.rank == 1:
+    fail()
+MPI.COMM_WORLD.Barrier()
+"""
+    done = profiled(2, script(tmp_path, text), timeout=30)
+    assert done.code != 0
+    assert done.err.count("Traceback") == 1
+    assert "KeyError: 'of rank 1'" in done.err
+    assert "omb_py" not in done.err.split("Traceback")[1].split("KeyError")[0]
+    assert "omb-py profile --read omb-profile" in done.err
+    for record in records.read_folder(tmp_path / "omb-profile"):
+        assert not record.complete
+        assert calls(record)["MPI_Barrier", "world"][0] >= 1
+
+
+@pytest.mark.parametrize("timeline", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
+def test_a_rank_that_is_killed_leaves_all_profiles_readable(
+    tmp_path: Path, timeline: list[str]
+) -> None:
+    text = """
+import os, sys
+from array import array
+from mpi4py import MPI
+comm, one = MPI.COMM_WORLD, array("d", [1.0])
+while True:
+    comm.Allreduce(one, array("d", [0.0]))
+"""
+    words = [MPIEXEC, "-n", "3", OMB_PY, "profile", *timeline, script(tmp_path, text)]
+    folder = tmp_path / "omb-profile"
+    with own_temporary_folder() as environment:
+        job = subprocess.Popen(
+            words,
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            victim = running_rank(folder, 2)
+            os.kill(victim, signal.SIGKILL)
+            assert job.wait(30) != 0
+        finally:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+    found = records.read_folder(folder)
+    assert [record.rank for record in found] == [0, 1, 2]
+    for record in found:
+        assert not record.complete
+        assert calls(record)["MPI_Allreduce", "world"][0] > 100
+        assert len(record.events) > 100 or not timeline
+    shown = run([OMB_PY, "profile", "--read", str(folder)], {}, tmp_path, 60)
+    assert shown.code == 0, shown.err
+    assert "MPI_Allreduce" in shown.out
+
+
+def running_rank(folder: Path, rank: int) -> int:
+    """The process of a rank once it has recorded a hundred calls and all ranks are there."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            there = records.read_folder(folder)
+        except UsageError:
+            there = []
+        if len(there) == 3 and all(record.cells["calls"].sum() > 100 for record in there):
+            return int(there[rank].header["pid"])
+        time.sleep(0.1)
+    raise AssertionError("the ranks have recorded nothing")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nothing.py"], "there is no program nothing.py"),
+        (["sh"], "is no Python program"),
+        (["--timeline", "t.txt", "a.py"], "name a file that ends in .json"),
+        (["--level", "c", "--cpu-time", "a.py"], "--cpu-time is seen from Python alone"),
+        (["-o", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
+        (["--nonsense", "a.py"], "nonsense"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(
+    profiled: Profiled, words: list[str], sentence: str
+) -> None:
+    done = profiled(2, *words, timeout=30)
+    assert done.code != 0
+    assert len(done.sentences) == 1, done.err
+    assert sentence in done.sentences[0]
+    assert "Traceback" not in done.err
+
+
+def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> None:
+    words = ["-m", "mpi4py.bench", "helloworld"]
+    assert profiled(2, *words).code == 0
+    again = profiled(1, *words)
+    assert again.code == 2
+    assert "--force" in again.sentences[0]
+    assert len(records.read_folder(tmp_path / "omb-profile")) == 2
+    assert profiled(1, "--force", *words).code == 0
+    assert len(records.read_folder(tmp_path / "omb-profile")) == 1
+
+
+def test_a_program_without_mpi_has_no_profile(profiled: Profiled, tmp_path: Path) -> None:
+    done = profiled(1, script(tmp_path, "print('hello')"))
+    assert done.code == 0
+    assert done.out == "hello\n"
+    assert "has not started MPI" in done.err
+
+
+def test_the_exit_code_is_the_programs(profiled: Profiled, tmp_path: Path) -> None:
+    text = "from mpi4py import MPI; import sys; MPI.COMM_WORLD.Barrier(); sys.exit(3)"
+    assert profiled(1, script(tmp_path, text)).code == 3
+    assert records.read_folder(tmp_path / "omb-profile")[0].complete
