@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import llvmlite
 from llvmlite import binding as llvm
 
+from omb_py.cache import cache_directory
 from omb_py.errors import SharedError
 
 if TYPE_CHECKING:
@@ -88,17 +89,6 @@ def _broadcast(comm: MPI.Intracomm, data: bytearray) -> None:
     request = comm.Ibcast([data, len(data), MPI.BYTE], 0)
     while not request.Test():
         time.sleep(SECONDS_BETWEEN_LOOKS)
-
-
-def cache_directory() -> Path:
-    """Where code is kept between runs: ``OMB_PY_CACHE_DIR``, or the user's folder for caches."""
-    named = os.environ.get("OMB_PY_CACHE_DIR")
-    if named:
-        return Path(named)
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "omb-py"
-    except RuntimeError:  # no home
-        return Path(tempfile.gettempdir()) / f"omb-py-{os.getuid()}"
 
 
 def cached_code(directory: Path) -> bytes:

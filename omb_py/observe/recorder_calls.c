@@ -1,0 +1,328 @@
+/* A call while it is made: what a wrapper tells of it, and how it gets into the record. */
+
+struct half { /* one direction of a message */
+    int peer, tag;
+    bool wildcard;
+    int64_t nbytes, sequence;
+};
+
+struct call {
+    struct routine *routine;
+    struct communicator *where;
+    int communicator;
+    bool receives, arrives; /* `half` is what is received; `second` is, too */
+    bool prepares;          /* a persistent request, for later */
+    bool apart;             /* its cell tells neither peer nor bytes */
+    bool own_status;
+    struct half half, second;
+    int64_t request, began, ended;
+};
+
+static struct table sequences = {.most = 1 << 18};
+static unsigned sequences_of; /* generation */
+static int64_t requests_begun;
+
+/* How many messages of this direction there were, and one more; NULL for none yet. Locked. */
+static int64_t *message_count(bool received, int communicator, int peer, int tag)
+{
+    if (sequences_of != generation) {
+        clear(&sequences);
+        sequences_of = generation;
+    }
+    uint64_t a = (uint64_t)received << 63 | (uint64_t)communicator << 32 | (uint32_t)peer;
+    return find(&sequences, a, (uint32_t)tag);
+}
+
+/* The number of one more message of this direction; 0 where it has no peer, or too many have been
+ * counted. Locked. */
+static int64_t next_message(bool received, int communicator, int peer, int tag)
+{
+    if (peer == NOBODY || !communicator)
+        return 0;
+    int64_t *count = message_count(received, communicator, peer, tag);
+    if (count)
+        return (*count)++;
+    uint64_t a = (uint64_t)received << 63 | (uint64_t)communicator << 32 | (uint32_t)peer;
+    return add(&sequences, a, (uint32_t)tag, 2);
+}
+
+static int64_t counted_message(bool received, int communicator, int peer, int tag)
+{
+    lock();
+    int64_t sequence = next_message(received, communicator, peer, tag);
+    unlock();
+    return sequence;
+}
+
+/* Whether a call is to be recorded. */
+static inline bool call_begins(struct call *call, enum routine_number routine)
+{
+    if (!recording || mine.inside)
+        return false;
+    mine.inside = true;
+    *call = (struct call){.routine = &routines[routine], .half = {.peer = NOBODY}};
+    call->half.nbytes = UNKNOWN_BYTES;
+    return true;
+}
+
+static inline void on_communicator(struct call *call, MPI_Comm comm)
+{
+    call->where = known(comm);
+    call->communicator = number_of(call->where);
+}
+
+static inline void on_window(struct call *call, MPI_Win window, int target)
+{
+    call->where = behind(&windows, KEY_OF(window));
+    call->communicator = number_of(call->where);
+    call->half.peer = world_rank(call->where, target);
+}
+
+static inline void on_file(struct call *call, MPI_File file)
+{
+    call->where = behind(&files, KEY_OF(file));
+    call->communicator = number_of(call->where);
+}
+
+static inline int peers_of(const struct call *call)
+{
+    return call->where && call->where->peers > 0 ? call->where->peers : 1;
+}
+
+/* Each collective call takes the next number on its communicator. */
+static inline void collective(struct call *call, MPI_Comm comm, int root)
+{
+    on_communicator(call, comm);
+    call->half.peer = world_rank(call->where, root);
+    if (call->where && !call->prepares)
+        call->half.sequence = __atomic_add_fetch(&call->where->collectives, 1, __ATOMIC_RELAXED);
+}
+
+static inline void sends(struct call *call, MPI_Comm comm, int peer, int tag)
+{
+    on_communicator(call, comm);
+    call->half.peer = world_rank(call->where, peer);
+    call->half.tag = tag;
+    if (timeline && !call->prepares)
+        call->half.sequence = counted_message(false, call->communicator, call->half.peer, tag);
+}
+
+static inline void half_receives(struct call *call, struct half *half, int peer, int tag)
+{
+    half->peer = world_rank(call->where, peer);
+    half->tag = tag == MPI_ANY_TAG ? -1 : tag;
+    half->wildcard = peer == MPI_ANY_SOURCE || (tag == MPI_ANY_TAG && peer != MPI_PROC_NULL);
+    if (timeline && !half->wildcard && !call->prepares)
+        half->sequence = counted_message(true, call->communicator, half->peer, tag);
+}
+
+static inline void receives(struct call *call, MPI_Comm comm, int peer, int tag)
+{
+    on_communicator(call, comm);
+    half_receives(call, &call->half, peer, tag);
+    call->receives = true;
+}
+
+/* The receiving half of a call that has said what it sends. */
+static inline void receives_too(struct call *call, int peer, int tag)
+{
+    call->second.nbytes = UNKNOWN_BYTES;
+    half_receives(call, &call->second, peer, tag);
+    call->arrives = true;
+}
+
+/* A status of our own where the program wants none and a wildcard makes one necessary. */
+static inline void need_status(struct call *call, const struct half *half, MPI_Status **status,
+                               MPI_Status *own)
+{
+    call->own_status = *status == MPI_STATUS_IGNORE;
+    if (call->own_status && half->wildcard) {
+        own->MPI_SOURCE = MPI_PROC_NULL;
+        own->MPI_TAG = 0;
+        *status = own;
+    }
+}
+
+static int64_t size_of(MPI_Datatype type)
+{
+    MPI_Count size = 0;
+    int integers, addresses, types, combiner = MPI_COMBINER_DUP;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS)
+        return 0;
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) { /* others may be freed, and their handles given anew */
+        mine.named_type = KEY_OF(type);
+        mine.named_size = size;
+    }
+    return size;
+}
+
+static inline int64_t bytes_of(int64_t count, MPI_Datatype type)
+{
+    if (!count)
+        return 0;
+    bool seen = mine.named_size && mine.named_type == KEY_OF(type);
+    return count * (seen ? mine.named_size : size_of(type));
+}
+
+static int64_t bytes_received(const MPI_Status *status)
+{
+    MPI_Count count = 0;
+    if (PMPI_Get_elements_x((MPI_Status *)status, MPI_BYTE, &count) != MPI_SUCCESS || count < 0)
+        return UNKNOWN_BYTES;
+    return count;
+}
+
+/* The whole of counts for each rank, of int or MPI_Count. */
+#define SUM(counts, ranks)                                                                         \
+    __extension__({                                                                                \
+        int64_t sum_ = 0;                                                                          \
+        for (int i_ = 0; i_ < (ranks); i_++)                                                       \
+            sum_ += (counts)[i_];                                                                  \
+        sum_;                                                                                      \
+    })
+#define SUM_OF_TYPES(counts, types, ranks)                                                         \
+    __extension__({                                                                                \
+        int64_t sum_ = 0;                                                                          \
+        for (int i_ = 0; i_ < (ranks); i_++)                                                       \
+            sum_ += bytes_of((counts)[i_], (types)[i_]);                                           \
+        sum_;                                                                                      \
+    })
+
+/* How many neighbours a rank sends to. */
+static int neighbours(MPI_Comm comm)
+{
+    int kind = MPI_UNDEFINED, count = 0, others, rank, weighted;
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_CART) {
+        PMPI_Cartdim_get(comm, &count);
+        count *= 2;
+    } else if (kind == MPI_GRAPH) {
+        PMPI_Comm_rank(comm, &rank);
+        PMPI_Graph_neighbors_count(comm, rank, &count);
+    } else if (kind == MPI_DIST_GRAPH) {
+        PMPI_Dist_graph_neighbors_count(comm, &others, &count, &weighted);
+    }
+    return count;
+}
+
+static inline int64_t divided(int64_t whole, int parts)
+{
+    return parts > 0 ? whole / parts : whole;
+}
+
+/* A receive has come back: from whom, how much. */
+static void half_received(struct call *call, struct half *half, int peer, const MPI_Status *status,
+                          int64_t posted)
+{
+    bool told = status != MPI_STATUS_IGNORE;
+    if (peer == MPI_PROC_NULL) {
+        half->nbytes = 0;
+        return;
+    }
+    if (half->wildcard && told) {
+        half->peer = world_rank(call->where, status->MPI_SOURCE);
+        half->tag = status->MPI_TAG;
+        if (timeline)
+            half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
+    }
+    half->nbytes = told && !call->own_status ? bytes_received(status) : posted;
+}
+
+/* The number of a routine's name in this record. */
+static inline int number_of_routine(struct routine *routine)
+{
+    if (!routine->number) {
+        lock();
+        routine->number = number_of_name(routine->name, strlen(routine->name));
+        unlock();
+    }
+    return routine->number;
+}
+
+/* Say where this rank is from now on, and read the clock. */
+static inline void call_starts(struct call *call)
+{
+    struct header *seen = header;
+    int number = number_of_routine(call->routine);
+    call->began = now();
+    if (seen) {
+        seen->now_communicator = call->communicator;
+        seen->now_peer = call->half.peer;
+        seen->now_began = call->began;
+        seen->now_collectives = call->where ? call->where->collectives : 0;
+        __atomic_store_n(&seen->now_name, number, __ATOMIC_RELEASE);
+    }
+}
+
+static inline void call_returns(struct call *call)
+{
+    call->ended = now();
+}
+
+static void write_call(const struct call *call)
+{
+    const struct half *half = &call->half;
+    bool later = call->receives && call->request; /* what arrives has its number in DONE */
+    struct event event = {.kind = CALL,
+                          .name = call->routine->number,
+                          .communicator = call->communicator,
+                          .peer = half->peer,
+                          .tag = half->tag,
+                          .began = call->began,
+                          .ended = call->ended,
+                          .nbytes = half->nbytes,
+                          .request = call->request,
+                          .sequence = later ? 0 : half->sequence};
+    write_event(&event);
+    if (call->arrives && !call->request) {
+        event.kind = ARRIVED;
+        event.peer = call->second.peer;
+        event.tag = call->second.tag;
+        event.nbytes = call->second.nbytes;
+        event.sequence = call->second.sequence;
+        write_event(&event);
+    }
+}
+
+static inline void call_ends(struct call *call)
+{
+    struct routine *routine = call->routine;
+    struct header *seen = header;
+    int64_t nbytes = call->half.nbytes, spent = call->ended - call->began;
+    int peer = call->half.peer, communicator = call->communicator;
+    if (call->apart) {
+        nbytes = UNKNOWN_BYTES;
+        peer = NOBODY;
+        communicator = 0;
+    }
+    if (call->arrives && call->second.nbytes > 0)
+        nbytes = call->second.nbytes + (nbytes > 0 ? nbytes : 0);
+    int bin = bin_of(nbytes);
+    lock();
+    if (recording) {
+        struct cell *cell = routine->last;
+        if (!cell || !is_cell_of(cell, routine->number, communicator, peer, bin))
+            cell = cell_of(routine->number, communicator, peer, bin);
+        routine->last = cell;
+        if (cell) {
+            cell->calls++;
+            cell->nbytes += nbytes > 0 ? nbytes : 0;
+            cell->ns += spent;
+            if (spent < cell->least_ns)
+                cell->least_ns = spent;
+            if (spent > cell->greatest_ns)
+                cell->greatest_ns = spent;
+        } else {
+            header->cells_lost++;
+        }
+        if (timeline)
+            write_call(call);
+    }
+    unlock();
+    if (seen) {
+        seen->now_name = 0;
+        seen->now_began = seen->updated = call->ended;
+    }
+    mine.inside = false;
+}

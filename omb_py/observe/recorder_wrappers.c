@@ -1,0 +1,458 @@
+/* Wrappers written by hand: the start and the end of MPI, MPI_Pcontrol, completions of requests,
+ * starts of persistent ones, matched messages, and what frees objects. All others are generated,
+ * and stand behind this text.
+ */
+
+static void has_started(void)
+{
+    lock();
+    started = true;
+    set_recording();
+    unlock();
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    int result = PMPI_Init(argc, argv);
+    if (result == MPI_SUCCESS)
+        has_started();
+    return result;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int result = PMPI_Init_thread(argc, argv, required, provided);
+    if (result == MPI_SUCCESS)
+        has_started();
+    return result;
+}
+
+int MPI_Finalize(void)
+{
+    lock();
+    finished = true;
+    set_recording();
+    unlock();
+    if (world_group != MPI_GROUP_NULL)
+        PMPI_Group_free(&world_group);
+    return PMPI_Finalize();
+}
+
+int MPI_Pcontrol(const int level, ...)
+{
+    lock();
+    stopped = level == 0;
+    set_recording();
+    unlock();
+    return PMPI_Pcontrol(level);
+}
+
+/* What frees objects. */
+
+#define FREEING(Routine, Type, Frees, Notes)                                                       \
+    int MPI_##Routine(Type *object)                                                                \
+    {                                                                                              \
+        struct call call;                                                                          \
+        bool recorded = call_begins(&call, ROUTINE_##Routine);                                     \
+        Type old = *object;                                                                        \
+        if (recorded) {                                                                            \
+            Notes;                                                                                 \
+            call_starts(&call);                                                                    \
+        }                                                                                          \
+        int result = PMPI_##Routine(object);                                                       \
+        if (recorded)                                                                              \
+            call_returns(&call);                                                                   \
+        if (result == MPI_SUCCESS)                                                                 \
+            Frees;                                                                                 \
+        if (recorded)                                                                              \
+            call_ends(&call);                                                                      \
+        return result;                                                                             \
+    }
+
+/* A communicator that did nothing else needs no name for its end. */
+static void on_named_communicator(struct call *call, MPI_Comm comm)
+{
+    struct communicator *where = known(comm);
+    if (where && where->generation == generation)
+        call->communicator = where->number;
+}
+
+FREEING(Comm_free, MPI_Comm, forget_communicator(KEY_OF(old)), on_named_communicator(&call, old))
+FREEING(Comm_disconnect, MPI_Comm, forget_communicator(KEY_OF(old)),
+        on_named_communicator(&call, old))
+FREEING(Win_free, MPI_Win, forget_object(&windows, KEY_OF(old)), on_window(&call, old, NOBODY))
+FREEING(File_close, MPI_File, forget_object(&files, KEY_OF(old)), on_file(&call, old))
+FREEING(Request_free, MPI_Request, forget_request(KEY_OF(old)), (void)0)
+
+int MPI_Cancel(MPI_Request *request)
+{
+    lock();
+    struct operation *operation = operation_of(KEY_OF(*request));
+    if (operation)
+        operation->cancelled = true;
+    unlock();
+    return PMPI_Cancel(request);
+}
+
+static int64_t ended_at(bool recorded, const struct call *call)
+{
+    return recorded ? call->ended : now();
+}
+
+/* Completions. While no operation is known nothing is looked at. */
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    struct call call;
+    MPI_Status own;
+    bool recorded = call_begins(&call, ROUTINE_Wait), watched = requests.used > 0;
+    uint64_t handle = KEY_OF(*request);
+    if (watched && status == MPI_STATUS_IGNORE)
+        status = &own;
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Wait(request, status);
+    if (recorded)
+        call_returns(&call);
+    if (watched)
+        complete(handle, result == MPI_SUCCESS ? status : NULL, ended_at(recorded, &call));
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    struct call call;
+    MPI_Status own;
+    bool recorded = call_begins(&call, ROUTINE_Test), watched = requests.used > 0;
+    uint64_t handle = KEY_OF(*request);
+    if (watched && status == MPI_STATUS_IGNORE)
+        status = &own;
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Test(request, flag, status);
+    if (recorded)
+        call_returns(&call);
+    if (watched && result == MPI_SUCCESS && *flag)
+        complete(handle, status, ended_at(recorded, &call));
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+enum { FEW = 32 };
+
+/* The handles of several requests, which MPI takes away when they are complete. */
+struct watch {
+    bool on;
+    uint64_t *handles, few[FEW];
+    MPI_Status *own, some[FEW]; /* statuses where the program wants none */
+};
+
+static void watch_begins(struct watch *watch, int count, const MPI_Request *handles,
+                         MPI_Status **statuses)
+{
+    watch->on = requests.used > 0 && count > 0;
+    watch->handles = watch->few;
+    watch->own = watch->some;
+    if (!watch->on)
+        return;
+    if (count > FEW) {
+        watch->handles = malloc(count * sizeof *watch->handles);
+        watch->own = malloc(count * sizeof *watch->own);
+    }
+    watch->on = watch->handles && watch->own;
+    bool needed = false;
+    lock();
+    for (int i = 0; watch->on && i < count; i++) {
+        watch->handles[i] = KEY_OF(handles[i]);
+        struct operation *operation = operation_of(watch->handles[i]);
+        needed |= operation && (operation->half.wildcard || operation->cancelled);
+    }
+    unlock();
+    /* with statuses, errors are told in another way: no more of them than necessary */
+    if (needed && statuses && *statuses == MPI_STATUSES_IGNORE)
+        *statuses = watch->own;
+}
+
+static const MPI_Status *status_of(const MPI_Status *statuses, int i)
+{
+    return statuses == MPI_STATUSES_IGNORE ? NULL : &statuses[i];
+}
+
+static void watch_ends(struct watch *watch)
+{
+    if (watch->handles != watch->few)
+        free(watch->handles);
+    if (watch->own != watch->some)
+        free(watch->own);
+}
+
+int MPI_Waitall(int count, MPI_Request array[], MPI_Status statuses[])
+{
+    struct call call;
+    struct watch watch;
+    bool recorded = call_begins(&call, ROUTINE_Waitall);
+    watch_begins(&watch, count, array, &statuses);
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Waitall(count, array, statuses);
+    if (recorded)
+        call_returns(&call);
+    for (int i = 0; watch.on && i < count; i++)
+        if (result == MPI_SUCCESS || array[i] == MPI_REQUEST_NULL)
+            complete(watch.handles[i], result == MPI_SUCCESS ? status_of(statuses, i) : NULL,
+                     ended_at(recorded, &call));
+    watch_ends(&watch);
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+int MPI_Testall(int count, MPI_Request array[], int *flag, MPI_Status statuses[])
+{
+    struct call call;
+    struct watch watch;
+    bool recorded = call_begins(&call, ROUTINE_Testall);
+    watch_begins(&watch, count, array, &statuses);
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Testall(count, array, flag, statuses);
+    if (recorded)
+        call_returns(&call);
+    for (int i = 0; watch.on && result == MPI_SUCCESS && *flag && i < count; i++)
+        complete(watch.handles[i], status_of(statuses, i), ended_at(recorded, &call));
+    watch_ends(&watch);
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+int MPI_Waitany(int count, MPI_Request array[], int *index, MPI_Status *status)
+{
+    struct call call;
+    struct watch watch;
+    bool recorded = call_begins(&call, ROUTINE_Waitany);
+    watch_begins(&watch, count, array, NULL);
+    if (watch.on && status == MPI_STATUS_IGNORE)
+        status = watch.own;
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Waitany(count, array, index, status);
+    if (recorded)
+        call_returns(&call);
+    if (watch.on && result == MPI_SUCCESS && *index >= 0 && *index < count)
+        complete(watch.handles[*index], status, ended_at(recorded, &call));
+    watch_ends(&watch);
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+int MPI_Testany(int count, MPI_Request array[], int *index, int *flag, MPI_Status *status)
+{
+    struct call call;
+    struct watch watch;
+    bool recorded = call_begins(&call, ROUTINE_Testany);
+    watch_begins(&watch, count, array, NULL);
+    if (watch.on && status == MPI_STATUS_IGNORE)
+        status = watch.own;
+    if (recorded)
+        call_starts(&call);
+    int result = PMPI_Testany(count, array, index, flag, status);
+    if (recorded)
+        call_returns(&call);
+    if (watch.on && result == MPI_SUCCESS && *flag && *index >= 0 && *index < count)
+        complete(watch.handles[*index], status, ended_at(recorded, &call));
+    watch_ends(&watch);
+    if (recorded)
+        call_ends(&call);
+    return result;
+}
+
+#define COMPLETING_SOME(Routine)                                                                   \
+    int MPI_##Routine(int count, MPI_Request array[], int *found, int indices[],                   \
+                      MPI_Status statuses[])                                                       \
+    {                                                                                              \
+        struct call call;                                                                          \
+        struct watch watch;                                                                        \
+        bool recorded = call_begins(&call, ROUTINE_##Routine);                                     \
+        watch_begins(&watch, count, array, &statuses);                                             \
+        if (recorded)                                                                              \
+            call_starts(&call);                                                                    \
+        int result = PMPI_##Routine(count, array, found, indices, statuses);                       \
+        if (recorded)                                                                              \
+            call_returns(&call);                                                                   \
+        if (watch.on && result == MPI_SUCCESS && *found != MPI_UNDEFINED)                          \
+            for (int i = 0; i < *found; i++)                                                       \
+                complete(watch.handles[indices[i]], status_of(statuses, i),                        \
+                         ended_at(recorded, &call));                                               \
+        watch_ends(&watch);                                                                        \
+        if (recorded)                                                                              \
+            call_ends(&call);                                                                      \
+        return result;                                                                             \
+    }
+
+COMPLETING_SOME(Waitsome)
+COMPLETING_SOME(Testsome)
+
+/* Starts of persistent requests: each is an operation of its own. */
+
+static void start_requests(struct call *call, int count, const MPI_Request *array)
+{
+    call->apart = true;
+    for (int i = 0; i < count; i++) {
+        lock();
+        struct operation *operation = operation_of(KEY_OF(array[i]));
+        bool known_here = operation && operation->persistent;
+        struct communicator *where = known_here ? operation->where : NULL;
+        struct routine *routine = known_here ? operation->routine : NULL;
+        unlock();
+        if (!known_here)
+            continue;
+        int communicator = number_of(where);
+        number_of_routine(routine);
+        lock();
+        operation = operation_of(KEY_OF(array[i]));
+        if (operation) {
+            start_operation(operation, call->began, communicator);
+            if (!call->request)
+                call->request = operation->request;
+            if (count == 1) {
+                call->communicator = communicator;
+                call->half = operation->half;
+                call->receives = operation->receives;
+            }
+        }
+        unlock();
+    }
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    struct call call;
+    bool recorded = call_begins(&call, ROUTINE_Start);
+    if (recorded) {
+        call_starts(&call);
+        start_requests(&call, 1, request);
+    }
+    int result = PMPI_Start(request);
+    if (recorded) {
+        call_returns(&call);
+        call_ends(&call);
+    }
+    return result;
+}
+
+int MPI_Startall(int count, MPI_Request array[])
+{
+    struct call call;
+    bool recorded = call_begins(&call, ROUTINE_Startall);
+    if (recorded) {
+        call_starts(&call);
+        start_requests(&call, count, array);
+    }
+    int result = PMPI_Startall(count, array);
+    if (recorded) {
+        call_returns(&call);
+        call_ends(&call);
+    }
+    return result;
+}
+
+/* Messages that a probe has matched: what the probe knew of them. */
+
+struct matched {
+    int communicator;
+    unsigned generation;
+    struct half half;
+};
+
+static struct table messages = {.most = 1 << 20};
+
+static void match(struct call *call, MPI_Message message, const MPI_Status *status)
+{
+    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
+        return;
+    struct matched *matched = calloc(1, sizeof *matched);
+    if (!matched)
+        return;
+    struct half *half = &matched->half;
+    matched->communicator = call->communicator;
+    matched->generation = generation;
+    half->peer = world_rank(call->where, status->MPI_SOURCE);
+    half->tag = status->MPI_TAG;
+    if (timeline)
+        half->sequence = counted_message(true, call->communicator, half->peer, half->tag);
+    lock();
+    int64_t *old = find(&messages, KEY_OF(message), 0);
+    if (old)
+        free((struct matched *)(intptr_t)*old);
+    if (!add(&messages, KEY_OF(message), 0, (intptr_t)matched))
+        free(matched);
+    unlock();
+}
+
+int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
+{
+    struct call call;
+    MPI_Status own;
+    bool recorded = call_begins(&call, ROUTINE_Mprobe);
+    if (recorded) {
+        on_communicator(&call, comm);
+        if (status == MPI_STATUS_IGNORE)
+            status = &own;
+        call_starts(&call);
+    }
+    int result = PMPI_Mprobe(source, tag, comm, message, status);
+    if (recorded) {
+        call_returns(&call);
+        if (result == MPI_SUCCESS)
+            match(&call, *message, status);
+        call_ends(&call);
+    }
+    return result;
+}
+
+int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
+                MPI_Status *status)
+{
+    struct call call;
+    MPI_Status own;
+    bool recorded = call_begins(&call, ROUTINE_Improbe);
+    if (recorded) {
+        on_communicator(&call, comm);
+        if (status == MPI_STATUS_IGNORE)
+            status = &own;
+        call_starts(&call);
+    }
+    int result = PMPI_Improbe(source, tag, comm, flag, message, status);
+    if (recorded) {
+        call_returns(&call);
+        if (result == MPI_SUCCESS && *flag)
+            match(&call, *message, status);
+        call_ends(&call);
+    }
+    return result;
+}
+
+/* The receive of a matched message takes what is known of it. */
+static void receives_matched(struct call *call, MPI_Message message)
+{
+    call->receives = true;
+    lock();
+    int64_t *found = find(&messages, KEY_OF(message), 0);
+    struct matched *matched = found ? (struct matched *)(intptr_t)*found : NULL;
+    if (matched)
+        take_out(&messages, KEY_OF(message), 0);
+    unlock();
+    if (!matched)
+        return;
+    if (matched->generation == generation) {
+        call->communicator = matched->communicator;
+        call->half = matched->half;
+        call->half.nbytes = UNKNOWN_BYTES;
+    }
+    free(matched);
+}

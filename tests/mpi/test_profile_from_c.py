@@ -1,0 +1,401 @@
+"""Calls seen in C, on real ranks: every one of them, whoever makes it, on every MPI."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py import records
+from omb_py.observe import compilation
+from omb_py.records import Kind, Record
+from omb_py.records.keys import BETWEEN, WORLD, communicator_key
+from omb_py.records.routines import Role, role
+from tests.conftest import BIN, Finished, run
+
+PROGRAM = Path(__file__).parent / "programs" / "every_call.py"
+LIBRARY_BELOW = """
+#include <mpi.h>
+int below(double *value) {
+    int failed = 0;
+    for (int i = 0; i < 3; i++)
+        failed |= MPI_Allreduce(MPI_IN_PLACE, value, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return failed;
+}
+"""
+
+Profiled = Callable[..., tuple[Finished, list[Record]]]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder for the compiled library, which begins empty."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def profiled(tmp_path: Path, cache: str) -> Profiled:
+    """``profiled(ranks, program, *options)`` runs the text of a program with calls seen in C."""
+
+    def start(
+        ranks: int, program: str, *options: str, **environment: str
+    ) -> tuple[Finished, list[Record]]:
+        (tmp_path / "program.py").write_text(program)
+        launch = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py"), "profile"]
+        command = [
+            *launch,
+            "-q",
+            "-f",
+            "-o",
+            "profile",
+            "--level",
+            "c",
+            "--force",
+            *options,
+            "program.py",
+        ]
+        job = run(command, {"OMB_PY_CACHE_DIR": cache} | environment, tmp_path, 120)
+        folder = tmp_path / "profile"
+        return job, records.read_folder(folder) if list(folder.glob("*.record")) else []
+
+    return start
+
+
+def calls_of(record: Record) -> dict[str, list[int]]:
+    """Calls and bytes of each routine."""
+    found: dict[str, list[int]] = {}
+    for cell in record.cells:
+        into = found.setdefault(record.name(cell["routine"]), [0, 0])
+        into[0] += int(cell["calls"])
+        into[1] += int(cell["nbytes"])
+    return found
+
+
+def test_every_call_is_counted_with_its_bytes(profiled: Profiled, tmp_path: Path) -> None:
+    job, found = profiled(2, PROGRAM.read_text())
+    assert job.code == 0, job.err
+    assert job.err == ""
+    assert [record.rank for record in found] == [0, 1]
+    for record in found:
+        assert record.level == "C"
+        assert record.complete
+        expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
+        assert calls_of(record) == expected
+        times = record.cells
+        assert (times["least_ns"] <= times["greatest_ns"]).all()
+        assert (times["greatest_ns"] <= times["ns"]).all()
+        assert times["ns"].sum() < record.elapsed_s * 1e9
+
+
+def test_the_messages_of_a_timeline_match_on_both_sides(profiled: Profiled) -> None:
+    job, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
+    assert job.code == 0, job.err
+    sent: Counter[tuple[object, ...]] = Counter()
+    received: Counter[tuple[object, ...]] = Counter()
+    for record in found:
+        assert record.lost_events == 0
+        communicators = record.communicators
+        for event in record.events:
+            if not event["sequence"] or event["communicator"] not in communicators:
+                continue
+            name, kind = record.name(event["name"]), Kind(event["kind"])
+            peer, rest = int(event["peer"]), (int(event["tag"]), int(event["sequence"]))
+            key = communicators[event["communicator"]].key
+            what = role(name)
+            if what is Role.RECEIVE or kind is Kind.ARRIVED:
+                received[(key, peer, record.rank, *rest)] += 1
+            elif what in (Role.SEND, Role.SENDRECV) and (
+                kind is Kind.CALL or name == "MPI_Send_init"
+            ):
+                sent[(key, record.rank, peer, *rest)] += 1
+    assert sent == received
+    of = {"blocking": 21, "Isend": 6, "Sendrecv": 4, "object": 1, "persistent": 10}
+    assert len(sent) == sum(of.values())
+    assert set(sent.values()) == {1}
+
+
+def test_non_blocking_operations_are_seen_to_end(profiled: Profiled) -> None:
+    _, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
+    for record in found:
+        begun: Counter[int] = Counter()
+        done: Counter[int] = Counter()
+        for event in record.events:
+            assert event["began"] <= event["ended"]
+            if event["kind"] == Kind.CALL and event["request"]:
+                begun[int(event["request"])] += 1
+            if event["kind"] == Kind.DONE:
+                done[int(event["request"])] += 1
+        assert begun
+        assert set(begun) <= set(done)
+        assert set(done.values()) == {1}
+
+
+def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled) -> None:
+    _, found = profiled(2, PROGRAM.read_text(), "--timeline", "timeline.json")
+
+    def numbered(record: Record) -> list[tuple[str, str, int]]:
+        communicators = record.communicators
+        return [
+            (record.name(e["name"]), communicators[e["communicator"]].key, int(e["sequence"]))
+            for e in record.events
+            if e["kind"] == Kind.CALL
+            and role(record.name(e["name"])) is Role.COLLECTIVE
+            and communicators[e["communicator"]].size == 2
+        ]
+
+    first, second = map(numbered, found)
+    assert len(first) > 40
+    assert first == second
+
+
+def test_large_counts_are_defined_where_mpi_declares_them_and_nowhere_else(cache: str) -> None:
+    mpicc = compilation.compiler()
+    library = compilation.compiled(mpicc, Path(cache) / "looked_at.so")
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
+    )
+    defined = {line.split()[-1] for line in listed.stdout.splitlines()}
+    assert {"MPI_Send", "MPI_Allreduce", "MPI_Waitall", "MPI_Win_fence"} <= defined
+    assert not defined & {"MPI_Comm_rank", "MPI_Comm_size", "MPI_Type_size", "MPI_Get_count"}
+    header = mpicc.resolve().parent.parent / "include"
+    declared = "".join(path.read_text(errors="replace") for path in header.glob("mpi*.h"))
+    large = {name for name in defined if name.startswith("MPI_") and name.endswith("_c")}
+    assert bool(large) == ("MPI_Send_c(" in declared)
+    assert all(f" {name}(" in declared for name in large)
+    real = ctypes.CDLL(str(library))
+    assert all(hasattr(real, f"P{name}") for name in large)
+
+
+def test_what_a_library_below_python_calls_is_seen(profiled: Profiled, tmp_path: Path) -> None:
+    (tmp_path / "below.c").write_text(LIBRARY_BELOW)
+    command = [compilation.compiler(), "-shared", "-fPIC", "-o", "libbelow.so", "below.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    job, found = profiled(
+        2,
+        "import ctypes\n"
+        "from mpi4py import MPI\n"
+        "value = (ctypes.c_double * 2)(1, 2)\n"
+        "assert ctypes.CDLL('./libbelow.so').below(value) == 0\n"
+        "assert list(value) == [8, 16]\n",
+    )
+    assert job.code == 0, job.err
+    assert [calls_of(record) for record in found] == 2 * [{"MPI_Allreduce": [3, 48]}]
+
+
+def test_communicators_have_one_key_on_all_their_ranks(profiled: Profiled) -> None:
+    job, found = profiled(
+        4,
+        "from mpi4py import MPI\n"
+        "world = MPI.COMM_WORLD\n"
+        "odd = world.Split(world.rank % 2, -world.rank)\n"
+        "copies = [odd.Dup(), odd.Dup()]\n"
+        "copies[1].Set_name('second \"copy\"\\n')\n"
+        "group = world.Get_group().Incl([3, 1])\n"
+        "if world.rank in (1, 3):\n"
+        "    some = world.Create_group(group)\n"
+        "    some.bcast(None)\n"
+        "between = odd.Create_intercomm(0, world, 3 - world.rank % 2)\n"
+        "for communicator in (odd, *copies, between, MPI.COMM_SELF):\n"
+        "    communicator.Barrier()\n",
+    )
+    assert job.code == 0, job.err
+    keys = [
+        {c.key: c for c in record.communicators.values() if not c.key.startswith("self")}
+        for record in found
+    ]
+    assert set(keys[0]) == set(keys[2])
+    assert set(keys[1]) == set(keys[3])
+    between = communicator_key([2, 0, BETWEEN, 3, 1], 1)
+    copies = [communicator_key([2, 0], instance) for instance in (1, 2, 3)]
+    assert set(keys[0]) == {WORLD, between, *copies}
+    copies = [communicator_key([3, 1], instance) for instance in (1, 2, 3, 4)]
+    assert set(keys[1]) == {WORLD, between, *copies}
+    assert 'second "copy"\n' in {c.label for c in keys[0].values()}
+
+
+def test_threads_lose_no_call(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "import numpy as np\n"
+        "from threading import Thread\n"
+        "from mpi4py import MPI\n"
+        "def send_to_itself(tag):\n"
+        "    got = np.zeros(1)\n"
+        "    for _ in range(2000):\n"
+        "        request = MPI.COMM_SELF.Isend(np.zeros(1), 0, tag)\n"
+        "        MPI.COMM_SELF.Recv(got, 0, tag)\n"
+        "        request.Wait()\n"
+        "threads = [Thread(target=send_to_itself, args=(tag,)) for tag in range(4)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n",
+        "--timeline",
+        "timeline.json",
+    )
+    assert job.code == 0, job.err
+    assert calls_of(record) == {
+        "MPI_Isend": [8000, 64000],
+        "MPI_Recv": [8000, 64000],
+        "MPI_Wait": [8000, 0],
+    }
+    done = record.events[record.events["kind"] == Kind.DONE]
+    assert len(done) == 8000
+    for tag in range(4):
+        assert sorted(done["sequence"][done["tag"] == tag]) == list(range(1, 2001))
+
+
+def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "from mpi4py import MPI\n"
+        "own = MPI.COMM_SELF\n"
+        "for end in (lambda one: one.Wait(), lambda one: MPI.Request.Waitall([one])):\n"
+        "    request = own.Irecv(bytearray(1), 0, 5)\n"
+        "    request.Cancel()\n"
+        "    end(request)\n"
+        "    own.Sendrecv(b'x', 0, 5, bytearray(1), 0, 5)\n"
+        "request = own.Irecv(bytearray(1), 0, 5)\n"
+        "request.Cancel()\n"
+        "request.Free()\n"
+        "own.Sendrecv(b'x', 0, 5, bytearray(1), 0, 5)\n",
+        "--timeline",
+        "timeline.json",
+    )
+    assert job.code == 0, job.err
+    events = [(Kind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
+    halves = [sequence for kind, sequence in events if kind is Kind.ARRIVED]
+    assert halves == [1, 2, 3]
+    assert [sequence for kind, sequence in events if kind is Kind.DONE] == [0, 0]
+
+
+def test_the_program_says_what_is_recorded(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "import ctypes\n"
+        "from mpi4py import MPI\n"
+        "MPI.COMM_SELF.Barrier()\n"
+        "MPI.Pcontrol(0)\n"
+        "for _ in range(5): MPI.COMM_SELF.Barrier()\n"
+        "MPI.Pcontrol(1)\n"
+        "ctypes.CDLL(None).MPI_Pcontrol(0)\n"
+        "for _ in range(5): MPI.COMM_SELF.Barrier()\n"
+        "ctypes.CDLL(None).MPI_Pcontrol(1)\n"
+        "MPI.COMM_SELF.Barrier()\n",
+    )
+    assert job.code == 0, job.err
+    assert calls_of(record)["MPI_Barrier"] == [2, 0]
+
+
+def test_what_a_call_calls_is_a_part_of_it(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "from mpi4py import MPI\n"
+        "def copied(communicator, key, value):\n"
+        "    MPI.COMM_SELF.Barrier()\n"
+        "    print('copied')\n"
+        "    return value\n"
+        "communicator = MPI.COMM_SELF.Dup()\n"
+        "communicator.Set_attr(MPI.Comm.Create_keyval(copied), 1)\n"
+        "communicator.Dup().Barrier()\n",
+    )
+    assert job.code == 0, job.err
+    assert job.out == "copied\n"
+    assert calls_of(record) == {"MPI_Comm_dup": [2, 0], "MPI_Barrier": [1, 0]}
+
+
+def test_what_does_not_fit_is_counted(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "from mpi4py import MPI\n"
+        "for _ in range(10_000):\n"
+        "    communicator = MPI.COMM_SELF.Dup()\n"
+        "    communicator.Barrier()\n"
+        "    communicator.Free()\n"
+        "nowhere = MPI.COMM_SELF.Dup()\n"
+        "for _ in range(5): nowhere.Barrier()\n",
+    )
+    assert job.code == 0, job.err
+    assert record.header["names_lost"] > 0
+    counted = sum(calls for calls, _ in calls_of(record).values())
+    assert counted + record.header["cells_lost"] == 3 * 10_000 + 1 + 5
+
+
+def test_an_events_ring_keeps_the_last_ones(profiled: Profiled) -> None:
+    job, (record,) = profiled(
+        1,
+        "from mpi4py import MPI\n"
+        "import omb_py\n"
+        "for number in range(100):\n"
+        "    MPI.COMM_SELF.Barrier()\n"
+        "with omb_py.phase('last'):\n"
+        "    MPI.COMM_SELF.Barrier()\n",
+        "--timeline",
+        "timeline.json",
+        "--events",
+        "10",
+    )
+    assert job.code == 0, job.err
+    assert record.lost_events == 92
+    assert list(record.events["sequence"]) == [*range(93, 102), 0]
+    assert record.name(record.events[-1]["name"]) == "last"
+    assert (record.events["began"][-1], Kind.SPAN) <= (record.events["began"][-2], Kind.SPAN)
+
+
+def test_a_killed_rank_leaves_its_calls_to_the_last(profiled: Profiled) -> None:
+    job, found = profiled(
+        2,
+        "import os, time\n"
+        "from mpi4py import MPI\n"
+        "for number in range(1000):\n"
+        "    MPI.COMM_SELF.Barrier()\n"
+        "MPI.COMM_WORLD.Barrier()\n"
+        "if MPI.COMM_WORLD.rank == 1:\n"
+        "    time.sleep(1)\n"
+        f"    os.kill(os.getpid(), {signal.SIGKILL.value})\n"
+        "MPI.COMM_WORLD.Recv(bytearray(1), 1)\n",
+    )
+    assert job.code != 0
+    assert [record.rank for record in found] == [0, 1]
+    for record in found:
+        assert not record.complete
+        assert calls_of(record) == {"MPI_Barrier": [1001, 0]}
+    assert found[0].now.routine == "MPI_Recv"
+    assert found[0].now.peer == 1
+    assert found[1].now.routine == ""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_without_a_compiler_one_rank_says_so(
+    profiled: Profiled, tmp_path: Path, ranks: int
+) -> None:
+    job, _ = profiled(
+        ranks,
+        "raise SystemExit('has run')",
+        OMB_PY_CACHE_DIR=str(tmp_path / "empty"),
+        MPICH_CC="no-such-compiler",
+        OMPI_CC="no-such-compiler",
+    )
+    assert job.code == 2
+    assert job.seconds < 30  # ranks that wait for the library are told
+    (sentence,) = job.sentences
+    assert "mpicc cannot compile our library" in sentence
+    assert "no-such-compiler" in sentence
+    assert "without --level c" in sentence
+    assert "has run" not in job.out + job.err
+
+
+def test_a_library_that_is_there_needs_no_compiler(profiled: Profiled, cache: str) -> None:
+    program = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n"
+    profiled(1, program)
+    libraries = {path: path.stat().st_mtime_ns for path in Path(cache).glob("recorder-*.so")}
+    job, (record,) = profiled(1, program, PATH=str(BIN))
+    assert job.code == 0, job.err
+    assert calls_of(record) == {"MPI_Barrier": [1, 0]}
+    kept = {path: path.stat().st_mtime_ns for path in Path(cache).glob("recorder-*.so")}
+    assert kept == libraries
+    assert libraries

@@ -1,0 +1,179 @@
+"""The library that sees calls in C: what it is made of, without making it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.observe import compilation, interception
+from omb_py.observe.declarations import declarations
+from omb_py.observe.wrappers import HAND_WRITTEN, declared_wrappers, definition, wrappers
+from omb_py.records import layout
+from omb_py.records.keys import BETWEEN, communicator_key
+from omb_py.records.routines import COLLECTIVES, Role, base, nonblocking, role
+
+HEADER = """
+# 12 "/usr/include/mpi.h" 3
+typedef int (MPI_Copy_function)(MPI_Comm oldcomm, int keyval, void *flag);
+int MPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag,
+             MPI_Comm comm) __attribute__((pointer_with_type_tag(MPI,1,3)));
+__attribute__((visibility("default"))) int MPI_Barrier(MPI_Comm comm);
+int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *);
+int MPI_Alltoallw(const void *, const int[], const int [], const MPI_Datatype sendtypes[],
+    void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[],
+    MPI_Comm comm) ;
+double MPI_Wtime(void);
+int MPI_Finalize(void);
+int PMPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
+"""
+LARGE = "int MPI_Send_c(const void *b, MPI_Count n, MPI_Datatype t, int d, int g, MPI_Comm c);\n"
+
+
+def test_a_header_tells_its_functions() -> None:
+    found = declarations(HEADER)
+    assert set(found) == {
+        "MPI_Send",
+        "MPI_Barrier",
+        "MPI_Waitall",
+        "MPI_Alltoallw",
+        "MPI_Finalize",
+    }
+    assert [p.named("x") for p in found["MPI_Send"].parameters][:2] == ["const void * x", "int x"]
+    assert found["MPI_Waitall"].parameters[1].named("all") == "MPI_Request all[]"
+    assert found["MPI_Waitall"].parameters[2].named("all") == "MPI_Status * all"
+    alltoallw = [parameter.named("x") for parameter in found["MPI_Alltoallw"].parameters]
+    assert alltoallw[:4] == [
+        "const void * x",
+        "const int x[]",
+        "const int x[]",
+        "const MPI_Datatype x[]",
+    ]
+    assert found["MPI_Finalize"].parameters == ()
+
+
+@given(
+    types=st.lists(
+        st.sampled_from(["int", "const void *", "MPI_Comm", "MPI_Comm *", "const MPI_Count"])
+    ),
+    arrays=st.booleans(),
+    named=st.booleans(),
+)
+def test_parameters_keep_their_types_under_another_name(
+    types: list[str], arrays: bool, named: bool
+) -> None:
+    behind = "[]" if arrays else ""
+    texts = [f"{kind} {'name' if named else ''}{behind}" for kind in types]
+    found = declarations(f"int MPI_Do({', '.join(texts) or 'void'});")["MPI_Do"]
+    assert [p.named("other") for p in found.parameters] == [f"{k} other{behind}" for k in types]
+
+
+@given(st.text())
+def test_no_text_makes_the_reader_of_headers_fail(text: str) -> None:
+    declarations(f"int MPI_{text}({text});\n{text}")
+
+
+def test_large_counts_are_wrapped_where_they_are_declared_and_nowhere_else() -> None:
+    assert "MPI_Send_c" not in compilation.source(declarations(HEADER))
+    text = compilation.source(declarations(HEADER + LARGE))
+    assert "int MPI_Send_c(const void * buf, MPI_Count count, " in text
+    assert "int result = PMPI_Send_c(buf, count, datatype, dest, tag, comm);" in text
+    assert '"MPI_Send_c"' not in text  # it is recorded as MPI_Send
+
+
+def test_a_function_with_other_parameters_is_left_alone() -> None:
+    declared = declarations("int MPI_Barrier(MPI_Comm comm, int more);")
+    assert list(declared_wrappers(declared)) == []
+
+
+def test_a_wrapper_calls_once_and_returns_what_was_returned() -> None:
+    ((wrapper, function),) = declared_wrappers(declarations("int MPI_Barrier(MPI_Comm comm);"))
+    text = definition(wrapper, function)
+    assert text.count("PMPI_Barrier(comm)") == 1
+    assert text.rstrip().endswith("return result;\n}")
+
+
+def test_all_that_moves_data_or_waits_is_recorded() -> None:
+    recorded = {f"MPI_{wrapper.routine}" for wrapper in wrappers()}
+    recorded |= {f"MPI_{name}" for name in HAND_WRITTEN}
+    found = {base(name) for name in recorded}
+    assert set(COLLECTIVES) <= found
+    for name in COLLECTIVES:
+        assert {f"MPI_{name.capitalize()}", f"MPI_I{name}"} <= recorded
+        assert f"MPI_{name.capitalize()}_init" in recorded
+    kinds = {role(name) for name in recorded}
+    assert kinds == set(Role)
+    begun = {wrapper.routine for wrapper in wrappers() if "request" in wrapper.parameters}
+    for name in begun - {"Parrived", "Comm_idup", "Comm_idup_with_info"}:
+        assert nonblocking(f"MPI_{name}") or name.startswith("File_i"), name
+    assert not recorded & {"MPI_Comm_rank", "MPI_Type_size", "MPI_Get_count", "MPI_Wtime"}
+
+
+@pytest.mark.parametrize("part", [layout.HEADER, layout.CELL, layout.EVENT])
+def test_structures_in_c_are_those_of_the_layout(part: tuple[tuple[str, str], ...]) -> None:
+    text = compilation.structure("part", part)
+    assert f"sizeof(struct part) == {layout.fixed(part).size}" in text
+    names = [line.split()[1].strip(";").split("[")[0] for line in text.splitlines()[1:-2]]
+    assert names == [name for name, _ in part]
+    # no gaps: wide fields stand at multiples of their width
+    for name, at in layout.offsets(part).items():
+        assert at % min(layout.TYPES[dict(part)[name]], 8) == 0
+
+
+def test_keys_of_communicators_are_what_they_have_been() -> None:
+    assert communicator_key([0, 1], 3) == "4e1fe9181d105378#3"
+    assert communicator_key([1, 0], 3) != communicator_key([0, 1], 3)
+    assert communicator_key([1, 11], 1) != communicator_key([11, 1], 1)
+    assert communicator_key([0, BETWEEN, 1], 1) != communicator_key([0, 1], 1)
+
+
+def test_without_an_mpi_compiler_the_fix_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("mpi4py.get_config", dict)
+    with pytest.raises(UsageError, match=r"mpicc, which is neither beside "):
+        interception.library()
+    beside = tmp_path / "mpicc"
+    beside.write_text("#!/bin/sh\n")
+    beside.chmod(0o755)
+    assert compilation.compiler() == beside
+
+
+def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> None:
+    mpicc = tmp_path / "bin" / "mpicc"
+    mpicc.parent.mkdir()
+    mpicc.write_text("#!/bin/sh\n")
+    before = compilation.fingerprint(mpicc)
+    assert compilation.fingerprint(mpicc) == before
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "mpi.h").write_text("int MPI_Send(void);")
+    assert compilation.fingerprint(mpicc) != before
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path / "file" / "folder"))
+    monkeypatch.setenv("PMI_RANK", "0")
+    with pytest.raises(UsageError, match="OMB_PY_CACHE_DIR"):
+        interception.library()
+
+
+def test_a_library_of_somebody_else_is_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OMB_PY_CACHE_DIR", str(tmp_path))
+    path = tmp_path / f"recorder-{compilation.fingerprint(compilation.compiler())}.so"
+    path.write_text("not compiled")
+    path.chmod(0o666)
+    compiled: list[Path] = []
+    monkeypatch.setattr(compilation, "compiled", lambda mpicc, path: compiled.append(path) or path)
+    interception.library()
+    assert compiled == [path]
