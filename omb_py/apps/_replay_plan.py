@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from omb_py.apps._mpitrace import Calls, Profile
 from omb_py.errors import UsageError
+from omb_py.profiles.mpitrace import Calls, RankFile
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
 COLLECTIVES = (
@@ -103,7 +103,7 @@ def partner(rank: int, ranks: int) -> int | None:
     return other if other < ranks else None
 
 
-def plan_of(profile: Profile, scale: float, leave_out: Iterable[str]) -> Plan:
+def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
     """The replay of a profile, with this part of its calls.
 
     Raises `UsageError` where there is nothing to replay, or more than can be kept in memory.

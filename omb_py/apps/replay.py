@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Part, option
-from omb_py.apps._mpitrace import Profile, read_profile
 from omb_py.apps._replay_plan import (
     ANSWERS,
     COMPLETED,
@@ -24,6 +23,7 @@ from omb_py.datatypes import find_types
 from omb_py.errors import OutOfMemoryError, UsageError
 from omb_py.measure.team import Team
 from omb_py.measure.validation import DataCheck
+from omb_py.profiles.mpitrace import RankFile, read_profile
 
 TAG = 1
 
@@ -40,7 +40,7 @@ class Recorded:
         (), "Leave out this routine, as in gatherv.", metavar="ROUTINE"
     )
 
-    def plan(self, profile: Profile) -> Plan:
+    def plan(self, profile: RankFile) -> Plan:
         """What is to be done; raises `UsageError` where that is nothing."""
         return plan_of(profile, self.scale, self.leave_out)
 
@@ -151,7 +151,7 @@ def _beside(
     yield Part(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
 
 
-def _told(profile: Profile, plan: Plan) -> Iterator[Part]:
+def _told(profile: RankFile, plan: Plan) -> Iterator[Part]:
     """What else the profile says, and what of it was not replayed."""
     if profile.ranks is not None:
         yield Part("profile's ranks", value=profile.ranks, unit="ranks")

@@ -1,4 +1,4 @@
-"""Profiles of mpitrace: what is read of them, and which calls a replay makes."""
+"""A replay of a profile: which calls it makes, and its check."""
 
 from __future__ import annotations
 
@@ -10,102 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omb_py.apps._mpitrace import Calls, Profile, parsed, read_profile
 from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
 from omb_py.apps.replay import Made, Recorded, calls_per_second, compare
 from omb_py.errors import UsageError
+from omb_py.profiles.mpitrace import Calls, RankFile, parsed, read_profile
 from omb_py.readers import source_of
-from tests.readers.damage import damaged, noisy
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
 FILES = st.sampled_from([OF_CPUS, OF_GPUS])
-
-
-def profile_in(text: str | bytes) -> Profile:
-    content = text.encode() if isinstance(text, str) else text
-    return parsed(source_of("profile", content))
-
-
-def sum_of(profile: Profile) -> int:
-    return sum(calls.calls for calls in profile.calls)
-
-
-def test_a_profile_is_read_as_it_stands() -> None:
-    profile = read_profile(str(OF_CPUS))
-    assert (profile.rank, profile.ranks) == (0, 16)
-    assert (profile.communicate_s, profile.elapsed_s) == (10.602, 15.548)
-    assert profile.routines[3] == Calls("Allreduce", 8161, 138800.2, 10.575)
-    assert len(profile.routines) == 7
-    assert len(profile.sizes) == 13 + 9 + 1 + 1
-    assert Calls("Allreduce", 7428, 8.0, 5.696) in profile.sizes
-    assert len(profile.tasks) == 16
-    assert profile.ranks_communicate_s == (10.60, 11.83, 12.18)
-    assert profile.notes == ()
-
-
-@pytest.mark.parametrize("path", [OF_CPUS, OF_GPUS])
-def test_the_sizes_are_those_of_all_calls_that_move_data(path: Path) -> None:
-    profile = read_profile(str(path))
-    assert sum_of(profile) == sum(row.calls for row in profile.routines)
-    seconds = sum(row.seconds for row in profile.routines)
-    assert sum(calls.seconds for calls in profile.calls) == pytest.approx(seconds, abs=0.005)
-
-
-def test_calls_without_sizes_have_the_average_of_their_routine() -> None:
-    calls = read_profile(str(OF_CPUS)).calls
-    assert [one for one in calls if one.routine == "Gatherv"] == [Calls("Gatherv", 49, 0.0, 0.002)]
-
-
-def test_lines_may_end_as_on_windows() -> None:
-    text = OF_CPUS.read_text()
-    assert profile_in(text.replace("\n", "\r\n")) == profile_in(text)
-
-
-def test_only_the_first_profile_of_a_file_is_taken() -> None:
-    first, second = OF_CPUS.read_text(), OF_GPUS.read_text()
-    both = profile_in(first + second)
-    line = first.count("\n") + 1
-    assert both.notes == (f"another profile begins in line {line} and is left out",)
-    assert both.calls == profile_in(first).calls
-
-
-def test_a_line_that_is_none_is_named() -> None:
-    text = OF_CPUS.read_text().replace("7428           8.0          5.696", "7428   8.0  5.6")
-    notes = profile_in(text).notes
-    number = next(i for i, line in enumerate(text.splitlines(), 1) if "5.6\n" in line + "\n")
-    assert f"line {number} is no whole row of its table and is left out" in notes
-    assert "sizes are told of 733 of 8161 calls of MPI_Allreduce" in notes
-
-
-@given(FILES, st.data())
-@settings(max_examples=200, deadline=None)
-def test_a_file_cut_anywhere_has_the_rows_before_the_cut(path: Path, data: st.DataObject) -> None:
-    content = path.read_bytes()
-    whole = profile_in(content)
-    part = profile_in(content[: data.draw(st.integers(0, len(content)))])
-    assert whole.routines[: len(part.routines)] == part.routines
-    assert whole.sizes[: len(part.sizes)] == part.sizes
-    assert whole.tasks[: len(part.tasks)] == part.tasks
-
-
-@given(FILES, st.data())
-@settings(max_examples=200, deadline=None)
-def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) -> None:
-    content = path.read_bytes()
-    whole = profile_in(content)
-    found = profile_in(data.draw(damaged(content)))
-    strange = set(found.routines) - set(whole.routines)
-    assert len(strange) <= 1  # of two halves of lines
-
-
-@given(FILES, st.data())
-@settings(max_examples=100, deadline=None)
-def test_noise_outside_of_tables_changes_no_row(path: Path, data: st.DataObject) -> None:
-    text = path.read_text()
-    mixed = profile_in(data.draw(noisy(text)))
-    assert set(mixed.routines) <= set(profile_in(text).routines)
-    assert set(mixed.sizes) <= set(profile_in(text).sizes)
 
 
 @given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
@@ -115,7 +28,7 @@ def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
 ) -> None:
     content = path.read_bytes()
     for text in (noise, content[:cut] + noise + content[cut:], noise + content[cut:]):
-        profile = profile_in(text)
+        profile = parsed(source_of("profile", text))
         try:
             plan = plan_of(profile, scale, ())
         except UsageError as error:
@@ -136,7 +49,7 @@ ANY_CALLS = st.builds(
 
 def planned(calls: list[Calls], scale: float) -> Plan | None:
     try:
-        return plan_of(Profile(sizes=tuple(calls)), scale, ())
+        return plan_of(RankFile(sizes=tuple(calls)), scale, ())
     except UsageError:
         return None
 
@@ -264,7 +177,7 @@ def test_the_check_fails_where_data_arrived_wrong() -> None:
 
 
 def test_of_calls_between_two_ranks_each_side_makes_its_own() -> None:
-    plan = plan_of(Profile(sizes=(Calls("Isend", 10, 5.0, 1.0),)), 1.0, ())
+    plan = plan_of(RankFile(sizes=(Calls("Isend", 10, 5.0, 1.0),)), 1.0, ())
     sender, receiver = (
         {("isend", 5): 10, ("waitall", 0): 10},
         {("irecv", 5): 10, ("waitall", 0): 10},

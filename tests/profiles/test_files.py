@@ -1,0 +1,67 @@
+"""The files of a profile in a run's folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import OmbError
+from omb_py.profiles import files, load
+from tests.profiles.made import made_rank, made_run
+
+WHOLE = {"profile.txt", "profile.csv", "profile.json"}
+
+
+def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
+    profile = load([str(made_run(tmp_path))])
+    written = files.write(profile, tmp_path)
+    ranks = {f"profile.{rank}.txt" for rank in (0, 1, 3)}
+    assert {path.name for path in written} == WHOLE | ranks
+    assert all(path.is_file() for path in written)
+    assert (tmp_path / "profile.3.txt").read_text().startswith("Data for MPI rank 3 of 4:\n")
+    assert (tmp_path / "profile.txt").read_text().startswith("Data for all 4 MPI ranks:\n")
+    assert load([str(tmp_path / "profile.csv")]) == load([str(tmp_path / "profile.json")])
+
+
+def test_or_those_of_all_ranks(tmp_path: Path) -> None:
+    profile = load([str(made_run(tmp_path))])
+    written = files.write(profile, tmp_path / "new" / "folder", ranks="all")
+    assert len(written) == 3 + 4
+
+
+def test_rank_0_is_left_out_where_nothing_is_known_of_it(tmp_path: Path) -> None:
+    made_rank(tmp_path, 2)
+    names = {path.name for path in files.write(load([str(tmp_path)]), tmp_path)}
+    assert names == WHOLE | {"profile.2.txt"}
+
+
+def test_texts_of_an_earlier_look_at_the_run_go_away_and_nothing_else(tmp_path: Path) -> None:
+    profile = load([str(made_run(tmp_path))])
+    files.write(profile, tmp_path, ranks="all")
+    (tmp_path / "profile.old.txt").write_text("mine\n")
+    before = {path.name for path in tmp_path.iterdir()}
+    files.write(profile, tmp_path)
+    assert before - {path.name for path in tmp_path.iterdir()} == {"profile.2.txt"}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    profile = load([str(made_run(tmp_path))])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OmbError, match="cannot write to"):
+        files.write(profile, tmp_path / "file")
+
+
+def test_a_job_needs_nothing_more_than_numpy_for_it(tmp_path: Path) -> None:
+    made_run(tmp_path)
+    program = (
+        "import sys; from omb_py import profiles; from omb_py.profiles import files; "
+        f"files.write(profiles.load([{str(tmp_path)!r}]), {str(tmp_path)!r}); "
+        "print(*sorted({'pandas', 'rich', 'matplotlib', 'click', 'mpi4py'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []

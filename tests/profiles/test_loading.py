@@ -1,0 +1,259 @@
+"""Which files make a profile, and what is said of what is missing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.profiles import csv, json, load
+from omb_py.profiles.mpitrace import parsed
+from omb_py.profiles.profile import LOST_NAME, Extreme, Profile
+from omb_py.profiles.traced import profile_of
+from omb_py.readers import source_of
+from omb_py.records.layout import HEADER_OFFSETS, path_in
+from tests.observe.made import MadeRecord
+from tests.profiles.made import MS, made_rank, made_run
+from tests.readers.damage import damaged, noisy
+
+DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
+
+
+def test_a_folder_and_its_records_are_the_same(tmp_path: Path) -> None:
+    made_run(tmp_path)
+    whole = load([str(tmp_path)])
+    assert (whole.ranks, whole.level, whole.origin) == (4, "Python", "omb-py")
+    assert whole.about == {"program": "made.py"}
+    assert whole.notes == ()
+    assert all(member.complete for member in whole.members)
+    assert load(sorted(map(str, tmp_path.glob("*.record")), reverse=True)) == whole
+
+
+def test_a_rank_has_what_its_record_says(tmp_path: Path) -> None:
+    member = load([str(made_run(tmp_path))]).members[2]
+    assert (member.rank, member.host, member.switches) == (2, "node1", 2)
+    assert (member.elapsed_s, member.user_s, member.system_s) == pytest.approx((0.1, 0.06, 0.005))
+    assert (member.thread_s, member.outside_s) == pytest.approx((0.05, 0.01))
+    assert member.memory_bytes == 3 << 20
+    assert member.cells is not None
+    (sent,) = (cell for cell in member.cells if cell.routine == "MPI_Isend")
+    assert (sent.peer, sent.calls, sent.nbytes, sent.bin) == (3, 1, 102, 6)
+    (waited,) = (cell for cell in member.cells if cell.routine == "MPI_Wait")
+    assert (waited.bin, waited.peer, waited.site) == (None, None, None)
+
+
+def test_missing_ranks_are_named(tmp_path: Path) -> None:
+    made_rank(tmp_path, 1, ranks=8)
+    made_rank(tmp_path, 5, ranks=8)
+    profile = load([str(tmp_path)])
+    assert profile.notes == ("the records of ranks 0, 2-4, 6-7 are not there: no sum has them",)
+
+
+def test_a_rank_that_was_killed_has_what_it_did_until_then(tmp_path: Path) -> None:
+    made_rank(tmp_path, 0, ranks=2)
+    made_rank(tmp_path, 1, ranks=2, end=None)
+    profile = load([str(tmp_path)])
+    assert [member.complete for member in profile.members] == [True, False]
+    assert profile.members[1].elapsed_s == pytest.approx(0.05)
+    (note,) = profile.notes
+    assert note.startswith("no end of rank 1: ")
+    assert "0.050 s after the beginning" in note
+
+
+def test_what_a_killed_rank_was_in_is_said(tmp_path: Path) -> None:
+    made = MadeRecord(tmp_path, 0, 1)
+    name = made.file.name("MPI_Recv")
+    made.finish(None, now_name=name, now_began=1_000_000_000 + 40 * MS, updated=1_000_000_000)
+    assert load([str(tmp_path)]).notes[1] == (
+        "then rank 0 had been in MPI_Recv since 0.040 s or later"
+    )
+
+
+def test_a_rank_that_never_spoke_of_its_time_has_none(tmp_path: Path) -> None:
+    made = MadeRecord(tmp_path, 0, 1)
+    made.call("MPI_Barrier", 0, MS)
+    made.finish(None, updated=0)
+    (member,) = load([str(tmp_path)]).members
+    assert (member.user_s, member.system_s, member.thread_s) == (None, None, None)
+    assert (member.memory_bytes, member.switches, member.outside_s) == (None, None, None)
+    assert "CPU time and memory of rank 0 are not known" in load([str(tmp_path)]).notes
+
+
+def test_what_found_no_room_is_said(tmp_path: Path) -> None:
+    made = MadeRecord(tmp_path, 0, 1, events=2)
+    for turn in range(5):
+        made.call("MPI_Barrier", turn * MS, (turn + 1) * MS)
+    made.finish(9 * MS, cells_lost=17, names_lost=3)
+    notes = load([str(tmp_path)]).notes
+    assert all(note.startswith("rank 0: ") for note in notes)
+    assert [note.split(":")[1].split()[:2] for note in notes] == [
+        ["17", "calls"],
+        ["3", "names"],
+        ["3", "events"],
+    ]
+
+
+def test_a_routine_without_a_name_is_kept(tmp_path: Path) -> None:
+    made = MadeRecord(tmp_path, 0, 1)
+    made.file.write_cells([(0, 0, -1, 0, 0, 0, 4, 0, MS, MS, MS)], 0)
+    made.file.set("ended", 2_000_000_000)
+    (member,) = load([str(tmp_path)]).members
+    assert [(cell.routine, cell.calls) for cell in member.cells or ()] == [(LOST_NAME, 4)]
+
+
+def test_a_record_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
+    made_run(tmp_path)
+    Path(path_in(str(tmp_path), 2)).write_bytes(b"OMBPYREC")
+    profile = load([str(tmp_path)])
+    assert [member.rank for member in profile.members] == [0, 1, 3]
+    assert "rank-000002.record is no record" in profile.notes[0]
+    assert "rank 2 are not there" in profile.notes[1]
+    with pytest.raises(UsageError, match="is no record"):
+        load([path_in(str(tmp_path), 2)])
+
+
+def test_records_of_several_runs_are_refused(tmp_path: Path) -> None:
+    made_rank(tmp_path, 0, ranks=2)
+    made_rank(tmp_path, 1, ranks=3)
+    with pytest.raises(UsageError, match="several runs"):
+        load([str(tmp_path)])
+    other = tmp_path / "other.record"
+    shutil.copy(path_in(str(tmp_path), 0), other)
+    with pytest.raises(UsageError, match="both of rank 0"):
+        load([path_in(str(tmp_path), 0), str(other)])
+
+
+def mpitrace_files(folder: Path) -> list[str]:
+    """Files of rank 0 and of rank 3, which has the greatest communication time."""
+    text = OF_CPUS.read_text()
+    (folder / "mpi_profile.4711.0").write_text(text)
+    other = text.split("Communication summary")[0].replace("rank 0 of 16", "rank 3 of 16")
+    other = other.replace("task 0 of 16 had the minimum", "task 3 of 16 had the maximum")
+    other = other.replace("time = 10.602", "time = 12.177").replace("8161", "8162")
+    (folder / "mpi_profile.4711.3").write_text(other)
+    return sorted(map(str, folder.glob("mpi_profile.*")))
+
+
+def test_files_of_mpitrace_are_put_together(tmp_path: Path) -> None:
+    profile = load(mpitrace_files(tmp_path))
+    assert (profile.ranks, profile.origin, len(profile.members)) == (16, "mpitrace", 16)
+    assert [member.rank for member in profile.counted] == [0, 3]
+    assert profile.members[3].communication_s == 12.177
+    assert profile.members[4].communication_s == 11.84
+    assert profile.members[5].communication_s == 11.834
+    assert profile.extremes.median == Extreme(11.834, 5)
+    assert profile.extremes.elapsed == Extreme(15.55, 7)
+    assert "mpitrace's files of ranks 0, 3 are there" in profile.notes[0]
+    assert "ranks 1-2, 4-15 is what rank 0's table says" in profile.notes[1]
+    assert load([str(tmp_path)]) == profile
+
+
+def test_without_the_file_of_rank_0_the_other_ranks_are_not_known(tmp_path: Path) -> None:
+    profile = load(mpitrace_files(tmp_path)[1:])
+    assert [member.rank for member in profile.members] == [3]
+    assert profile.extremes.maximum == Extreme(12.177, 3)
+    assert profile.extremes.minimum is None
+    assert profile.extremes.elapsed == Extreme(15.55, 7)
+    assert "nothing is known of ranks 0-2, 4-15" in profile.notes
+
+
+def test_files_of_mpitrace_of_several_jobs_are_refused(tmp_path: Path) -> None:
+    first, second = mpitrace_files(tmp_path)
+    other = tmp_path / "mpi_profile.4712.3"
+    shutil.copy(second, other)
+    with pytest.raises(UsageError, match="of several runs"):
+        load([first, str(other)])
+    with pytest.raises(UsageError, match="of several runs"):
+        load([second, str(OF_GPUS)])
+    with pytest.raises(UsageError, match="both of rank 0"):
+        load([first, str(OF_CPUS)])
+
+
+def test_a_folder_may_hold_only_what_was_made_of_the_records(tmp_path: Path) -> None:
+    profile = load([str(made_run(tmp_path / "run" if (tmp_path / "run").mkdir() else tmp_path))])
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    csv.write(profile, kept / "profile.csv")
+    assert load([str(kept)]) == profile
+    json.write(profile, kept / "profile.json")
+    assert load([str(kept)]) == profile
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], "name the folder"),
+        (["nothing"], "there is no file"),
+        (["empty"], "holds no profile"),
+        (["profile.csv", "profile.json"], "give files of one kind"),
+        (["profile.csv", "copy.csv"], "whole profiles: give one of them"),
+        (["profile.csv", "rank-000000.record"], "give files of one kind"),
+        (["some.txt"], "is no profile that omb-py or mpitrace wrote"),
+    ],
+)
+def test_what_is_no_profile_is_said(names: list[str], words: str, tmp_path: Path) -> None:
+    made_run(tmp_path)
+    profile = load([str(tmp_path)])
+    (tmp_path / "empty").mkdir()
+    csv.write(profile, tmp_path / "profile.csv")
+    csv.write(profile, tmp_path / "copy.csv")
+    json.write(profile, tmp_path / "profile.json")
+    (tmp_path / "some.txt").write_text("some words\n")
+    with pytest.raises(UsageError, match=words):
+        load([str(tmp_path / name) for name in names])
+
+
+def profile_in(content: bytes) -> Profile:
+    return profile_of([("file", parsed(source_of("file", content)))])
+
+
+@given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())
+@settings(max_examples=200, deadline=None)
+def test_whatever_happened_to_a_file_of_mpitrace_it_is_read_or_refused(
+    path: Path, data: st.DataObject
+) -> None:
+    content = path.read_bytes()
+    changed = data.draw(
+        st.one_of(
+            damaged(content),
+            noisy(content.decode()).map(str.encode),
+            st.integers(0, len(content)).map(lambda cut: content[:cut]),
+            st.binary(max_size=200).map(lambda noise: content[:90] + noise + content[90:]),
+        )
+    )
+    try:
+        profile = profile_in(changed)
+    except UsageError:
+        return
+    assert len(profile.members) <= profile.ranks
+
+
+def test_a_number_of_ranks_beyond_all_reason_costs_nothing() -> None:
+    text = OF_CPUS.read_text().replace("rank 0 of 16:", "rank 0 of 999999999:")
+    assert "nothing is known of ranks 16-999999998" in profile_in(text.encode()).notes
+
+
+@given(name=st.sampled_from(sorted(HEADER_OFFSETS)), value=st.integers(-(2**63), 2**63 - 1))
+@settings(max_examples=300, deadline=None)
+def test_a_damaged_header_is_read_or_refused(
+    name: str, value: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "damaged"
+    path = folder / "rank-000000.record"
+    if not path.exists():
+        folder.mkdir()
+        made_rank(folder, 0, ranks=1)
+        (folder / "whole").write_bytes(path.read_bytes())
+    content = bytearray((folder / "whole").read_bytes())
+    at = HEADER_OFFSETS[name]
+    content[at : at + 8] = value.to_bytes(8, "little", signed=True)
+    path.write_bytes(content)
+    try:
+        load([str(path)])
+    except UsageError as error:
+        assert "rank-000000.record" in str(error)
