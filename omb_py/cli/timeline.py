@@ -1,0 +1,84 @@
+"""``omb-py timeline``: what every rank did, and when, as a file for Perfetto."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from omb_py.cli.analysis_options import note
+from omb_py.cli.parameters import Parameter
+from omb_py.wording import count
+
+
+class Ranks(Parameter):
+    """Ranks as in ``0-3,8``."""
+
+    name = "ranks"
+
+    def convert(
+        self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
+        if isinstance(value, list):
+            return value
+        found: list[int] = []
+        for part in value.split(","):
+            first, dash, last = part.strip().partition("-")
+            if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+                self.fail(f"{value!r} are no ranks: write them as in 0-3,8", param, ctx)
+            if int(last or first) < int(first) or int(last or first) > MOST_RANKS:
+                self.fail(f"{part.strip()!r} is no range of ranks", param, ctx)
+            found += range(int(first), int(last or first) + 1)
+        return found
+
+
+MOST_RANKS = 10_000_000
+
+
+@click.command("timeline", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A .json, .json.gz or .pftrace file.  [default: FOLDER/timeline.json]",
+)
+@click.option("--ranks", type=Ranks(), metavar="LIST", help="Only these ranks, as in 0-3,8.")
+@click.option(
+    "--from", "begin", type=click.FloatRange(min=0), metavar="S", help="Only from this second on."
+)
+@click.option(
+    "--to", "end", type=click.FloatRange(min=0), metavar="S", help="Only until this second."
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+def command(
+    folder: Path,
+    output: Path | None,
+    ranks: list[int] | None,
+    begin: float | None,
+    end: float | None,
+    force: bool,
+) -> None:
+    """Timeline of a profiled run, for Perfetto or chrome://tracing.
+
+    FOLDER is what omb-py profile --timeline wrote. Open the file at https://ui.perfetto.dev (it
+    stays on your machine) or in chrome://tracing (only .json). Every rank is a process with its
+    calls of MPI and what it computed between them, its phases, and its non-blocking requests in
+    lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
+    """
+    from omb_py import timelines
+    from omb_py.timelines import choice, files, told
+
+    path = folder / "timeline.json" if output is None else output
+    files.check(path, force)
+    timeline = choice.chosen(timelines.read(folder), ranks, begin, end)
+    for sentence in told.notes(timeline):
+        note(sentence)
+    nbytes = files.write(timeline, path, force)
+    slices = sum(len(rank.slices) for rank in timeline.ranks)
+    click.echo(
+        f"{path}: {count(len(timeline.ranks), 'rank')}, {count(slices, 'slice')}, "
+        f"{count(len(timeline.messages.arrows), 'arrow')}, {nbytes / 1e6:.1f} MB"
+    )

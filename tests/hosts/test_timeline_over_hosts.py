@@ -1,0 +1,89 @@
+"""Timelines of ranks on hosts whose clocks differ by a day: on one clock, within a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py import records, timelines
+from omb_py.records import NS
+from tests.conftest import run
+from tests.hosts.conftest import FAR
+from tests.hosts.jobs import OMB_PY, job
+from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
+from tests.timelines.rules import written
+
+TRIPS = 200
+
+PROGRAM = f"""
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+cell = bytearray(8)
+world.Barrier()
+for trip in range({TRIPS}):
+    for one in range(1, world.size):
+        if world.rank == 0:
+            world.Send(cell, one)
+            world.Recv(cell, one)
+        elif world.rank == one:
+            world.Recv(cell, 0)
+            world.Send(cell, 0)
+"""
+
+
+def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines.Timeline:
+    """The timeline of ping-pongs between rank 0 and each other rank."""
+    (folder / "program.py").write_text(PROGRAM)
+    words = ("profile", "-q", "--timeline", str(folder / "run.json"), "-o", str(folder / "run"))
+    done = job(hosts, ranks, per_host, *words, str(folder / "program.py"), folder=folder)
+    assert done.code == 0, done.err
+    shown = run([OMB_PY, "timeline", str(folder / "run")], {}, folder, 60)
+    assert shown.code == 0, shown.err
+    assert "read other clocks than rank 0" in shown.err
+    return timelines.read(folder / "run")
+
+
+@pytest.mark.parametrize("network", ["near", "far"])
+def test_no_message_arrives_before_it_was_sent_but_within_the_bound(
+    request: pytest.FixtureRequest, tmp_path: Path, network: str
+) -> None:
+    found = timeline(request.getfixturevalue(network), 4, 2, tmp_path)
+    assert found.messages.beyond == 0
+    total = 2 * 3 * TRIPS
+    assert len(found.messages.arrows) + found.messages.backwards == total
+    assert (found.messages.sent, found.messages.received) == (0, 0)
+    content, _ = written(found)
+    assert len({one.process for one in content.slices}) == 4
+    spread = max(one.ended for one in content.slices) * NS
+    assert spread < 60, "all ranks are shown in the same minute"
+
+
+def test_a_round_trip_lies_inside_its_other_half(near: Hosts, tmp_path: Path) -> None:
+    """Between its send and its receive rank 0 sees both of the other side, whatever the offset."""
+    found = timeline(near, 2, 1, tmp_path)
+    first, second = (rank.events for rank in found.ranks)
+    bound = found.ranks[1].alignment.error
+    assert bound is not None
+    assert 0 < bound < 1e-3
+    for trip in range(1, TRIPS):
+        begin = first["began"][1 + 2 * trip] * NS
+        end = first["ended"][2 + 2 * trip] * NS
+        left = second["began"][2 + 2 * trip] * NS
+        arrived = second["ended"][1 + 2 * trip] * NS
+        assert begin - bound <= arrived <= left <= end + bound
+
+
+def test_ranks_of_a_host_are_moved_alike_and_those_of_rank_0_not(
+    far: Hosts, tmp_path: Path
+) -> None:
+    found = timeline(far, 4, 2, tmp_path)
+    alignments = [rank.alignment for rank in found.ranks]
+    assert [one.shared for one in alignments] == [True, True, False, False]
+    assert [one.offset for one in alignments[:2]] == [0.0, 0.0]
+    assert alignments[2].offset == alignments[3].offset
+    assert alignments[2].drift == alignments[3].drift
+    assert abs(abs(alignments[2].offset) - SECONDS_BETWEEN_CLOCKS) < 60
+    assert FAR.delay <= (alignments[2].error or 0) < 50 * FAR.delay
+    compared = records.read_folder(tmp_path / "run")[2].comparisons
+    assert len(compared) == 2

@@ -1,0 +1,136 @@
+"""Timelines of real runs: every message has its arrow, on both levels, in a real viewer, too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished
+from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
+from tests.timelines import viewers
+from tests.timelines.rules import Content, Slice, arguments_of, of_json, of_protobuf
+
+PROGRAM = Path(__file__).parent / "programs" / "exchanges.py"
+RANKS = 4
+MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
+
+Recorded = Callable[..., Finished]
+
+
+@pytest.fixture
+def recorded(mpiexec: Callable[..., Finished]) -> Recorded:
+    """``recorded(*options)`` runs the program, with its timeline in both kinds of file."""
+
+    def start(*options: str, ranks: int = RANKS) -> Finished:
+        files = ("--timeline", "run.json", "--timeline", "run.pftrace")
+        done = mpiexec(ranks, "profile", "-q", *files, *options, str(PROGRAM))
+        assert done.code == 0, done.err
+        return done
+
+    return start
+
+
+def read(folder: Path) -> Content:
+    """The timeline in a folder, the same in both files."""
+    found = of_json((folder / "run.json").read_text(encoding="utf-8"))
+    other = of_protobuf((folder / "run.pftrace").read_bytes())
+    assert sorted(map(repr, found.slices)) == sorted(map(repr, other.slices))
+    assert sorted(map(repr, found.arrows)) == sorted(map(repr, other.arrows))
+    return found
+
+
+def rank_of(one: Slice) -> int:
+    """The rank of a slice, from the name of its process."""
+    return rank_of_name(one.process)
+
+
+def rank_of_name(process: str) -> int:
+    """The rank in the name of a process."""
+    return int(process[5:9])
+
+
+@pytest.mark.parametrize("level", ["python", "c"])
+def test_every_message_has_its_arrow(recorded: Recorded, tmp_path: Path, level: str) -> None:
+    recorded("--level", level)
+    found = read(tmp_path)
+    assert found.about["notes"] == []
+    messages = found.messages()
+    for send, receive in messages:
+        sent, got = arguments_of(send), arguments_of(receive)
+        assert sent["peer"] == rank_of(receive)
+        assert got.get("source", got["peer"]) == rank_of(send)
+        assert send.began < receive.ended
+    pairs = Counter((rank_of(send), rank_of(receive)) for send, receive in messages)
+    assert pairs.total() == MESSAGES
+    assert all(pairs[rank, (rank + 1) % RANKS] >= MESSAGES_EACH for rank in range(RANKS))
+
+
+def test_requests_and_phases_have_lanes_of_their_own(recorded: Recorded, tmp_path: Path) -> None:
+    recorded()
+    found = read(tmp_path)
+    by_kind: dict[str, set[str]] = {}
+    for one in found.slices:
+        by_kind.setdefault(one.category, set()).add(one.lane)
+    assert by_kind["request"] == {"requests", "requests 2"}
+    assert by_kind["phases"] == {"phases"}
+    assert by_kind["collective"] == by_kind["completion"] == by_kind["compute"] == {"calls"}
+    phases = {one.name for one in found.slices if one.category == "phases"}
+    assert phases == {"requests", "persistent", "both ways", "sum"}
+    inside = {dict(one.arguments).get("phase") for one in found.named("compute")}
+    assert phases <= inside
+
+
+def test_a_collective_call_has_the_same_name_on_all_its_ranks(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    recorded()
+    calls = [one for one in read(tmp_path).slices if one.category == "collective"]
+    named: dict[str, list[Slice]] = {}
+    for one in calls:
+        named.setdefault(arguments_of(one)["collective"], []).append(one)
+    for members in named.values():
+        size = arguments_of(members[0])["communicator_size"]
+        assert len({rank_of(one) for one in members}) == len(members) == size
+        assert len({one.name for one in members}) == 1
+        assert max(one.began for one in members) < min(one.ended for one in members) or (
+            members[0].name.startswith(("MPI_Bcast", "MPI_Iallreduce"))
+        )
+
+
+@viewers.needed
+def test_perfetto_shows_a_real_run_in_full(recorded: Recorded, tmp_path: Path) -> None:
+    recorded()
+    expected = read(tmp_path)
+    with viewers.viewers() as opened:
+        for name in ("run.json", "run.pftrace"):
+            with opened.perfetto(tmp_path / name) as perfetto:
+                assert perfetto.complaints() == []
+                ranks = [rank_of_name(process) for process in perfetto.lanes()]
+                assert ranks == list(range(RANKS))
+                content = perfetto.content()
+            for part in ("slices", "instants", "arrows"):
+                shown, told = (sorted(map(repr, getattr(one, part))) for one in (content, expected))
+                assert shown == told
+
+
+def test_a_short_ring_keeps_the_last_events_and_says_so(
+    recorded: Recorded, omb_py: Callable[..., Finished], tmp_path: Path
+) -> None:
+    recorded("--events", "40")
+    found = read(tmp_path)
+    (note,) = [note for note in found.about["notes"] if "written over" in note]
+    assert "on ranks 0-3" in note
+    for said in found.about["records"]:
+        assert said["events"] == 40
+        assert said["events_lost"] > 0
+        first = min(
+            one.began
+            for one in found.slices
+            if rank_of(one) == said["rank"] and one.category == "compute"
+        )
+        assert first == pytest.approx(said["complete_from_s"] * 1e9)
+    done = omb_py("timeline", "omb-profile")
+    assert any("written over" in sentence for sentence in done.sentences)

@@ -1,0 +1,117 @@
+"""``omb-py timeline``: a file for a viewer, and what has to be known about it on stderr."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py import timelines
+from omb_py.errors import MissingPackageError, OmbError
+from omb_py.timelines import files
+from tests.conftest import Finished
+from tests.observe.made import MadeRecord
+from tests.timelines.rules import of_json, of_protobuf
+
+Command = Callable[..., Finished]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run of three ranks; rank 0 sends to the others, one of which does not receive."""
+    found = tmp_path / "run"
+    found.mkdir()
+    records = [MadeRecord(found, rank, 3) for rank in range(3)]
+    for rank in (1, 2):
+        records[0].call("MPI_Send", 1000 * rank, 1000 * rank + 500, peer=rank, sequence=1)
+    records[1].call("MPI_Recv", 500, 2000, peer=0, sequence=1)
+    for record in records:
+        record.finish(4000)
+    return found
+
+
+def test_json_is_written_into_the_folder_by_default(omb_py: Command, folder: Path) -> None:
+    done = omb_py("timeline", "run")
+    assert (done.code, done.out) == (
+        0,
+        "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n",
+    )
+    assert done.sentences == [
+        "omb-py: note: 1 send without an arrow: no receive was recorded that fits"
+    ]
+    assert len(of_json((folder / "timeline.json").read_text()).slices) == 9
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", *[".record"] * 3]
+
+
+def test_the_name_says_the_kind_of_file(omb_py: Command, folder: Path) -> None:
+    for name in ("a.json", "b.json.gz", "new/c.pftrace"):
+        assert omb_py("timeline", "run", "-o", name).code == 0
+    parent = folder.parent
+    plain = (parent / "a.json").read_bytes()
+    assert gzip.decompress((parent / "b.json.gz").read_bytes()) == plain
+    assert of_protobuf((parent / "new/c.pftrace").read_bytes()).arrows == (
+        of_json(plain.decode()).arrows
+    )
+    done = omb_py("timeline", "run", "-o", "d.txt")
+    assert done.code == 2
+    assert "written as .json, .json.gz or .pftrace" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_that_is_there_is_kept_without_force(omb_py: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("my notes")
+    done = omb_py("timeline", "run", "-o", "mine.json")
+    assert done.code == 2
+    assert "overwrite it with --force" in done.err
+    assert (tmp_path / "mine.json").read_text() == "my notes"
+    assert omb_py("timeline", "run", "-o", "mine.json", "--force").code == 0
+    assert omb_py("timeline", "run", "-o", ".json", "--force").code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_part_can_be_chosen(omb_py: Command) -> None:
+    done = omb_py("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
+    assert done.code == 0
+    assert "2 ranks, 4 slices, 0 arrows" in done.out
+    assert "only ranks 1-2 from 5e-07 s" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--ranks", "2-1"), "'2-1' is no range of ranks"),
+        (("run", "--ranks", "x"), "'x' are no ranks: write them as in 0-3,8"),
+        (("run", "--ranks", "7"), "there is no record of rank 7"),
+        (("run", "--from", "99"), "nothing was recorded there"),
+        (("nowhere",), "nowhere holds no records of omb-py profile"),
+        (("run", "-o", "run"), "timeline is written as"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    omb_py: Command, arguments: tuple[str, ...], words: str
+) -> None:
+    done = omb_py("timeline", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nothing_is_left_where_writing_fails(folder: Path, tmp_path: Path) -> None:
+    timeline = timelines.read(folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OmbError, match="cannot write"):
+        files.write(timeline, tmp_path / "file" / "a.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+
+
+def test_protobuf_without_its_package_says_how_to_get_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'omb-py\[perfetto\]'"):
+        files.write(timelines.read(folder), tmp_path / "a.pftrace")
+    assert not list(tmp_path.glob("*a.pftrace*"))

@@ -1,0 +1,230 @@
+"""One clock for all ranks, and what is said where times or events are wanting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py import timelines
+from omb_py.errors import UsageError
+from omb_py.records.layout import Kind
+from omb_py.timelines import told
+from omb_py.timelines.choice import chosen
+from omb_py.timelines.model import RankTimeline, Timeline
+from tests.observe.made import START, MadeRecord
+from tests.timelines.rules import Content, written
+
+Made = list[MadeRecord]
+
+
+def barriers(folder: Path, ranks: int, **options: Any) -> Made:
+    """Records with one call each, which are still to be finished."""
+    records = [MadeRecord(folder, rank, ranks, **options) for rank in range(ranks)]
+    for record in records:
+        record.call("MPI_Barrier", 1000, 2000, sequence=1)
+    return records
+
+
+def compared(
+    at: int, offset: float, error: float, last: tuple[int, float, float] | None = None
+) -> dict[str, Any]:
+    """Fields of a header: one or two comparisons of clocks."""
+    found = {"first_at": START + at, "first_offset": offset, "first_error": error}
+    if last is not None:
+        found |= {"last_at": START + last[0], "last_offset": last[1], "last_error": last[2]}
+    return found
+
+
+def call(rank: RankTimeline) -> tuple[int, int]:
+    """When the only call of a rank began and ended, ns after the beginning of its record."""
+    (event,) = rank.events
+    return int(event["began"]) - START, int(event["ended"]) - START
+
+
+def notes(timeline: Timeline) -> str:
+    return "\n".join(told.notes(timeline))
+
+
+def shown(timeline: Timeline) -> Content:
+    return written(timeline)[0]
+
+
+def test_ranks_that_read_the_same_clock_are_not_moved_at_all(tmp_path: Path) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(3000)
+    second.finish(3000, **compared(0, 0.5, 1e-6))
+    timeline = timelines.read(tmp_path)
+    assert call(timeline.ranks[1]) == (1000, 2000)
+    said = shown(timeline).about["records"][1]
+    assert (said["clock_offset_s"], said["clock_drift"], said["clock_error_bound_s"]) == (0, 0, 0)
+    assert said["clock_shared_with_rank_0"]
+    assert notes(timeline) == ""
+
+
+def test_the_offset_of_another_clock_is_added_and_its_drift_with_time(tmp_path: Path) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(10_000)
+    second.finish(
+        10_000, clock=8, host="b", **compared(0, 100.0, 2e-6, (10_000, 100.0 + 1e-6, 3e-6))
+    )
+    timeline = timelines.read(tmp_path)
+    assert call(timeline.ranks[1]) == (100 * 10**9 + 1100, 100 * 10**9 + 2200)
+    said = shown(timeline).about["records"][1]
+    assert said["clock_offset_s"] == 100.0
+    assert said["clock_drift"] == pytest.approx(0.1)
+    assert said["clock_error_bound_s"] == 3e-6
+    assert "wrong by 3.000 us at most" in notes(timeline)
+
+
+def test_ranks_of_one_host_share_the_comparisons_of_one_of_them(tmp_path: Path) -> None:
+    first, second, third = barriers(tmp_path, 3)
+    first.finish(10_000)
+    second.finish(None, clock=8, **compared(0, 1.0, 1e-6))
+    third.finish(10_000, clock=8, **compared(0, 2.0, 1e-6, (10_000, 2.0, 1e-6)))
+    timeline = timelines.read(tmp_path)
+    assert (
+        call(timeline.ranks[1]) == call(timeline.ranks[2]) == (2 * 10**9 + 1000, 2 * 10**9 + 2000)
+    )
+
+
+def test_clocks_of_two_hosts_are_two_whatever_their_numbers(tmp_path: Path) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(3000)
+    second.finish(3000, host="b", **compared(0, 7.0, 1e-6))
+    assert call(timelines.read(tmp_path).ranks[1]) == (7 * 10**9 + 1000, 7 * 10**9 + 2000)
+
+
+def test_a_clock_that_was_not_compared_is_said_to_be(tmp_path: Path) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(3000)
+    second.finish(3000, clock=9)
+    timeline = timelines.read(tmp_path)
+    assert "the clock of rank 1 was not compared" in notes(timeline)
+    assert shown(timeline).about["records"][1]["clock_error_bound_s"] is None
+
+
+@pytest.mark.parametrize("offset", [float("nan"), float("inf"), 1e300])
+def test_comparisons_that_mean_nothing_are_not_used(tmp_path: Path, offset: float) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(3000)
+    second.finish(3000, clock=9, **compared(0, offset, 1e-6))
+    timeline = timelines.read(tmp_path)
+    assert call(timeline.ranks[1]) == (1000, 2000)
+    assert "was not compared" in notes(timeline)
+
+
+def test_a_message_that_seems_to_arrive_before_it_left_has_no_arrow(tmp_path: Path) -> None:
+    first, second = (MadeRecord(tmp_path, rank, 2) for rank in range(2))
+    for number, late in ((1, 500), (2, 5000)):
+        first.call(
+            *("MPI_Send", 10_000 * number + late, 10_000 * number + late + 9),
+            peer=1,
+            sequence=number,
+        )
+        second.call("MPI_Recv", 0, 10_000 * number, peer=0, sequence=number)
+    first.finish(60_000)
+    second.finish(60_000, clock=8, **compared(0, 0.0, 1e-6))
+    timeline = timelines.read(tmp_path)
+    messages = timeline.messages
+    assert (len(messages.arrows), messages.backwards, messages.beyond) == (0, 2, 1)
+    assert messages.most_backwards == pytest.approx(5e-6)
+    assert "2 messages without an arrow: received before sent by up to 5.000 us" in notes(timeline)
+    assert "1 message of them by more than the clocks' error bounds" in notes(timeline)
+
+
+def test_a_ring_says_what_it_lost_and_nothing_is_made_up_before(tmp_path: Path) -> None:
+    record = MadeRecord(tmp_path, 0, 1, events=4)
+    for number in range(10):
+        record.call("MPI_Barrier", 1000 * number, 1000 * number + 400, sequence=number + 1)
+    record.finish(20_000)
+    timeline = timelines.read(tmp_path)
+    found = shown(timeline)
+    assert [one.began for one in found.named("MPI_Barrier")] == [6000, 7000, 8000, 9000]
+    assert [one.began for one in found.named("compute")] == [6400, 7400, 8400, 9400]
+    assert "6 events were written over by later ones on rank 0" in notes(timeline)
+    assert "the timeline has all from 0.000006 s on" in notes(timeline)
+    said = found.about["records"][0]
+    assert (said["events"], said["events_lost"]) == (4, 6)
+    assert said["complete_from_s"] == pytest.approx(6.4e-6)
+
+
+def test_a_rank_that_was_killed_is_shown_until_its_last_event(tmp_path: Path) -> None:
+    first, second = barriers(tmp_path, 2)
+    first.finish(10_000)
+    second.finish(None)
+    timeline = timelines.read(tmp_path)
+    found = shown(timeline)
+    last = [
+        max(one.ended for one in found.slices if f"000{rank}" in one.process) for rank in (0, 1)
+    ]
+    assert last == [10_000, 2000]
+    assert "rank 1 did not come to an end" in notes(timeline)
+    assert not found.about["records"][1]["came_to_its_end"]
+
+
+def test_ranks_without_a_record_are_named(tmp_path: Path) -> None:
+    records = barriers(tmp_path, 6)
+    for rank in (0, 3):
+        records[rank].finish(3000)
+    for rank in (1, 2, 4, 5):
+        Path(records[rank].file.path).unlink()
+    timeline = timelines.read(tmp_path)
+    assert "there is no record of ranks 1-2, 4-5" in notes(timeline)
+    assert shown(timeline).about["missing_ranks"] == [1, 2, 4, 5]
+
+
+def test_without_events_there_is_no_timeline(tmp_path: Path) -> None:
+    (record,) = barriers(tmp_path, 1, events=0)
+    record.finish(3000)
+    with pytest.raises(UsageError, match="run omb-py profile with --timeline"):
+        timelines.read(tmp_path)
+
+
+def test_events_that_make_no_sense_are_left_out_and_counted(tmp_path: Path) -> None:
+    (record,) = barriers(tmp_path, 1)
+    record.file.event(0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0)
+    record.file.event(int(Kind.CALL), 1, 0, -1, 0, 0, START + 50, START + 10, 0, 0, 0)
+    record.file.event(int(Kind.CALL), 999, 999, -1, 0, 0, START + 50, START + 60, 0, 0, 0)
+    record.finish(3000)
+    timeline = timelines.read(tmp_path)
+    assert "2 events were left out that made no sense" in notes(timeline)
+    assert [one.began for one in shown(timeline).named("(no name was kept)")] == [50]
+
+
+def ping(folder: Path) -> Timeline:
+    """Rank 0 sends to rank 1 at 1 s, to rank 2 at 2 s."""
+    records = [MadeRecord(folder, rank, 3) for rank in range(3)]
+    for rank in (1, 2):
+        began = rank * 10**9
+        records[0].call("MPI_Send", began, began + 1000, peer=rank, sequence=1)
+        records[rank].call("MPI_Recv", began, began + 2000, peer=0, sequence=1)
+    for record in records:
+        record.finish(3 * 10**9)
+    return timelines.read(folder)
+
+
+def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    part = chosen(ping(tmp_path), [0, 2])
+    found = shown(part)
+    assert {one.process for one in found.slices} == {"rank 0000 @a", "rank 0002 @a"}
+    assert [(one.began, two.process) for one, two in found.messages()] == [
+        (2 * 10**9, "rank 0002 @a")
+    ]
+    assert "only ranks 0, 2: 3 slices left out" in notes(part)
+    assert "1 arrow left out for want of an end" in notes(part)
+    later = shown(chosen(ping(tmp_path), begin=1.5, end=2.5))
+    assert [one.began for one in later.named("MPI_Send")] == [2 * 10**9]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ranks": [0, 7]}, "there is no record of rank 7: there are those of ranks 0-2"),
+        ({"begin": 50.0}, "nothing was recorded there"),
+    ],
+)
+def test_a_part_in_which_nothing_is_is_refused(tmp_path: Path, options: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        chosen(ping(tmp_path), **options)
