@@ -5,6 +5,7 @@ from __future__ import annotations
 from omb_py.bindings import BoundCall
 from omb_py.calls import Call
 from omb_py.measure.team import Team
+from omb_py.training.activities import Activities
 
 WORD = 8
 
@@ -26,11 +27,12 @@ class Coordinator:
     there are few sizes of messages; calls are bound when a size comes for the first time.
     """
 
-    def __init__(self, team: Team, gradients: int) -> None:
+    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
         """``team`` has its messages in host memory."""
         import numpy as np
 
         self._team = team
+        self._activities = activities
         self._root = team.rank == 0
         longest = length_of(gradients)
         self._length = team.array(1, "int32")
@@ -60,6 +62,7 @@ class Coordinator:
         told, self._told = self._told, max(self._told, ready)
         if self._root:
             self._asked[told:ready] += 1
+            self._activities.asked(0, range(told, ready))
             self._collect()
             found = self._on_all_ranks(agreed)
             self._length.data[0] = WORD * self._write(agreed, found)
@@ -83,11 +86,13 @@ class Coordinator:
         lengths = tuple(length // WORD for length in self._lengths.data.tolist())
         self._gather(lengths)()
         begin = 0
-        for words in lengths:
+        for rank, words in enumerate(lengths):
             asked = self._lists.data[begin : begin + words]
             begin += words
             if words:
-                self._asked[asked[HEADER_WORDS::RECORD_WORDS][: asked[0]]] += 1
+                numbers = asked[HEADER_WORDS::RECORD_WORDS][: asked[0]]
+                self._asked[numbers] += 1
+                self._activities.asked(rank, numbers)
 
     def _write(self, begin: int, end: int) -> int:
         """Make the list of these gradients; returns its words."""

@@ -8,6 +8,7 @@ from typing import Any
 from omb_py.apps import Kernel, Part
 from omb_py.apps._blocks import broadcast
 from omb_py.measure.team import Team
+from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, batches, portion
 from omb_py.training.data import load
@@ -33,7 +34,7 @@ class DataParallelTraining(Kernel[Training]):
         self._samples, self._labels = xp.asarray(samples), xp.asarray(labels)
         initial = self._network.initial(training.seed) if team.rank == 0 else []
         self._initial = [xp.asarray(one) for one in initial]
-        shapes = [shape for _, shape in self._network.shapes]
+        names, shapes = zip(*self._network.shapes, strict=True)
         self._parameters, self._gradients = (
             [team.array(shape) for shape in shapes] for _ in range(2)
         )
@@ -41,7 +42,7 @@ class DataParallelTraining(Kernel[Training]):
             [one.data for one in self._parameters], [one.data for one in self._gradients]
         )
         self._broadcasts = [broadcast(team, one) for one in self._parameters]
-        self._exchange = GradientExchange(team, self._gradients, training)
+        self._exchange = GradientExchange(team, self._gradients, names, training)
         self._sum = OneNumber(team)
         self._portions = [
             portion(batch, team.ranks, team.rank, 1)
@@ -59,8 +60,9 @@ class DataParallelTraining(Kernel[Training]):
 
     def solve(self) -> None:
         self._losses, self._ends, began = [], [], perf_counter()
-        for _ in range(self.problem.epochs):
-            loss = self._sum(sum(map(self._train, self._portions)))
+        for epoch in range(1, self.problem.epochs + 1):
+            with phase(f"epoch {epoch}"):
+                loss = self._sum(sum(map(self._train, self._portions)))
             self._losses.append(loss / len(self._samples))
             self._ends.append(perf_counter() - began)
 
@@ -70,7 +72,7 @@ class DataParallelTraining(Kernel[Training]):
         samples, labels = (data[slice(*own.own)] for data in (self._samples, self._labels))
         loss = self._network.loss_and_gradients(samples, labels, exchange.ready, team.computing)
         exchange.finish()
-        with team.computing:
+        with phase("optimizer"), team.computing:
             # Ranks have sums of samples' gradients, and the exchange gives the ranks' average.
             self._network.descend(self.problem.learning_rate * team.ranks / own.size)
         return loss

@@ -26,6 +26,7 @@ from omb_py.errors import UsageError
 from omb_py.measure.team import Array, Team
 from omb_py.options import MEBIBYTE
 from omb_py.training import Training
+from omb_py.training.activities import SILENT, activities_of
 from omb_py.training.fusion import plan_of
 from omb_py.training.negotiation import negotiation_of
 from omb_py.training.parcels import Parcels, elements
@@ -41,7 +42,9 @@ class GradientExchange:
     Raises `UsageError` for options that exclude each other.
     """
 
-    def __init__(self, team: Team, gradients: Sequence[Array], training: Training) -> None:
+    def __init__(
+        self, team: Team, gradients: Sequence[Array], names: Sequence[str], training: Training
+    ) -> None:
         """``gradients`` are of float32, in the order of their declaration; collective."""
         check(training)
         self._there = [False] * len(gradients)
@@ -50,8 +53,9 @@ class GradientExchange:
         self._bytes = elements(gradients) * datatype_of(training).itemsize
         self._summing: Summing | None = None
         self._schedule = Schedule()
+        self._activities = SILENT
         if team.ranks > 1:
-            self._schedule = self._scheduled(team, gradients[::-1], training)
+            self._schedule = self._scheduled(team, gradients[::-1], names[::-1], training)
 
     def begin(self) -> None:
         """Training begins: nothing is known of any gradient."""
@@ -62,6 +66,7 @@ class GradientExchange:
         """Gradient number ``tensor`` is complete."""
         there = self._there
         there[-1 - tensor] = True
+        self._activities.ready(len(there) - 1 - tensor)
         while self._arrived < len(there) and there[self._arrived]:
             self._arrived += 1
         self._schedule.advance(self._arrived)
@@ -84,7 +89,9 @@ class GradientExchange:
         found = [size, *self._schedule.parts(max(1, self._steps))]
         return found + (self._summing.parts() if self._summing else [])
 
-    def _scheduled(self, team: Team, arriving: Sequence[Array], training: Training) -> Schedule:
+    def _scheduled(
+        self, team: Team, arriving: Sequence[Array], names: Sequence[str], training: Training
+    ) -> Schedule:
         """What sends the gradients, which are in the order of their arrival."""
         datatype = datatype_of(training)
         counts = [gradient.data.size for gradient in arriving]
@@ -92,12 +99,14 @@ class GradientExchange:
         packed = room(sizes, training) // datatype.itemsize
         buffer = team.array(packed, datatype) if packed else None
         self._summing = summing_of(team, training, max(packed, *counts), datatype)
-        parcels = Parcels(team, arriving, self._summing, buffer, training.overlap)
-        negotiation = negotiation_of(team, len(arriving), training)
-        if negotiation is None:
-            return Planned(parcels, plan_of(training, sizes), training.overlap)
+        plan = plan_of(training, sizes) if training.negotiation == "none" else None
+        self._activities = activities = activities_of(names, sizes, plan)
+        parcels = Parcels(team, arriving, self._summing, buffer, training.overlap, activities)
+        if plan is not None:
+            return Planned(parcels, plan, training.overlap)
+        negotiation = negotiation_of(team, len(arriving), training, activities)
         fuse, pause = partial(plan_of, training), training.cycle_time * MILLISECOND
-        return Negotiated(parcels, sizes, fuse, negotiation, pause, team.phases)
+        return Negotiated(parcels, sizes, fuse, negotiation, pause, team.phases, activities)
 
 
 def datatype_of(training: Training) -> Datatype:

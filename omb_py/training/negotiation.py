@@ -13,6 +13,7 @@ from omb_py.bindings import BoundCall
 from omb_py.calls import Call
 from omb_py.measure.team import Team
 from omb_py.training import Training
+from omb_py.training.activities import Activities
 from omb_py.training.coordinator import Coordinator
 
 STATUS = 0b111
@@ -47,8 +48,8 @@ class Negotiation(ABC):
 class Uncached(Negotiation):
     """Every gradient is asked for in every step: Horovod with a cache of 0 entries."""
 
-    def __init__(self, team: Team, gradients: int) -> None:
-        self._coordinator = Coordinator(team, gradients)
+    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
+        self._coordinator = Coordinator(team, gradients, activities)
 
     def step(self) -> None:
         self._coordinator.step()
@@ -65,8 +66,8 @@ class Cached(Negotiation):
     status and one for each gradient in the cache, in whole words of 8 bytes.
     """
 
-    def __init__(self, team: Team, gradients: int) -> None:
-        self._coordinator = Coordinator(team, gradients)
+    def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
+        self._coordinator = Coordinator(team, gradients, activities)
         self._vector = team.array(words_of(gradients), "int64")
         self._combine: list[BoundCall] = []
         for words in range(1, words_of(gradients) + 1):
@@ -120,9 +121,9 @@ def _trailing_ones(bits: int) -> int:
     return (~bits & (bits + 1)).bit_length() - 1
 
 
-def negotiation_of(team: Team, gradients: int, training: Training) -> Negotiation | None:
-    """What ``training`` asks for; None where ranks do not negotiate."""
-    if training.negotiation == "none":
-        return None
+def negotiation_of(
+    team: Team, gradients: int, training: Training, activities: Activities
+) -> Negotiation:
+    """What ``training`` asks for, where ranks negotiate."""
     kinds = {"cached": Cached, "uncached": Uncached}
-    return kinds[training.negotiation](team.beside_device(), gradients)
+    return kinds[training.negotiation](team.beside_device(), gradients, activities)

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.layers import (
     Convolution,
@@ -94,10 +95,11 @@ class Network:
         Layers are computed inside ``computing``, and ``ready`` is called outside of it, so that it
         may compute or communicate. A batch without samples has gradients of 0.
         """
-        with computing:
+        with phase("forward"), computing:
             scores, kept = self.forward(samples)
             loss, gradient = softmax_cross_entropy(self.xp, scores, labels)
-        self.backward(kept, gradient, ready, computing)
+        with phase("backward"):
+            self.backward(kept, gradient, ready, computing)
         return float(loss)
 
     def forward(self, values: Any) -> tuple[Any, list[Any]]:

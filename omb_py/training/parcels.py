@@ -10,6 +10,7 @@ from typing import Any
 from omb_py.datatypes import HALF
 from omb_py.measure.phases import Timed
 from omb_py.measure.team import Array, Team
+from omb_py.training.activities import PACK, UNPACK, Activities
 from omb_py.training.summing import Sum, Summing
 
 PACKING = "packing"
@@ -18,27 +19,37 @@ PACKING = "packing"
 
 @dataclass(frozen=True)
 class Parcel:
-    """Gradients that travel together: what packs them, their sum, and what unpacks it."""
+    """Gradients that travel together: what packs them, their sum, and what unpacks it.
+
+    ``enter`` and ``leave`` are those of `Activities`, for these gradients.
+    """
 
     packs: Sequence[Callable[[], Any]]
     sum: Sum
     unpacks: Sequence[Callable[[], Any]]
     packing: Timed
+    enter: Callable[[str], None]
+    leave: Callable[[], None]
 
     def send(self) -> None:
         """Pack and start the sum."""
         if self.packs:
+            self.enter(PACK)
             with self.packing:
                 for pack in self.packs:
                     pack()
-        self.sum.start()
+        for name, call in self.sum.start:
+            self.enter(name)
+            call()
 
     def receive(self) -> None:
         """Wait for the sum, and give each gradient the average."""
         self.sum.wait()
+        self.enter(UNPACK if self.packs else "")
         with self.packing:
             for unpack in self.unpacks:
                 unpack()
+        self.leave()
 
 
 class Parcels:
@@ -51,6 +62,7 @@ class Parcels:
         summing: Summing,
         buffer: Array | None,
         overlap: bool,
+        activities: Activities,
     ) -> None:
         """``gradients`` are in the order of their arrival.
 
@@ -67,6 +79,7 @@ class Parcels:
         self._summing = summing
         self._buffer = buffer
         self._overlap = overlap
+        self._activities = activities
         self._made: dict[tuple[int, int], Parcel] = {}
         self._under_way: list[Parcel] = []
 
@@ -100,10 +113,12 @@ class Parcels:
     def _make(self, begin: int, end: int) -> Parcel:
         gradients, buffer = self._gradients[begin:end], self._buffer
         divide, copy, ranks = self._xp.divide, self._xp.copyto, self._ranks
+        enter = partial(self._activities.enter, begin, end)
+        leave = partial(self._activities.leave, begin, end)
         if buffer is None or (end - begin == 1 and buffer.datatype != HALF):
             (alone,) = gradients
             average = partial(divide, alone.data, ranks, alone.data)
-            return Parcel((), self._summing.sum(alone), (average,), self._packing)
+            return Parcel((), self._summing.sum(alone), (average,), self._packing, enter, leave)
         start = elements(self._gradients[:begin]) if self._overlap else 0
         place = buffer.rows(start, start + elements(gradients))
         packs, unpacks, start = [], [], 0
@@ -118,7 +133,7 @@ class Parcels:
             else:
                 packs.append(partial(copy, packed, flat))
                 unpacks.append(partial(divide, packed, ranks, flat))
-        return Parcel(packs, self._summing.sum(place), unpacks, self._packing)
+        return Parcel(packs, self._summing.sum(place), unpacks, self._packing, enter, leave)
 
 
 def elements(gradients: Sequence[Array]) -> int:

@@ -17,6 +17,7 @@ from omb_py.calls import Call
 from omb_py.errors import UsageError
 from omb_py.measure.phases import Phase
 from omb_py.measure.team import Team
+from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, Stretch, batches, portion
 from omb_py.training.boundary import Boundary
@@ -109,8 +110,9 @@ class PipelinedTraining(Kernel[Training]):
         seconds = self.team.phases.seconds
         waited, began = seconds[Phase.WAIT], perf_counter()
         self._losses, self._ends = [], []
-        for _ in range(self.problem.epochs):
-            loss = sum(map(self._train, self._portions))
+        for epoch in range(1, self.problem.epochs + 1):
+            with phase(f"epoch {epoch}"):
+                loss = sum(map(self._train, self._portions))
             self._losses.append(loss / len(self._samples))
             self._ends.append(perf_counter() - began)
         self._waited = seconds[Phase.WAIT] - waited
@@ -129,14 +131,14 @@ class PipelinedTraining(Kernel[Training]):
                 self._gradients.data[...] = 0
         if self._sum_up is not None:
             self._sum_up()
-        with computing:
+        with phase("optimizer"), computing:
             self._parameters -= self.problem.learning_rate / own.size * self._summed.data
         return loss
 
     def _forward(self, part: Stretch, samples: Any) -> tuple[Any, list[Any]]:
         """Take a micro-batch through this stage: the scores of the last one, and what is kept."""
         values = samples[slice(*part)] if self._before is None else self._before.take(part)
-        with self.team.computing:
+        with phase("forward"), self.team.computing:
             values, kept = self._network.forward(values)
         if self._after is None:
             return values, kept
@@ -156,9 +158,10 @@ class PipelinedTraining(Kernel[Training]):
         else:
             gradient = self._after.take(part)
         onward = self._before is not None
-        gradient = self._network.backward(
-            kept, gradient, computing=computing, add=add, onward=onward
-        )
+        with phase("backward"):
+            gradient = self._network.backward(
+                kept, gradient, computing=computing, add=add, onward=onward
+            )
         if self._before is not None:
             self._before.give(part, gradient)
         return loss

@@ -7,6 +7,7 @@ from typing import Any
 
 from omb_py.apps import Kernel, Part, share
 from omb_py.measure.team import Array, Team
+from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.architectures import tensors_of
 from omb_py.training.batches import batches
@@ -39,11 +40,13 @@ class ReplayedTraining(Kernel[Training]):
 
     def __init__(self, team: Team, training: Training) -> None:
         super().__init__(team, training)
-        self._gradients = [team.array(tensor.shape) for tensor in tensors_of(training.model)]
+        tensors = tensors_of(training.model)
+        self._gradients = [team.array(tensor.shape) for tensor in tensors]
         for tensor, gradient in enumerate(self._gradients):
             gradient.data[...] = self._pattern(tensor, gradient, team.rank + 1)
         self._new = [one.data.reshape(-1)[::STRIDE] for one in self._gradients]
-        self._exchange = GradientExchange(team, self._gradients, training)
+        names = [tensor.name for tensor in tensors]
+        self._exchange = GradientExchange(team, self._gradients, names, training)
         self._computing = COMPUTING[training.compute](team, self._exchange.tick)
         self._largest = OneNumber(team, "max")
         self._ends: list[float] = []
@@ -58,10 +61,11 @@ class ReplayedTraining(Kernel[Training]):
 
     def solve(self) -> None:
         self._ends, began, step = [], perf_counter(), 0
-        for _ in range(self.problem.epochs):
-            for samples in self._shares:
-                self._train(samples, new_value(step) * (self.team.rank + 1))
-                step += 1
+        for epoch in range(1, self.problem.epochs + 1):
+            with phase(f"epoch {epoch}"):
+                for samples in self._shares:
+                    self._train(samples, new_value(step) * (self.team.rank + 1))
+                    step += 1
             self._ends.append(perf_counter() - began)
 
     def _train(self, samples: int, new: int) -> None:
@@ -69,13 +73,15 @@ class ReplayedTraining(Kernel[Training]):
         computing, exchange = self._computing, self._exchange
         seconds = samples * self.problem.sample_time * MILLISECOND
         computing.begin()
-        computing.spend(seconds * FORWARD)
+        with phase("forward"):
+            computing.spend(seconds * FORWARD)
         count = len(self._gradients)
         backward = seconds * (1 - FORWARD) / count
-        for tensor in reversed(range(count)):
-            computing.spend(backward)
-            self._new[tensor][...] = new
-            exchange.ready(tensor)
+        with phase("backward"):
+            for tensor in reversed(range(count)):
+                computing.spend(backward)
+                self._new[tensor][...] = new
+                exchange.ready(tensor)
         exchange.finish()
 
     def result(self) -> dict[str, float]:

@@ -7,6 +7,7 @@ from time import perf_counter, sleep
 
 from omb_py.apps import Part
 from omb_py.measure.phases import Phase, Phases, Timed
+from omb_py.training.activities import QUEUE, SILENT, Activities
 from omb_py.training.fusion import Plan
 from omb_py.training.negotiation import Negotiation
 from omb_py.training.parcels import PACKING, Parcels
@@ -76,6 +77,7 @@ class Negotiated(Schedule):
         negotiation: Negotiation,
         pause: float,
         phases: Phases,
+        activities: Activities = SILENT,
     ) -> None:
         """``pause`` are the seconds from the beginning of a cycle to that of the next."""
         self._parcels = parcels
@@ -84,6 +86,7 @@ class Negotiated(Schedule):
         self._negotiation = negotiation
         self._pause = pause
         self._waiting = Timed(phases.seconds, Phase.WAIT)
+        self._activities = activities
         self._agreed = self._cycles = 0
         self._due = self._took = 0.0
 
@@ -121,8 +124,10 @@ class Negotiated(Schedule):
     def _cycle(self, arrived: int) -> None:
         began = perf_counter()
         self._cycles += 1
+        self._activities.cycle()
         known = self._agreed
         self._agreed = self._negotiation.cycle(known, arrived)
+        self._activities.enter(known, self._agreed, QUEUE)
         for begin, end in self._fuse(self._sizes[known : self._agreed]):
             self._parcels.send(known + begin, known + end)
         ended = perf_counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omb_py.apps import Part, shares
@@ -16,9 +17,12 @@ from omb_py.training import Training
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum that can be started, and then waited for, again and again."""
+    """A sum that can be started, and then waited for, again and again.
 
-    start: BoundCall
+    ``start`` are the calls that start it, with the names that Horovod's timeline has for them.
+    """
+
+    start: Sequence[tuple[str, BoundCall]]
     wait: BoundCall
 
 
@@ -41,7 +45,7 @@ class Blocking(Summing):
         self._team = team
 
     def sum(self, array: Array) -> Sum:
-        return Sum(_allreduce(self._team, array), self._team.bind())
+        return Sum([_allreduce(self._team, array)], self._team.bind())
 
 
 class Background(Summing):
@@ -54,7 +58,7 @@ class Background(Summing):
         team, cell = self._team, Cell()
         operands = team.in_place(array.message())
         start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
-        return Sum(start, team.bind(Call("wait", cell=cell)))
+        return Sum([(named(team, "ALLREDUCE"), start)], team.bind(Call("wait", cell=cell)))
 
 
 class Hierarchy(Summing):
@@ -79,18 +83,13 @@ class Hierarchy(Summing):
         self._shard = team.array(shares(largest, self._inside.ranks)[0], datatype)
 
     def sum(self, array: Array) -> Sum:
-        bound = self._by_shards(array) if self.even else self._by_leaders(array)
-
-        def start() -> None:
-            for call in bound:
-                call()
-
+        start = self._by_shards(array) if self.even else self._by_leaders(array)
         return Sum(start, self._inside.bind())
 
     def parts(self) -> list[Part]:
         return [Part("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
 
-    def _by_shards(self, array: Array) -> list[BoundCall]:
+    def _by_shards(self, array: Array) -> list[tuple[str, BoundCall]]:
         inside = self._inside
         if inside.ranks == 1:
             return [_allreduce(self._across, array)]
@@ -106,15 +105,20 @@ class Hierarchy(Summing):
             )
             gather = Call("allgatherv", (shard.message(), array.message(counts, "v")))
         across = [_allreduce(self._across, shard)] if self._across.ranks > 1 else []
-        return [inside.bind(scatter), *across, inside.bind(gather)]
+        return [
+            (named(inside, "REDUCESCATTER"), inside.bind(scatter)),
+            *across,
+            (named(inside, "ALLGATHER"), inside.bind(gather)),
+        ]
 
-    def _by_leaders(self, array: Array) -> list[BoundCall]:
+    def _by_leaders(self, array: Array) -> list[tuple[str, BoundCall]]:
         inside, message = self._inside, array.message()
         leads = inside.rank == 0
         operands = inside.in_place(message) if leads else (message, None)
         reduce = inside.bind(Call("reduce", operands, op="sum", root=0))
         across = [_allreduce(self._across, array)] if leads else []
-        return [reduce, *across, inside.bind(Call("bcast", (message,), root=0))]
+        back = inside.bind(Call("bcast", (message,), root=0))
+        return [(named(inside, "REDUCE"), reduce), *across, (named(inside, "BCAST"), back)]
 
 
 def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
@@ -124,5 +128,11 @@ def summing_of(team: Team, training: Training, largest: int, datatype: Datatype)
     return Background(team) if training.overlap else Blocking(team)
 
 
-def _allreduce(team: Team, array: Array) -> BoundCall:
-    return team.bind(Call("allreduce", team.in_place(array.message()), op="sum"))
+def named(team: Team, operation: str) -> str:
+    """What Horovod's timeline calls an operation of these ranks."""
+    return f"{'NCCL' if team.options.binding == 'nccl' else 'MPI'}_{operation}"
+
+
+def _allreduce(team: Team, array: Array) -> tuple[str, BoundCall]:
+    call = Call("allreduce", team.in_place(array.message()), op="sum")
+    return named(team, "ALLREDUCE"), team.bind(call)
