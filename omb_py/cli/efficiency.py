@@ -1,0 +1,76 @@
+"""``omb-py efficiency``: what the time of runs was lost to."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from omb_py.cli.analysis_options import MOST_NOTES, note
+from omb_py.errors import needing
+
+
+@click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--strong/--weak",
+    "strong",
+    default=None,
+    help="Of several runs: all ranks together had the same work, or each rank had."
+    "  [default: by the time outside MPI]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="Of what is printed; csv and json have all digits.",
+)
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIR|FILE",
+    help="Draw a figure, too: a .png, .svg or .pdf file, or a folder for a PNG.",
+)
+@click.option("--by-phase", is_flag=True, help="Also of each phase that the program named.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+def command(
+    runs: tuple[str, ...], strong: bool | None, form: str, output: str | None, by_phase: bool
+) -> None:
+    """Show what the time of parallel runs was lost to.
+
+    RUN is the folder of a run under omb-py profile --timeline: its recorded calls are replayed on
+    an ideal network, which tells time lost to waiting in turns (serialisation) from time lost to
+    the network (transfer). A profile without a timeline, in a folder or a file, also of mpitrace,
+    tells load balance and communication efficiency. Several runs are set beside the one on the
+    fewest ranks.
+    """
+    with needing("analysis"):
+        from omb_py.analysis import sheet
+        from omb_py.efficiency import rows, series, text
+        from omb_py.efficiency import runs as loading
+
+    found = series.series_of(loading.load(runs), None if strong is None else not strong)
+    notes = list(series.notes(found))
+    sheets = [text.sheet(found)]
+    if by_phase:
+        sheets += [text.of_phases(point.label, point.run.phases) for point in found.points]
+    if form == "text":
+        sheet.on_console(sheets, notes, sys.stdout)
+    elif form == "markdown":
+        click.echo(sheet.markdown(sheets, notes))
+    else:
+        click.echo((rows.as_csv if form == "csv" else rows.as_json)(found), nl=False)
+    if form == "csv":
+        for sentence in notes[:MOST_NOTES]:
+            note(sentence)
+    if output is None:
+        return
+    with needing("analysis"):
+        from omb_py.efficiency import figure
+        from omb_py.plots import files as figure_files
+
+    targets = figure_files.targets([figure.NAME], output, [])
+    for path in figure_files.written(lambda _: figure.draw(found), targets):
+        click.echo(path, err=form in ("csv", "json"))

@@ -1,0 +1,279 @@
+"""``omb-py efficiency``: tables of one run and of several, in every form, and figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.efficiency import figure, rows, text
+from omb_py.efficiency.runs import load
+from omb_py.efficiency.series import notes, series_of
+from omb_py.errors import UsageError
+from omb_py.profiles import files, recorded
+from omb_py.records import layout
+from omb_py.records.layout import Kind
+from tests.conftest import Finished
+from tests.efficiency.machine import Machine
+from tests.observe.made import MadeRecord
+
+Command = Callable[..., Finished]
+MS = 1_000_000
+
+NAMES_AT = layout.HEADER_BYTES + layout.TEXT_BYTES
+CELLS_AT = NAMES_AT + layout.NAMES_BYTES
+EVENTS_AT = CELLS_AT + layout.CELLS * layout.CELL_FORMAT.size
+STARTS = (0, layout.HEADER_BYTES, NAMES_AT, CELLS_AT, EVENTS_AT)
+USED = [start + at for start in STARTS for at in range(340 if start != NAMES_AT else 60)]
+"""Bytes of a small record in which something stands."""
+
+
+def made(folder: Path, ranks: int, *, weak: bool = False, events: int = 2000) -> Path:
+    """A run of 5 steps: compute, pass something on in a chain, reduce."""
+    machine = Machine(folder, ranks, 200_000, events=events)
+    for _ in range(5):
+        for rank in machine.ranks:
+            machine.compute(rank, 8 * MS // (1 if weak else ranks) + 100_000 * rank)
+        for rank in machine.ranks[1:]:
+            machine.receive(rank, rank - 1, machine.send(rank - 1, rank))
+        machine.collective("MPI_Allreduce")
+    machine.finish()
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    """Folders of the same problem on 1, 2 and 4 ranks."""
+    return [str(made(tmp_path / f"on-{ranks}", ranks)) for ranks in (4, 1, 2)]
+
+
+@pytest.fixture
+def efficiency(omb_py: Command) -> Command:
+    def start(*arguments: str) -> Finished:
+        return omb_py("efficiency", *arguments)
+
+    return start
+
+
+def line_of(printed: str, beginning: str) -> list[str]:
+    """The cells of the only line that begins so."""
+    (found,) = [line for line in printed.splitlines() if line.startswith(beginning)]
+    return found.removeprefix(beginning).replace(" %", "").split()
+
+
+def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
+    efficiency: Command, runs: list[str]
+) -> None:
+    done = efficiency(*runs)
+    assert (done.code, done.err) == (0, "")
+    assert "1 rank   2 ranks   4 ranks" in done.out
+    assert line_of(done.out, "Run") == ["on-1", "on-2", "on-4"]
+    assert line_of(done.out, "-- Load balance") == ["100.0", "98.8", "93.5"]
+    assert line_of(done.out, "- Computation scaling") == ["100.0", "98.8", "93.0"]
+    assert line_of(done.out, "Global efficiency")[0] == "100.0"
+    assert "relative to on-1 (1 rank)." in done.out
+    assert "strong scaling: assumed, since on 4 times the ranks" in done.out
+
+
+def test_one_run_is_compared_to_nothing(efficiency: Command, runs: list[str]) -> None:
+    done = efficiency(runs[0])
+    assert "Transfer efficiency" in done.out
+    assert "Computation scaling" not in done.out
+    assert "scaling" not in done.out.split("Note")[0]
+
+
+def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: list[str]) -> None:
+    printed = efficiency(*runs, "--format", "csv").out
+    found = [
+        {name: float(value) for name, value in row.items() if name not in ("run", "command")}
+        for row in csv.DictReader(io.StringIO(printed.replace("strong", "0")))
+        if all(row.pop(name) == "" for name in list(row) if name.startswith("cpu_"))
+    ]
+    assert [row["ranks"] for row in found] == [1, 2, 4]
+    for row in found:
+        parallel, communication = row["parallel_efficiency"], row["communication_efficiency"]
+        products = {
+            parallel: row["load_balance"] * communication,
+            communication: row["serialisation_efficiency"] * row["transfer_efficiency"],
+            row["global_efficiency"]: parallel * row["computation_scaling"],
+            row["outside_max_s"]: row["serialisation_efficiency"] * row["ideal_s"],
+            row["ideal_s"]: row["transfer_efficiency"] * row["elapsed_s"],
+            row["computation_scaling"]: found[0]["outside_sum_s"] / row["outside_sum_s"],
+            row["speedup"] / row["ranks"] * found[0]["parallel_efficiency"]: row[
+                "global_efficiency"
+            ],
+        }
+        for whole, product in products.items():
+            assert whole == pytest.approx(product, abs=1e-12)
+
+
+def test_json_has_each_rank_and_the_notes(efficiency: Command, runs: list[str]) -> None:
+    found = json.loads(efficiency(*runs, "--format", "json").out)
+    assert [len(run["outside_s"]) for run in found["runs"]] == [1, 2, 4]
+    assert found["notes"][0].startswith("strong scaling")
+
+
+def test_markdown_is_a_table(efficiency: Command, runs: list[str]) -> None:
+    printed = efficiency(*runs, "--format", "markdown").out
+    assert "| - Parallel efficiency |" in printed
+    assert "**Note:** strong scaling" in printed
+
+
+def test_weak_scaling_is_found_out_or_asked_for(tmp_path: Path) -> None:
+    found = load([str(made(tmp_path / str(ranks), ranks, weak=True)) for ranks in (1, 4)])
+    guessed = series_of(found)
+    assert guessed.weak
+    assert "--strong if that is wrong" in next(notes(guessed))
+    last = guessed.points[-1].scaling
+    asked = series_of(found, weak=False).points[-1].scaling
+    assert last is not None
+    assert asked is not None
+    assert 0.9 < last.computation < 1
+    assert asked.computation == pytest.approx(last.computation / 4)
+
+
+def test_ranks_that_share_a_core_compute_longer_but_not_more(
+    efficiency: Command, tmp_path: Path
+) -> None:
+    """Two ranks on one core: each computes for as long as the one rank did, half of it waiting."""
+    for ranks in (1, 2):
+        folder = tmp_path / f"on-{ranks}"
+        folder.mkdir()
+        for rank in range(ranks):
+            record = MadeRecord(folder, rank, ranks)
+            record.call("MPI_Barrier", 80 * MS, 100 * MS, sequence=1)
+            record.finish(100 * MS, outside_ns=80 * MS // ranks)
+            record.file.close()
+    done = efficiency("on-1", "on-2", "--strong")
+    assert line_of(done.out, "- Computation scaling") == ["100.0", "50.0"]
+    assert line_of(done.out, "-- by CPU time") == ["100.0", "100.0"]
+    assert line_of(done.out, "CPU time / time outside MPI") == ["100.0", "50.0"]
+    assert "on-2: ranks had no core for more than 10 %" in done.out
+
+
+def test_a_run_without_a_timeline_says_what_it_cannot_tell(
+    efficiency: Command, tmp_path: Path
+) -> None:
+    plain = made(tmp_path / "plain", 4, events=0)
+    replayed = made(tmp_path / "replayed", 2)
+    done = efficiency(str(plain), str(replayed))
+    assert line_of(done.out, "--- Serialisation efficiency")[1] == "-"
+    assert "plain: serialisation and transfer efficiency need a timeline to replay" in done.out
+
+
+@pytest.mark.parametrize("name", ["profile.csv", "profile.json"])
+def test_a_profile_in_a_file_tells_what_its_records_do(tmp_path: Path, name: str) -> None:
+    folder = made(tmp_path / "run", 4)
+    files.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path / "copy")
+    whole, alone = load([str(folder), str(tmp_path / "copy" / name)])
+    assert alone.efficiency.serialisation is None
+    assert alone.efficiency.load_balance == pytest.approx(whole.efficiency.load_balance)
+    assert alone.efficiency.parallel == pytest.approx(whole.efficiency.parallel)
+
+
+def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run", 4)
+    files.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")
+    for rank in range(4):
+        (tmp_path / f"profile.{rank}.txt").rename(tmp_path / f"mpi_profile.77.{rank}")
+    (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in range(4)])
+    assert found.name == str(tmp_path / "mpi_profile.77")
+    assert found.times.ranks == len(found.times.outside) == 4
+    assert found.efficiency.serialisation is None
+
+
+def test_phases_have_efficiencies_of_their_own(efficiency: Command, tmp_path: Path) -> None:
+    """Rank 1 computes 90 of 100 in "uneven", rank 0 computes 30; nobody waits in "even"."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank, computed in enumerate((30, 90)):
+        record = MadeRecord(folder, rank, 2)
+        record.call("MPI_Barrier", computed * MS, 100 * MS, sequence=1)
+        record.call("uneven", 0, 100 * MS, kind=Kind.SPAN)
+        record.call("even", 100 * MS, 150 * MS, kind=Kind.SPAN)
+        record.call("elsewhere", 0, 10 * MS, kind=Kind.SPAN, lane="queue")
+        record.finish(200 * MS)
+        record.file.close()
+    done = efficiency(str(folder), "--by-phase")
+    assert line_of(done.out, "uneven") == ["1", "100", "ms", "60.0", "66.7", "90.0"]
+    assert line_of(done.out, "even") == ["1", "50.0", "ms", "100.0", "100.0", "100.0"]
+    assert "elsewhere" not in done.out
+
+
+def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[str]) -> None:
+    assert "omb_py.phase" in efficiency(runs[0], "--by-phase").out
+
+
+@pytest.mark.parametrize("weak", [False, True])
+def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
+    found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
+    drawn = figure.draw(series_of(found, weak))
+    above, below = drawn.axes
+    assert above.get_title(loc="left") == f"Efficiency: {'weak' if weak else 'strong'} scaling"
+    labels = [str(line.get_label()) for line in (*above.lines, *below.lines)]
+    assert {name for name, *_ in (*figure.WHOLE, *figure.PARTS)} <= set(labels)
+
+
+def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
+    found = load([str(made(tmp_path / "run", 4))])
+    (axes,) = figure.draw(series_of(found)).axes
+    assert len(axes.patches) == len(figure.PARTS)
+
+
+def test_figures_go_to_a_file_or_a_folder(
+    efficiency: Command, runs: list[str], tmp_path: Path
+) -> None:
+    assert efficiency(*runs, "-o", "figure.svg").out.splitlines()[-1] == "figure.svg"
+    assert b"<svg" in (tmp_path / "figure.svg").read_bytes()
+    done = efficiency(*runs, "-o", "figures/", "--format", "csv")
+    assert done.err.splitlines()[-1] == "figures/efficiency.png"
+    (tmp_path / "notes.svg").write_text("my notes")
+    assert efficiency(*runs, "-o", "notes.svg").code == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "there is no file"), ("", "is no profile"), ("ranks,1", "is no profile")],
+)
+def test_what_is_no_run_is_said_in_one_sentence(
+    efficiency: Command, tmp_path: Path, content: str | None, words: str
+) -> None:
+    if content is not None:
+        (tmp_path / "run").write_text(content)
+    done = efficiency("run")
+    assert done.code == 2
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_records_of_two_runs_in_a_folder_are_refused(tmp_path: Path) -> None:
+    made(tmp_path, 4)
+    made(tmp_path, 2)
+    with pytest.raises(UsageError, match="several runs"):
+        load([str(tmp_path)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        path = made(Path(folder), 2) / "rank-000001.record"
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.sampled_from(USED))] = data.draw(st.integers(0, 255))
+        path.write_bytes(content[: data.draw(st.integers(0, 2)) * 40_000 or None])
+        try:
+            found = series_of(load([folder]))
+        except UsageError:
+            return
+    assert text.sheet(found).rows
+    assert rows.as_csv(found)
+    assert rows.as_json(found)
+    assert all(notes(found))
