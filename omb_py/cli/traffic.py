@@ -1,0 +1,47 @@
+"""``omb-py traffic``: what the library moved and wires carried for a profiled program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from omb_py.errors import OmbError, needing
+
+FORMATS = {".txt": "text", ".md": "markdown", ".csv": "csv"}
+
+
+@click.command("traffic", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", metavar="FOLDER")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(sorted(FORMATS.values())),
+    help="What is written; by default by the suffix of --output, else text.",
+)
+@click.option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
+def command(folder: str, kind: str | None, output: str | None) -> None:
+    """Show which way data went, and which algorithms ran.
+
+    FOLDER is one that omb-py profile --traffic wrote: what the program asked for, beside what the
+    MPI library moved from rank to rank, beside what each wire of each host carried.
+    """
+    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    with needing("analysis"):
+        from omb_py.records import layout, read_folder
+        from omb_py.traffic import gathered, reading, text
+
+    ranks = reading.read_folder(folder)
+    recorded = any(Path(folder).glob(f"rank-*{layout.SUFFIX}"))
+    found = gathered.traffic(ranks, read_folder(folder) if recorded else [])
+    if output is None:
+        text.write(found, kind, sys.stdout)
+        return
+    try:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        with open(output, "w", encoding="utf-8") as out:
+            text.write(found, kind, out)
+    except OSError as error:
+        raise OmbError(f"cannot write {output}: {error.strerror or error}") from error

@@ -1,0 +1,110 @@
+"""What carries bytes in or between hosts, and its counters at one moment.
+
+Counters are the host's: they count what others send over the same wire, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+NETWORK, HOST = "network", "host"
+"""How far a wire reaches: to other hosts, or no farther than its own."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A wire's counters at one moment; None stands for what could not be read.
+
+    ``sent`` and ``received`` are bytes since the wire was set up. A counter of ``bits`` bits begins
+    anew when it is full, or stays there if it ``sticks``. ``over`` names wires that carry the same
+    bytes below this one. ``events`` are further counters, named in words.
+    """
+
+    meter: str
+    name: str
+    sent: int | None
+    received: int | None
+    reach: str = NETWORK
+    bits: int = 64
+    sticks: bool = False
+    unit: int = 1
+    over: tuple[str, ...] = ()
+    events: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """For a file."""
+        return {**asdict(self), "over": list(self.over)}
+
+
+Meter: TypeAlias = Callable[[Path], Sequence[Wire]]
+"""Reads all wires of a kind on this host, below the root of its file system; raises nothing."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a wire carried between two moments, in bytes; None where that is not known.
+
+    ``remark`` says what there is to know of the numbers.
+    """
+
+    meter: str
+    name: str
+    sent: int | None
+    received: int | None
+    reach: str = NETWORK
+    over: tuple[str, ...] = ()
+    events: Mapping[str, int] = field(default_factory=dict)
+    remark: str = ""
+
+
+def carried(before: Wire, after: Wire) -> Carried:
+    """The difference of a wire's counters."""
+    remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
+    amounts = []
+    for start, end in ((before.sent, after.sent), (before.received, after.received)):
+        amount, remark = _difference(start, end, after)
+        amounts.append(amount)
+        if remark and remark not in remarks:
+            remarks.append(remark)
+    events = {
+        name: max(0, number - before.events.get(name, number))
+        for name, number in after.events.items()
+    }
+    return Carried(
+        *(after.meter, after.name, amounts[0], amounts[1], after.reach, after.over),
+        {name: number for name, number in events.items() if number},
+        "; ".join(remarks),
+    )
+
+
+def _difference(start: int | None, end: int | None, wire: Wire) -> tuple[int | None, str]:
+    if start is None or end is None:
+        return None, ""
+    greatest = (1 << wire.bits) * wire.unit
+    if wire.sticks and end >= greatest - wire.unit:
+        return None, f"a counter of {wire.bits} bits is full"
+    if end >= start:
+        return end - start, ""
+    if wire.bits < 64 and start < greatest:
+        return end - start + greatest, f"a counter of {wire.bits} bits began anew, once or more"
+    return None, "a counter was set back"
+
+
+def number_in(path: Path) -> int | None:
+    """The number in a file of the kernel, None where there is none to be read."""
+    try:
+        return int(path.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []

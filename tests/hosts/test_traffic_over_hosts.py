@@ -1,0 +1,116 @@
+"""Bytes that programs send between hosts, beside those that their network cards carried."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+from tests.conftest import run
+from tests.hosts.jobs import OMB_PY, OPEN_MPI, job
+from tests.hosts.virtual_hosts import Hosts
+
+MIB = 1 << 20
+SENDS, NBYTES = 8, 4 * MIB
+HEADERS, FRAME = 0.05, 1514
+"""Of a frame of so many bytes headers are less than a twentieth."""
+
+PROGRAM = f"""
+from mpi4py import MPI
+import numpy as np
+world = MPI.COMM_WORLD
+data = np.ones({NBYTES}, "b")
+half = world.size // 2
+for _ in range({SENDS}):
+    if world.rank < half:
+        world.Send(data, world.rank + half)
+    else:
+        world.Recv(data, world.rank - half)
+if world.rank == 0:
+    world.Send(data, 1)
+elif world.rank == 1:
+    world.Recv(data, 0)
+if world.size > 2:
+    world.Allreduce(np.ones({MIB}), np.empty({MIB}))
+"""
+
+Rows = list[dict[str, str]]
+
+
+def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: str) -> Rows:
+    """The tables of the program on so many ranks of each host."""
+    (folder / "program.py").write_text(PROGRAM)
+    words = ("profile", "--traffic", "-o", str(folder / "run"), str(folder / "program.py"))
+    done = job(hosts, ranks, per_host, *words, folder=folder, **variables)
+    assert done.code == 0, done.err
+    shown = run([OMB_PY, "traffic", str(folder / "run"), "--format", "csv"], {}, folder, 60)
+    assert shown.code == 0, shown.err
+    return list(csv.DictReader(io.StringIO(shown.out)))
+
+
+def ways(rows: Rows) -> dict[tuple[str, str], dict[str, str]]:
+    """The paths by their host and what they lead to."""
+    return {(row["host"], row["what"]): row for row in rows if row["table"] == "paths"}
+
+
+def assert_carried(rows: Rows, host: str, payload: int) -> None:
+    """A host's card sent so many bytes and their headers, some of them again, and no more."""
+    sent = int(ways(rows)[host, "to other hosts"]["sent_bytes"])
+    (tcp,) = [row for row in rows if (row["host"], row["wire"]) == (host, "TCP")]
+    again = re.search(r"(\d+) segments sent again", tcp["remark"])
+    most = payload * (1 + HEADERS) + FRAME * (int(again[1]) if again else 0)
+    assert payload <= sent <= most
+
+
+def test_what_is_sent_to_another_host_goes_over_its_card(near: Hosts, tmp_path: Path) -> None:
+    """One rank on each of two hosts: everything goes over the network."""
+    rows = traffic(near, 2, 1, tmp_path)
+    found = ways(rows)
+    out = found["node1", "to other hosts"]
+    assert out["path"] == "eth0"
+    assert out["asked_bytes"] == str((SENDS + 1) * NBYTES)
+    assert_carried(rows, "node1", (SENDS + 1) * NBYTES)
+    received = [
+        int(row["received_bytes"])
+        for row in rows
+        if row["table"] == "wires" and (row["host"], row["wire"]) == ("node2", "eth0")
+    ]
+    assert received[0] >= (SENDS + 1) * NBYTES
+
+
+def test_what_stays_on_a_host_goes_over_no_wire(near: Hosts, tmp_path: Path) -> None:
+    """Two ranks on each of two hosts."""
+    found = ways(traffic(near, 4, 2, tmp_path))
+    assert found["node1", "within"]["path"] == "shared memory"
+    assert found["node1", "within"]["asked_bytes"] == str(NBYTES)
+    out = found["node1", "to other hosts"]
+    assert (out["path"], out["asked_bytes"]) == ("eth0", str(2 * SENDS * NBYTES))
+    assert int(out["sent_bytes"]) >= 2 * SENDS * NBYTES
+
+
+def test_what_the_library_moved_is_what_wires_carried(near: Hosts, tmp_path: Path) -> None:
+    """With collectives, where the library counts: no byte moved twice, none unseen."""
+    variables = {"OMPI_MCA_coll": "^han"} if OPEN_MPI else {}
+    rows = traffic(near, 4, 2, tmp_path, **variables)
+    found = ways(rows)
+    (allreduce,) = [row for row in rows if row["what"] == "MPI_Allreduce"]
+    if not OPEN_MPI:
+        assert allreduce["algorithm"] == "not told"
+        return
+    assert allreduce["algorithm"] == "rabenseifner"
+    for host, sends in (("node1", 2 * SENDS * NBYTES), ("node2", 0)):
+        out = found[host, "to other hosts"]
+        moved = int(out["moved_bytes"])
+        # to the other host go quarters of the vector, forth and back, from each of two ranks
+        assert moved - sends == 2 * 2 * 8 * MIB // 4
+        assert_carried(rows, host, moved)
+
+
+def test_several_hosts_are_not_counted_where_that_would_be_fatal(
+    near: Hosts, tmp_path: Path
+) -> None:
+    """Open MPI's component han, monitored, ends MPI_Finalize in a fault: jobs end well here."""
+    rows = traffic(near, 4, 2, tmp_path)
+    (allreduce,) = [row for row in rows if row["what"] == "MPI_Allreduce"]
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not told", "")

@@ -1,0 +1,105 @@
+"""A run's folder made by hand: two hosts of two ranks each, whose traffic is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from omb_py import traffic
+from omb_py.records.layout import Kind
+from tests.observe.made import MadeRecord
+
+MIB = 1 << 20
+RANKS = 4
+HEADERS = 1.05
+
+
+def wire(
+    name: str, sent: int, received: int, reach: str = "network", **more: Any
+) -> dict[str, Any]:
+    """A wire as it stands in a file."""
+    return {
+        "meter": "network",
+        "name": name,
+        "sent": sent,
+        "received": received,
+        "reach": reach,
+        "bits": 64,
+        "sticks": False,
+        "unit": 1,
+        "over": [],
+        "events": {},
+        "problem": "",
+        **more,
+    }
+
+
+def content(rank: int, sent: dict[int, tuple[int, int]], **more: Any) -> dict[str, Any]:
+    """What rank's file holds that sent so many messages and bytes; ranks 0 and 2 lead hosts."""
+    leader = rank // 2 * 2
+    start = [wire("eth0", 1000, 1000), wire("lo", 500, 500, "host")]
+    return {
+        "version": traffic.VERSION,
+        "rank": rank,
+        "ranks": RANKS,
+        "host": f"node{leader // 2}",
+        "leader": leader,
+        "library": "Open MPI 5.0.11",
+        "vendor": "Open MPI",
+        "why": "",
+        "complete": True,
+        "before": start if rank == leader else [],
+        "after": start if rank == leader else [],
+        "moved": {"messages": [[peer, *amount] for peer, amount in sent.items()]},
+        "collectives": [],
+        **more,
+    }
+
+
+def kind(sent: list[list[int]], nbytes: int = MIB, routine: str = "allreduce") -> dict[str, Any]:
+    """Ten calls on all ranks, of which one was looked at."""
+    looks = [{"number": 1, "root": -1, "sent": sent}]
+    return {
+        "routine": routine,
+        "members": list(range(RANKS)),
+        "instance": 0,
+        "nbytes": nbytes,
+        "calls": 10,
+        "looks": looks,
+    }
+
+
+def write(folder: Path, contents: list[dict[str, Any]]) -> Path:
+    """Write the files of ranks."""
+    folder.mkdir(exist_ok=True)
+    for one in contents:
+        Path(traffic.path_in(str(folder), one["rank"])).write_text(json.dumps(one))
+    return folder
+
+
+def doubling_and_a_send(folder: Path, **more: Any) -> Path:
+    """Ten allreduces of 1 MiB by recursive doubling, and 3 MiB in 3 messages from rank 0 to 2.
+
+    Neighbours in the first round share a host; the second round is between hosts, over eth0.
+    """
+    contents = []
+    for rank in range(RANKS):
+        near, far = rank ^ 1, rank ^ 2
+        extra = 3 if rank == 0 else 0
+        sent = {near: (10, 10 * MIB), far: (10 + extra, (10 + extra) * MIB)}
+        one = content(rank, sent, collectives=[kind([[near, 1, MIB], [far, 1, MIB]])], **more)
+        if one["leader"] == rank:
+            carried = round((23 if rank == 0 else 20) * MIB * HEADERS)
+            one["after"] = [wire("eth0", 1000 + carried, 1000), wire("lo", 500, 500, "host")]
+        contents.append(one)
+        record = MadeRecord(folder, rank, RANKS, host=one["host"])
+        for number in range(10):
+            began = number * 10
+            record.call("MPI_Allreduce", began, began + 5, nbytes=MIB, sequence=number + 1)
+        for number in range(extra):
+            record.call("MPI_Send", 100 + number, 101 + number, peer=2, nbytes=MIB)
+        if rank == 2:
+            record.call("MPI_Recv", 100, 103, kind=Kind.CALL, peer=0, nbytes=3 * MIB)
+        record.finish(1000)
+    return write(folder, contents)

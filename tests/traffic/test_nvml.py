@@ -1,0 +1,52 @@
+"""NVLink and PCIe, asked for from a stand-in for NVIDIA's library: no GPU took part."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from omb_py.traffic import nvml
+from omb_py.traffic.wires import HOST
+
+SOURCE = Path(__file__).parent / "nvml.c"
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    built = tmp_path / "libnvml.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(built), str(SOURCE)], check=True)
+    monkeypatch.setattr(nvml, "LIBRARY", str(built))
+
+
+@pytest.mark.usefixtures("library")
+def test_gpus_have_the_wires_that_the_library_knows(tmp_path: Path) -> None:
+    for _ in range(2):  # the library is opened and closed each time
+        links, bus = nvml.links(tmp_path)
+        assert (links.name, links.sent, links.received) == (
+            "GPU 0 NVLink",
+            138 * 1024,
+            139 * 1024,
+        )
+        # of a field of 32 bits no more are read
+        assert (bus.name, bus.sent, bus.received, bus.bits) == ("GPU 0 PCIe", 197, 198, 32)
+        assert {links.reach, bus.reach} == {HOST}
+
+
+def test_a_field_is_laid_out_as_nvml_has_it() -> None:
+    assert ctypes.sizeof(nvml.Field) == 40
+    assert nvml.Field.kind.offset == 24
+    assert nvml.Field.value.offset == 32
+
+
+def test_without_the_library_there_are_no_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvml, "LIBRARY", str(tmp_path / "nothing.so"))
+    assert nvml.links(tmp_path) == []

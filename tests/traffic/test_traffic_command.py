@@ -1,0 +1,220 @@
+"""``omb-py traffic``: one run whose traffic is known, as tables, and folders that are no such."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.errors import UsageError
+from omb_py.traffic import gathered, reading, text
+from omb_py.traffic.hosts import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
+from omb_py.traffic.wires import HOST, NETWORK, Carried
+from tests.conftest import Finished
+from tests.readers.damage import damaged
+from tests.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, kind, write
+
+Command = Callable[..., Finished]
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    return doubling_and_a_send(folder)
+
+
+def table(rows: Rows, name: str) -> Rows:
+    """The rows of one table."""
+    return [row for row in rows if row["table"] == name]
+
+
+def rows_of(omb_py: Command, folder: Path) -> Rows:
+    """What the command writes as CSV."""
+    done = omb_py("traffic", str(folder), "--format", "csv")
+    assert (done.code, done.err) == (0, "")
+    return list(csv.DictReader(io.StringIO(done.out)))
+
+
+def test_each_item_has_what_was_moved_for_it_and_how(omb_py: Command, run: Path) -> None:
+    sends, allreduce, together = table(rows_of(omb_py, run), "items")
+    assert (sends["what"], sends["moved_messages"], sends["moved_bytes"]) == (
+        "messages of the program",
+        "3",
+        str(3 * MIB),
+    )
+    assert sends["path"] == "eth0"
+    assert allreduce["what"] == "MPI_Allreduce"
+    assert allreduce["algorithm"] == "recursive doubling"
+    assert (allreduce["calls"], allreduce["call_bytes"]) == ("10", str(MIB))
+    assert allreduce["asked_bytes"] == str(40 * MIB)
+    assert (allreduce["moved_messages"], allreduce["moved_bytes"]) == ("80", str(80 * MIB))
+    assert allreduce["between_hosts_bytes"] == str(40 * MIB)
+    assert allreduce["path"] == "shared memory, eth0"
+    assert (together["what"], together["moved_bytes"]) == ("in all", str(83 * MIB))
+
+
+def test_each_way_has_what_carried_it(omb_py: Command, run: Path) -> None:
+    first, out, second, back = table(rows_of(omb_py, run), "paths")
+    assert (first["host"], first["what"], first["path"]) == ("node0", "within", SHARED_MEMORY)
+    assert first["moved_bytes"] == second["moved_bytes"] == str(20 * MIB)
+    assert (out["moved_bytes"], out["path"]) == (str(23 * MIB), "eth0")
+    assert out["asked_bytes"] == str(3 * MIB)
+    assert out["sent_bytes"] == str(round(23 * MIB * HEADERS))
+    assert back["sent_bytes"] == str(round(20 * MIB * HEADERS))
+
+
+def test_peers_are_told_apart(omb_py: Command, run: Path) -> None:
+    peers = {(row["from"], row["to"]): row for row in table(rows_of(omb_py, run), "peers")}
+    assert len(peers) == 8
+    assert (peers["0", "2"]["asked_messages"], peers["0", "2"]["moved_messages"]) == ("3", "13")
+    assert (peers["2", "0"]["asked_bytes"], peers["2", "0"]["moved_bytes"]) == ("0", str(10 * MIB))
+
+
+def test_text_and_markdown_say_it_in_words(omb_py: Command, run: Path, tmp_path: Path) -> None:
+    done = omb_py("traffic", str(run))
+    (line,) = [line for line in done.out.splitlines() if line.startswith("MPI_Allreduce")]
+    words = " ".join(line.split())
+    assert words == (
+        "MPI_Allreduce recursive doubling shared memory, eth0 4 10 1 MiB 40 MiB 80 80 MiB 40 MiB"
+    )
+    assert "carry what others send" in done.out
+    assert omb_py("traffic", str(run), "-o", "table.md").code == 0
+    assert "| MPI_Allreduce | recursive doubling |" in (tmp_path / "table.md").read_text()
+
+
+def test_a_library_that_does_not_tell_leaves_gaps(omb_py: Command, run: Path) -> None:
+    for path in run.glob("traffic-*"):
+        one = json.loads(path.read_text())
+        one |= {"why": "not told by MPICH", "vendor": "MPICH", "moved": {}, "collectives": []}
+        path.write_text(json.dumps(one))
+    rows = rows_of(omb_py, run)
+    sends, allreduce = table(rows, "items")
+    assert (sends["asked_bytes"], sends["moved_bytes"]) == (str(3 * MIB), "")
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not told", "")
+    assert [row["path"] for row in table(rows, "paths")] == [SHARED_MEMORY, "eth0"] * 2
+    assert "what the library moved: not told by MPICH" in omb_py("traffic", str(run)).out
+
+
+def test_ranks_that_were_killed_are_named(omb_py: Command, run: Path) -> None:
+    path = run / "traffic-000003.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
+    done = omb_py("traffic", str(run))
+    assert done.code == 0
+    assert "rank 3 did not come to the end" in done.out
+    path.unlink()
+    done = omb_py("traffic", str(run))
+    assert done.code == 0
+    assert "there is no traffic of 1 of 4 ranks" in done.out
+
+
+def test_calls_that_not_all_ranks_looked_at_have_no_algorithm(omb_py: Command, run: Path) -> None:
+    path = run / "traffic-000001.json"
+    one = json.loads(path.read_text())
+    one["collectives"][0]["looks"] = []
+    path.write_text(json.dumps(one))
+    _, allreduce, *_ = table(rows_of(omb_py, run), "items")
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not looked at", "")
+
+
+def test_calls_by_different_algorithms_are_counted(tmp_path: Path) -> None:
+    contents = []
+    for rank in range(4):
+        ring = [[(rank + 1) % 4, 6, 6 * MIB // 4]]
+        doubling = [[rank ^ 1, 1, MIB], [rank ^ 2, 1, MIB]]
+        looked = kind(doubling)
+        looked["looks"] = [
+            {"number": number, "root": -1, "sent": sent}
+            for number, sent in ((1, doubling), (2, doubling), (5, ring))
+        ]
+        contents.append(content(rank, {}, collectives=[looked]))
+    found = gathered.traffic(reading.read_folder(write(tmp_path / "run", contents)), [])
+    assert found.items[0].algorithm == "recursive doubling (2 of 3); ring (1 of 3)"
+
+
+@pytest.mark.parametrize(
+    ("wires", "within", "nbytes", "path"),
+    [
+        ({"eth0": 105, "lo": 0}, False, 100, "eth0"),
+        ({"ib0": 60, "ib1": 50}, False, 100, "ib0, ib1"),
+        ({"eth0": 2, "ib0": 110}, False, 100, "ib0"),
+        ({"eth0": 2}, False, 100, NO_WIRE),
+        ({"lo": 1}, True, 100, SHARED_MEMORY),
+        ({"lo": 103}, True, 100, "lo"),
+        (
+            {"lo": 0, "GPU 0 NVLink": 70, "GPU 1 NVLink": 30},
+            True,
+            100,
+            "GPU 0 NVLink, GPU 1 NVLink",
+        ),
+        ({"lo": 103}, True, 0, NOTHING),
+        ({"lo": 103}, True, 0.01, TOO_LITTLE),
+    ],
+    ids=str,
+)
+def test_a_path_is_what_carried_enough(
+    wires: dict[str, int], within: bool, nbytes: float, path: str
+) -> None:
+    carried = [
+        Carried("", name, mib * MIB, 0, HOST if name[0] in "lG" else NETWORK)
+        for name, mib in wires.items()
+    ]
+    assert path_of(carried, within, round(nbytes * MIB), 0.5)[0] == path
+
+
+def test_a_wire_above_others_is_not_counted_twice() -> None:
+    bond = Carried("network", "bond0", 100 * MIB, 0, over=("eth0", "eth1"))
+    below = [Carried("network", f"eth{n}", 50 * MIB, 0) for n in range(2)]
+    assert path_of([bond, *below], False, 100 * MIB, 0.5)[0] == "eth0, eth1"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "holds no traffic: run omb-py profile --traffic"),
+        ({"traffic-000000.json": "{"}, "is no traffic of omb-py profile, or damaged"),
+        ({"traffic-000000.json": "[1]"}, "is no traffic of omb-py profile, or damaged"),
+        ({"traffic-000000.json": '{"version": 9}'}, "another version of omb-py"),
+    ],
+    ids=str,
+)
+def test_other_folders_are_refused(
+    omb_py: Command, tmp_path: Path, files: dict[str, str], words: str
+) -> None:
+    for name, said in files.items():
+        (tmp_path / name).write_text(said)
+    done = omb_py("traffic", str(tmp_path))
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_two_runs_in_one_folder_are_refused(omb_py: Command, run: Path) -> None:
+    other = content(1, {}) | {"ranks": 7}
+    (run / "traffic-000005.json").write_text(json.dumps(other | {"rank": 5}))
+    done = omb_py("traffic", str(run))
+    assert done.code == 2
+    assert "several runs" in done.err
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
+    with TemporaryDirectory() as name:
+        folder = doubling_and_a_send(Path(name))
+        path = folder / "traffic-000000.json"
+        path.write_bytes(data.draw(damaged(path.read_bytes())))
+        try:
+            ranks = reading.read_folder(folder)
+        except UsageError:
+            return
+        found = gathered.traffic(ranks, [])
+        for form in text.FORMATS:
+            text.write(found, form, io.StringIO())
