@@ -1,0 +1,154 @@
+"""Real ranks watched while they run: who holds up the others, who was killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import BIN, Finished, own_temporary_folder
+
+SECONDS = 60
+
+LATE = """
+import time
+from pathlib import Path
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+while comm.rank == 2 and not Path("go").exists():
+    time.sleep(0.05)
+comm.Barrier()
+"""
+
+CHAIN = """
+import time
+from pathlib import Path
+from mpi4py import MPI
+
+comm, token = MPI.COMM_WORLD, bytearray(8)
+if comm.rank < comm.size - 1:
+    comm.Recv(token, source=comm.rank + 1)
+while comm.rank == comm.size - 1 and not Path("go").exists():
+    time.sleep(0.05)
+if comm.rank > 0:
+    comm.Send(token, dest=comm.rank - 1)
+"""
+
+CIRCLE = """
+from mpi4py import MPI
+
+comm, token = MPI.COMM_WORLD, bytearray(8)
+comm.Recv(token, source=(comm.rank + 1) % comm.size)
+"""
+
+KILLED = """
+import os, signal, time
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if comm.rank == 1:
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+comm.Recv(bytearray(8), source=1)
+"""
+
+
+@contextmanager
+def job(folder: Path, program: str, ranks: int, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A program on real ranks, profiled; whatever is left of it at the end is killed."""
+    (folder / "program.py").write_text(program)
+    command = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py")]
+    command += ["profile", "--quiet", *options, "program.py"]
+    with own_temporary_folder() as environment:
+        started = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield started
+        finally:
+            started.terminate()
+            try:
+                started.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.communicate()
+
+
+@pytest.fixture
+def finding(omb_py: Callable[..., Finished]) -> Callable[[str], dict[str, Any]]:
+    """``finding(concern)`` watches until there is such a finding."""
+
+    def until(concern: str) -> dict[str, Any]:
+        end, out = time.monotonic() + SECONDS, ""
+        while time.monotonic() < end:
+            done = omb_py("watch", "--once", "--json", "-i", "0.5", "--wait", str(SECONDS))
+            assert done.code == 0, done.err
+            out = done.out
+            for one in json.loads(out)["findings"]:
+                if one["concern"] == concern:
+                    found: dict[str, Any] = one
+                    return found
+        raise AssertionError(out)
+
+    return until
+
+
+@pytest.mark.parametrize("level", ["python", "c"])
+def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
+    finding: Callable[[str], dict[str, Any]],
+    omb_py: Callable[..., Finished],
+    tmp_path: Path,
+    level: str,
+) -> None:
+    if level == "c" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
+        pytest.skip("no mpicc")
+    with job(tmp_path, LATE, 4, "--level", level) as started:
+        found = finding("waiting")
+        assert (found["ranks"], found["waiting"]) == ([2], [0, 1, 3])
+        assert "wait in MPI_Barrier" in found["text"]
+        assert "for rank 2, which is outside MPI" in found["text"]
+        (tmp_path / "go").touch()
+        out, _ = started.communicate(timeout=SECONDS)
+        assert started.returncode == 0, out
+    assert "4 ranks, all ended" in omb_py("watch", "--once").out
+
+
+def test_a_chain_of_receives_is_followed_to_its_end(
+    finding: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    with job(tmp_path, CHAIN, 3) as started:
+        found = finding("waiting")
+        assert (found["ranks"], found["waiting"]) == ([2], [0, 1])
+        assert found["text"].endswith("0 for 1 for 2")
+        (tmp_path / "go").touch()
+        out, _ = started.communicate(timeout=SECONDS)
+        assert started.returncode == 0, out
+
+
+def test_a_deadlock_is_named(finding: Callable[[str], dict[str, Any]], tmp_path: Path) -> None:
+    with job(tmp_path, CIRCLE, 3):
+        assert finding("deadlock")["ranks"] == [0, 1, 2]
+
+
+def test_a_rank_that_was_killed_is_named_and_ends_the_watch(
+    omb_py: Callable[..., Finished], tmp_path: Path
+) -> None:
+    with job(tmp_path, KILLED, 3):
+        done = omb_py("watch", "-i", "0.3", "--wait", str(SECONDS), timeout=SECONDS)
+    assert done.code == 0
+    assert "rank 1 on" in done.out
+    assert "was killed: last seen outside MPI" in done.out

@@ -1,0 +1,93 @@
+"""Runs made by hand: what each rank was doing when one looked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omb_py import records
+from omb_py.observe.record_file import C
+from omb_py.records.layout import NOBODY, Communicator, communicator_line
+from omb_py.watching.findings import Concern, Finding, findings
+from omb_py.watching.looks import Look, Moment, Process, changes, look_of
+from tests.observe.made import START, MadeRecord
+
+SECOND = 1_000_000_000
+HERE = "a"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one rank did, in seconds since its beginning, and what it does ``at`` a time."""
+
+    routine: str = ""
+    peer: int = NOBODY
+    since: float = 0.0
+    collectives: int = 0
+    calls: Sequence[tuple[str, float, float, int]] = ()
+    """Routine, beginning, end, bytes of the calls that are over."""
+    ended: bool = False
+    heard: float | None = None
+    host: str = HERE
+    in_c: bool = False
+    communicator: Communicator | None = None
+    other_communicators: Sequence[Communicator] = ()
+    process: Process = Process.THERE
+    header: Mapping[str, float] = field(default_factory=dict)
+
+
+def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Look:
+    """The look at these ranks at a time; None has no record."""
+    folder.mkdir(exist_ok=True)
+    found = [
+        made(folder, number, len(ranks), rank, at)
+        for number, rank in enumerate(ranks)
+        if rank is not None
+    ]
+    processes = {number: rank.process for number, rank in enumerate(ranks) if rank is not None}
+    seen = look_of(found, Moment(HERE, ns(at)), processes)
+    assert seen is not None
+    return seen
+
+
+def made(folder: Path, number: int, size: int, rank: Rank, at: float) -> records.Record:
+    """The record of a rank."""
+    written = MadeRecord(folder, number, size, host=rank.host)
+    written.file.set("began_epoch", START)
+    comm = rank.communicator or written.world
+    for one in (written.world, comm, *rank.other_communicators):
+        written.file.name(communicator_line(one))
+    for routine, began, ended, nbytes in rank.calls:
+        times = round(began * SECOND), round(ended * SECOND)
+        written.call(routine, *times, nbytes=nbytes, communicator=rank.communicator)
+    heard = at if rank.heard is None else rank.heard
+    now = {}
+    if rank.routine:
+        now = {
+            "now_name": written.file.name(rank.routine),
+            "now_communicator": written.file.name(communicator_line(comm)),
+            "now_peer": rank.peer,
+            "now_began": ns(rank.since),
+            "now_collectives": rank.collectives,
+        }
+    if rank.in_c:
+        now["level"] = C
+    end = round(heard * SECOND) if rank.ended else None
+    written.finish(end, **now, updated=ns(heard), **rank.header)
+    return records.read(written.file.path, events=False)
+
+
+def ns(seconds: float) -> int:
+    """A time of the clock that all ranks have."""
+    return START + round(seconds * SECOND)
+
+
+def said(seen: Look, before: Look | None = None) -> list[Finding]:
+    """What there is to say of a look."""
+    return findings(seen, changes(before, seen), patience_s=1.0, silence_s=5.0)
+
+
+def about(concern: Concern, found: Sequence[Finding]) -> list[Finding]:
+    """The findings of a kind."""
+    return [one for one in found if one.concern is concern]

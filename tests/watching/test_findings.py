@@ -1,0 +1,177 @@
+"""Slow ranks, ranks that are gone, and what was done from one look to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.watching.findings import Concern, slow
+from omb_py.watching.looks import Change, Look, Process, RankLook, State, carried, changes
+from omb_py.watching.words import ranks_text, scaled, seconds_text
+from tests.watching.scenes import Rank, about, look, said
+
+
+def in_mpi(seconds: float) -> Rank:
+    """Ten seconds, so many of them in MPI."""
+    return Rank(calls=[("MPI_Allreduce", 0.0, seconds, 1000)])
+
+
+def test_the_rank_that_is_least_in_mpi_is_slow(tmp_path: Path) -> None:
+    seen = look(tmp_path, in_mpi(7.0), in_mpi(1.2), in_mpi(7.1), in_mpi(7.2))
+    (found,) = about(Concern.SLOW, said(seen))
+    assert found.ranks == (1,)
+    assert found.text.startswith("rank 1 is slow: 12 % of its time in MPI, the others 71 %")
+
+
+def test_one_of_two_can_be_slow(tmp_path: Path) -> None:
+    (found,) = about(Concern.SLOW, said(look(tmp_path, in_mpi(6.0), in_mpi(0.0))))
+    assert found.ranks == (1,)
+
+
+@pytest.mark.parametrize("seconds", [(5.0, 5.5, 5.9), (1.0, 3.0, 5.0, 7.0), (0.0, 0.0, 0.0)])
+def test_ranks_that_differ_a_little_or_all_from_each_other_are_not(
+    tmp_path: Path, seconds: tuple[float, ...]
+) -> None:
+    assert not about(Concern.SLOW, said(look(tmp_path, *map(in_mpi, seconds))))
+
+
+def test_a_rank_that_others_are_said_to_wait_for_is_not_slow_as_well(tmp_path: Path) -> None:
+    waits = Rank("MPI_Recv", 1, since=1.0)
+    assert [one.concern for one in said(look(tmp_path, waits, Rank()))] == [Concern.WAITING]
+
+
+def test_a_wait_that_goes_on_counts_as_time_in_mpi(tmp_path: Path) -> None:
+    seen = look(tmp_path, Rank("MPI_Recv", since=4.0), Rank())
+    assert changes(None, seen)[0].mpi == pytest.approx(0.6)
+
+
+@given(st.lists(st.floats(0.3, 0.4), min_size=2, max_size=60), st.data())
+def test_a_far_rank_is_found_among_any_others_and_they_are_not(
+    shares: list[float], data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(shares)))
+    everybody = [*shares[:place], 0.0, *shares[place:]]
+    recent = {rank: Change(5.0, 1.0, 1.0, share) for rank, share in enumerate(everybody)}
+    ranks = tuple(cast(RankLook, Running(rank)) for rank in range(len(everybody)))
+    one = Look(len(everybody), "", ranks)
+    found = [finding.ranks for finding in slow(one, recent, 5.0)]
+    assert (place,) in found or max(shares) - min(shares) > 0.03
+    assert all(everybody[rank] < max(everybody) - 0.05 for (rank,) in found)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A rank that runs; nothing else of it matters."""
+
+    rank: int
+
+    def state(self, silence_s: float) -> State:
+        return State.RUNS
+
+
+def test_rates_are_those_since_the_look_before(tmp_path: Path) -> None:
+    call = ("MPI_Send", 0.0, 0.5, 100)
+    before = look(tmp_path / "1", Rank(calls=[call] * 4), at=10.0)
+    after = look(tmp_path / "2", Rank(calls=[call] * 10), at=12.0)
+    change = changes(before, after)[0]
+    assert (change.seconds, change.calls_per_s, change.bytes_per_s) == (2.0, 3.0, 300.0)
+    assert change.mpi == 1.0
+
+
+def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None:
+    before = look(tmp_path / "1", Rank(calls=[("MPI_Send", 0.0, 0.5, 100)] * 9))
+    began = Rank(header={"began": 5_000_000_000}, calls=[("MPI_Send", 0.0, 0.5, 100)])
+    after = look(tmp_path / "2", began, at=12.0)
+    assert changes(before, after)[0].calls_per_s == pytest.approx(1 / 8)
+
+
+def test_for_how_long_a_rank_makes_no_call_is_known_from_look_to_look(tmp_path: Path) -> None:
+    seen = None
+    for number, at in enumerate((10.0, 11.0, 12.5)):
+        seen = carried(seen, look(tmp_path / str(number), Rank(), at=at))
+    assert seen is not None
+    assert seen.ranks[0].idle_s == pytest.approx(2.5)
+    called = look(tmp_path / "then", Rank(calls=[("MPI_Send", 13.0, 13.1, 1)]), at=14.0)
+    assert carried(seen, called).ranks[0].idle_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("rank", "state"),
+    [
+        (Rank(), State.RUNS),
+        (Rank(ended=True), State.ENDED),
+        (Rank(ended=True, heard=1.0, process=Process.GONE), State.ENDED),
+        (Rank(heard=8.0, process=Process.GONE), State.KILLED),
+        (Rank(heard=9.9, process=Process.GONE), State.RUNS),
+        (Rank(process=Process.STOPPED), State.STOPPED),
+        (Rank(heard=2.0), State.SILENT),
+        (Rank(heard=2.0, in_c=True), State.RUNS),
+    ],
+)
+def test_how_a_rank_of_this_host_is(tmp_path: Path, rank: Rank, state: State) -> None:
+    assert look(tmp_path, rank).ranks[0].state(5.0) is state
+
+
+@pytest.mark.parametrize(("heard", "state"), [(9.0, State.RUNS), (2.0, State.SILENT)])
+def test_ranks_elsewhere_are_compared_with_the_last_one_heard_of(
+    tmp_path: Path, heard: float, state: State
+) -> None:
+    first, second = (
+        Rank(host="b", process=Process.UNKNOWN, heard=seconds) for seconds in (9.5, heard)
+    )
+    seen = look(tmp_path, first, second, at=1e6)
+    assert [one.state(5.0) for one in seen.ranks] == [State.RUNS, state]
+
+
+def test_who_was_killed_stopped_or_has_ended_is_told(tmp_path: Path) -> None:
+    seen = look(
+        tmp_path,
+        Rank("MPI_Recv", since=3.0, heard=4.0, process=Process.GONE),
+        Rank(process=Process.STOPPED),
+        Rank(heard=1.0),
+        Rank(ended=True),
+        Rank(),
+    )
+    assert [one.text for one in said(seen)] == [
+        "rank 0 on a was killed: last seen in MPI_Recv, 6.0 s ago",
+        "the process of rank 1 on a is stopped: last seen outside MPI, 0.0 s ago",
+        "rank 2 on a was not heard of for 9.0 s",
+        "rank 3 has ended",
+    ]
+
+
+def test_ranks_without_a_record_are_told(tmp_path: Path) -> None:
+    (found,) = said(look(tmp_path, Rank(), None, None))
+    assert found.text == "ranks 1 and 2 of 3 have no record yet"
+
+
+def test_records_of_an_earlier_run_with_other_ranks_are_left_out(tmp_path: Path) -> None:
+    look(tmp_path, *[Rank(ended=True)] * 4)
+    seen = look(tmp_path, Rank(header={"began_epoch": 2 * 10**18}), Rank(), at=10.0)
+    assert (seen.size, len(seen.ranks)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        ([3], "rank 3"),
+        ([4, 3], "ranks 3 and 4"),
+        ([0, 1, 3], "ranks 0, 1 and 3"),
+        (range(8), "ranks 0-7"),
+        ([0, 1, 2, 9], "ranks 0-2 and 9"),
+        (range(0, 40, 2), "20 ranks, 0 to 38"),
+    ],
+)
+def test_ranks_in_words(ranks: list[int], text: str) -> None:
+    assert ranks_text(ranks) == text
+
+
+@given(st.floats(0, 1e15))
+def test_numbers_and_times_are_short(value: float) -> None:
+    assert len(scaled(value, "B/s")) <= 12
+    assert len(seconds_text(value / 1e6)) <= 16

@@ -1,0 +1,94 @@
+"""A look as a picture that fits into the terminal, as lines and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from omb_py.watching.findings import findings
+from omb_py.watching.lines import Seen, json_line, lines
+from omb_py.watching.looks import Look, changes
+from omb_py.watching.view import Picture
+from tests.watching.scenes import Rank, look
+
+
+def seen_of(one: Look) -> Seen:
+    recent = changes(None, one)
+    return Seen(one, recent, recent, findings(one, recent, 1.0, 5.0), 5.0)
+
+
+def late(folder: Path, ranks: int, slowpoke: int) -> Seen:
+    """All ranks but one are in a barrier."""
+    waits = Rank("MPI_Barrier", since=2.0, collectives=1, calls=[("MPI_Send", 0.0, 1.0, 5_000)])
+    return seen_of(look(folder, *(Rank() if r == slowpoke else waits for r in range(ranks))))
+
+
+def drawn(seen: Seen, width: int = 100, height: int = 30, whole: bool = False) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width, height=height, color_system=None).print(Picture(seen, whole))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_every_rank_has_a_row_that_says_what_it_is_in(tmp_path: Path) -> None:
+    text = drawn(late(tmp_path, 4, 2))
+    assert "10.0 s: 4 ranks; 0.3 calls/s, 1.5 kB/s, 68 % in MPI" in text[0]
+    assert "for rank 2, which is outside MPI" in text[1]
+    rows = {line.split()[0]: line.split() for line in text if line.strip()[:1].isdigit()}
+    assert rows["0"][1:6] == ["MPI_Barrier", "world", "8.0", "s", "0.1"]
+    assert rows["2"][1:3] == ["outside", "MPI"]
+
+
+@pytest.mark.parametrize("height", [6, 10, 25, 60])
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_picture_is_never_higher_than_the_terminal(
+    tmp_path: Path, width: int, height: int
+) -> None:
+    text = drawn(late(tmp_path, 200, 150), width, height)
+    assert len(text) <= max(height, 10)
+    assert all(len(line) <= width for line in text)
+
+
+def test_of_many_ranks_those_that_matter_are_shown(tmp_path: Path) -> None:
+    text = drawn(late(tmp_path, 200, 150), 100, 20)
+    assert any(line.split()[:2] == ["150", "outside"] for line in text)
+    assert "more ranks, 90 % to 90 % of their time in MPI" in text[-1]
+
+
+def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
+    text = drawn(late(tmp_path, 60, 5), 100, 20, whole=True)
+    assert sum("MPI_Barrier" in line for line in text) == 60
+
+
+def test_hosts_are_shown_where_there_are_several(tmp_path: Path) -> None:
+    assert " host " not in drawn(late(tmp_path / "1", 2, 0))[2]
+    two = seen_of(look(tmp_path / "2", Rank(), Rank(host="node17")))
+    assert any("node17" in line for line in drawn(two))
+
+
+def test_lines_have_the_whole_run_and_what_there_is_to_say(tmp_path: Path) -> None:
+    first, second = lines(late(tmp_path, 3, 1))
+    assert first == "10.0 s: 3 ranks; 0.2 calls/s, 1 kB/s, 60 % in MPI"
+    assert second.startswith("  ranks 0 and 2 wait in MPI_Barrier")
+
+
+def test_a_run_is_over_when_all_ranks_are(tmp_path: Path) -> None:
+    ended = Rank(ended=True)
+    over = seen_of(look(tmp_path / "1", ended, ended))
+    assert over.over
+    assert lines(over)[0] == "10.0 s: 2 ranks, all ended; 0 calls/s, 0 B/s, 0 % in MPI"
+    assert not seen_of(look(tmp_path / "2", ended, Rank())).over
+    assert not seen_of(look(tmp_path / "3", ended, None)).over
+
+
+def test_json_has_everything_for_programs(tmp_path: Path) -> None:
+    found = json.loads(json_line(late(tmp_path, 3, 1), 12.5))
+    assert (found["time"], found["ranks"], found["over"]) == (12.5, 3, False)
+    assert found["findings"][0]["concern"] == "waiting"
+    assert (found["findings"][0]["ranks"], found["findings"][0]["waiting"]) == ([1], [0, 2])
+    rank = found["per_rank"][0]
+    assert (rank["routine"], rank["for_s"], rank["state"]) == ("MPI_Barrier", 8.0, "runs")
+    assert found["per_rank"][1]["routine"] is None
