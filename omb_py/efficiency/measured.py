@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +12,7 @@ from omb_py.efficiency.metrics import Times
 from omb_py.efficiency.replay import replay
 from omb_py.efficiency.stretches import Stretches, aligned, bounds, stretches_of
 from omb_py.errors import UsageError
+from omb_py.loop import no_garbage_collection
 from omb_py.records import NS, Record, missing_ranks
 from omb_py.records.routines import Role, nonblocking, role
 from omb_py.wording import count
@@ -101,7 +100,7 @@ def _from_events(
     lost = any(record.lost_events for record in records)
     if elapsed <= 0:
         return None, ["the ranks' rings of events have no time in common: nothing to replay"]
-    with uncollected():
+    with no_garbage_collection():
         made = dependences(every)
         ideal = replay(made.work, made.gates)
     notes = []
@@ -120,18 +119,6 @@ def _from_events(
         (max(ideal.ends) - start) * NS,
     )
     return times, notes
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Within it no garbage is collected: looking through millions of tuples takes longer."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _from_cells(records: Sequence[Record]) -> Times:

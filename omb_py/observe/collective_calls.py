@@ -49,8 +49,7 @@ def collective(
             nbytes = moved.sent or moved.received
         else:
             nbytes = bytes_of(size, self, given)
-        site = recorder.site_of_program() if recorder.sites else 0
-        recorder.count((number, communicator, peer, nbytes, site), ended - began)
+        recorder.called(number, communicator, peer, nbytes, began, ended)
         if begins:
             result = method.adopt(result)
         if recorder.timeline:

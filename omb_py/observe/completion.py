@@ -124,8 +124,7 @@ def starting_several(method: Method, recorder: PythonRecorder) -> Observed:
 def _started(
     recorder: PythonRecorder, number: int, requests: list[Any], began: int, ended: int
 ) -> None:
-    site = recorder.site_of_program() if recorder.sites else 0
-    recorder.count((number, 0, NOBODY, UNKNOWN, site), ended - began)
+    recorder.called(number, 0, NOBODY, UNKNOWN, began, ended)
     if not recorder.timeline:
         return
     operations = [one for request in requests for one in operations_of(request)]
@@ -151,7 +150,6 @@ def _unknown(operations: list[Operation]) -> bool:
 
 
 def _count(recorder: PythonRecorder, number: int, began: int, ended: int) -> None:
-    site = recorder.site_of_program() if recorder.sites else 0
-    recorder.count((number, 0, NOBODY, UNKNOWN, site), ended - began)
+    recorder.called(number, 0, NOBODY, UNKNOWN, began, ended)
     if recorder.timeline:
         recorder.event(Kind.CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)

@@ -97,8 +97,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
             peer, nbytes = (NOBODY, 0) if peer == MPI.PROC_NULL else (peer, nbytes)
         elif not objects:
             nbytes = spec_bytes(given.get("buf"))
-        site = recorder.site_of_program() if recorder.sites else 0
-        recorder.count((number, communicator, peer, nbytes, site), ended - began)
+        recorder.called(number, communicator, peer, nbytes, began, ended)
         result = method.adopt(result) if begins else result
         if recorder.timeline:
             request = sequence = 0
@@ -185,8 +184,7 @@ def _record(
     began: int,
     ended: int,
 ) -> None:
-    site = recorder.site_of_program() if recorder.sites else 0
-    recorder.count((number, communicator, peer, nbytes, site), ended - began)
+    recorder.called(number, communicator, peer, nbytes, began, ended)
     if recorder.timeline:
         world = recorder.world_rank(communicator, peer)
         recorder.event(Kind.CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, 0)

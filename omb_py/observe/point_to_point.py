@@ -58,10 +58,10 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
         if receives:
             got = _got(given, status, objects, moved.received if moved else UNKNOWN)
         if roles is Role.PROBE:
-            _count(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
+            recorder.called(number, communicator, NOBODY, UNKNOWN, began, ended)
         else:
             peer, nbytes = _both(sent, got)
-            _count(recorder, number, communicator, peer, nbytes, began, ended)
+            recorder.called(number, communicator, peer, nbytes, began, ended)
         if not begins:
             if recorder.timeline:
                 _blocking(recorder, number, communicator, sent, got, began, ended)
@@ -85,19 +85,6 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
         return request
 
     return observed
-
-
-def _count(
-    recorder: PythonRecorder,
-    number: int,
-    communicator: int,
-    peer: int,
-    nbytes: int,
-    began: int,
-    ended: int,
-) -> None:
-    site = recorder.site_of_program() if recorder.sites else 0
-    recorder.count((number, communicator, peer, nbytes, site), ended - began)
 
 
 def _wildcard(given: dict[str, Any]) -> bool:

@@ -112,6 +112,13 @@ class PythonRecorder:
         if spent > tally[3]:
             tally[3] = spent
 
+    def called(
+        self, number: int, communicator: int, peer: int, nbytes: int, began: int, ended: int
+    ) -> None:
+        """Count a call of the routine with this number, at its site where those are asked for."""
+        site = self.site_of_program() if self.sites else 0
+        self.count((number, communicator, peer, nbytes, site), ended - began)
+
     def pause(self) -> None:
         """Forget what is counted from now on until `resume`."""
         if self._kept is None:
