@@ -19,7 +19,7 @@ def collective(
 ) -> Observed:
     """A collective method, with everything that is recorded of it."""
     number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, method.clock
+    original, names, clock = method.original, method.parameters, recorder.clock
     begins = nonblocking(method.routine)
     persistent = method.routine.endswith("_init")
     objects = method.routine.endswith(PICKLED)

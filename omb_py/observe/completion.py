@@ -18,7 +18,7 @@ ALL, ANY, SOME = "all", "any", "some"
 
 def completion_of_one(method: Method, recorder: PythonRecorder) -> Observed:
     """Wait or Test of a request, also of one for an object."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
     tests = method.name.lower() == "test"
     objects = method.name.islower()
 
@@ -40,7 +40,7 @@ def completion_of_one(method: Method, recorder: PythonRecorder) -> Observed:
 
 def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
     """Waitall, Testany and their like."""
-    number, clock = recorder.name(method.routine), method.clock
+    number, clock = recorder.name(method.routine), recorder.clock
     original, names = method.original, method.parameters
     tests = method.name.lower().startswith("test")
     way = next(way for way in (ALL, ANY, SOME) if method.name.lower().endswith(way))
@@ -94,7 +94,7 @@ def _completed(result: Any, way: str, tests: bool, objects: bool, requests: int)
 
 def starting(method: Method, recorder: PythonRecorder) -> Observed:
     """Start of a persistent request."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
 
     def observed(self: Any) -> Any:
         began = clock()
@@ -108,7 +108,7 @@ def starting(method: Method, recorder: PythonRecorder) -> Observed:
 
 def starting_several(method: Method, recorder: PythonRecorder) -> Observed:
     """Startall."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
 
     def observed(cls: Any, requests: Any) -> Any:
         requests = list(requests)

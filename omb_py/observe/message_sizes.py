@@ -34,6 +34,11 @@ def spec_bytes(spec: Any) -> int:
         return UNKNOWN
 
 
+def together(*sizes: int) -> int:
+    """The bytes of several messages, `UNKNOWN` where those of one are."""
+    return UNKNOWN if min(sizes) < 0 else sum(sizes)
+
+
 def _listed(spec: list[Any] | tuple[Any, ...]) -> int:
     """The bytes of ``[data, count or counts, displacements, datatype]``, shorter forms included."""
     data, rest = spec[0], list(spec[1:])

@@ -19,7 +19,7 @@ from omb_py.records.routines import PICKLED, nonblocking
 def on_window(method: Method, recorder: PythonRecorder) -> Observed:
     """A call of a window; its communicator is that of the call that made the window."""
     number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, method.clock
+    original, names, clock = method.original, method.parameters, recorder.clock
     targeted = "target_rank" in names
     moves = "origin" in names
     makes = "comm" in names
@@ -53,7 +53,7 @@ def _moved(given: dict[str, Any]) -> int:
 def on_file(method: Method, recorder: PythonRecorder) -> Observed:
     """A call of a file."""
     number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, method.clock
+    original, names, clock = method.original, method.parameters, recorder.clock
     opens = "filename" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,7 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
 def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Observed:
     """The receive of a message that a probe has matched."""
     number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, method.clock
+    original, names, clock = method.original, method.parameters, recorder.clock
     begins = nonblocking(method.routine)
     objects = method.routine.endswith(PICKLED)
 
@@ -126,7 +126,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
 def probing(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
     """A probe that matches a message, which remembers its communicator."""
     number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, method.clock
+    original, names, clock = method.original, method.parameters, recorder.clock
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
@@ -147,7 +147,7 @@ def probing(method: Method, recorder: PythonRecorder, of_class: bool) -> Observe
 
 def managing(method: Method, recorder: PythonRecorder, probe: Probe | None) -> Observed:
     """A call that makes, frees or agrees: only its time is recorded."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
     frees = method.name in ("Free", "Disconnect")
     later = method.name.startswith("I") and method.name != "Iagree"
     makes = method.name not in ("Get_parent", "Agree", "Iagree")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(NamedTuple):
     """Bytes that were pickled to be sent, and received to be unpickled."""
 
     sent: int

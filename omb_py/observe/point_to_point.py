@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
-from omb_py.observe.message_sizes import UNKNOWN, spec_bytes
+from omb_py.observe.message_sizes import UNKNOWN, spec_bytes, together
 from omb_py.observe.operations import Operation
 from omb_py.observe.pickled import Pickled
 from omb_py.observe.recorder import PythonRecorder
@@ -16,8 +15,7 @@ from omb_py.records.layout import NOBODY, Kind
 from omb_py.records.routines import PICKLED, Role, nonblocking, role
 
 
-@dataclass(frozen=True)
-class Half:
+class Half(NamedTuple):
     """One direction of a call: the peer in the communicator, tag, bytes."""
 
     peer: int
@@ -37,11 +35,11 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
     sends = roles in (Role.SEND, Role.SENDRECV)
     receives = roles in (Role.RECEIVE, Role.SENDRECV)
     partitioned = "partitions" in names
-    clock = method.clock
+    clock = recorder.clock
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
-        status = given.get("status")
+        status = asked = given.get("status")
         watched = receives and not begins and recorder.timeline and status is None
         if watched and _wildcard(given):
             status = kwargs["status"] = MPI.Status()
@@ -56,7 +54,10 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
         if sends:
             sent = _sent(given, None if moved is None else moved.sent)
         if receives:
-            got = _got(given, status, objects, moved.received if moved else UNKNOWN)
+            nbytes = moved.received if moved else spec_bytes(given.get("recvbuf", given.get("buf")))
+            if asked is not None and not objects:
+                nbytes = asked.Get_count(MPI.BYTE)
+            got = _got(given, status, nbytes)
         if roles is Role.PROBE:
             recorder.called(number, communicator, NOBODY, UNKNOWN, began, ended)
         else:
@@ -103,16 +104,13 @@ def _sent(given: dict[str, Any], pickled_bytes: int | None) -> Half:
     return Half(dest, tag, spec_bytes(given.get("sendbuf", given.get("buf"))))
 
 
-def _got(given: dict[str, Any], status: Any, objects: bool, pickled_bytes: int) -> Half:
+def _got(given: dict[str, Any], status: Any, nbytes: int) -> Half:
     source = int(given.get("source", MPI.ANY_SOURCE))
     tag = given.get("tag", given.get("recvtag", MPI.ANY_TAG))
     if source == MPI.PROC_NULL:
         return Half(NOBODY, int(tag), 0)
     if status is not None:
-        nbytes = pickled_bytes if objects else status.Get_count(MPI.BYTE)
         return Half(status.source, status.tag, nbytes, _wildcard(given))
-    buffer = given.get("recvbuf", given.get("buf"))
-    nbytes = pickled_bytes if objects else spec_bytes(buffer)
     wildcard = _wildcard(given)
     return Half(NOBODY if source == MPI.ANY_SOURCE else source, int(tag), nbytes, wildcard)
 
@@ -120,7 +118,7 @@ def _got(given: dict[str, Any], status: Any, objects: bool, pickled_bytes: int) 
 def _both(sent: Half | None, got: Half | None) -> tuple[int, int]:
     """The peer and the bytes that a profile counts: sent and received together."""
     halves = [half for half in (sent, got) if half is not None]
-    return halves[0].peer, sum(half.nbytes for half in halves)
+    return halves[0].peer, together(*(half.nbytes for half in halves))
 
 
 def _blocking(

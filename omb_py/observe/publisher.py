@@ -69,7 +69,7 @@ class Publisher:
             if self._inside is not None:
                 file.set("outside_ns", usage["thread_ns"] - first["thread_ns"] - self._inside())
             if self._recorder is not None:
-                cells = self._recorder.cells()
+                cells = self._recorder.tallies.cells()
                 file.write_cells(cells, 0)
                 self._say_what_now(self._recorder, cells)
             file.set("updated", time.monotonic_ns())
@@ -104,7 +104,7 @@ class Publisher:
         rank = recorder.world_rank(communicator, peer) if isinstance(peer, int) else NOBODY
         file.set("now_communicator", communicator)
         file.set("now_peer", rank)
-        file.set("now_began", call["began"])
+        file.set("now_began", round(call["began"] * recorder.tick))
         file.set("now_collectives", begun + (role(routine) is Role.COLLECTIVE))
         file.set("now_name", call["number"])
 

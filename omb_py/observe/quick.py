@@ -1,8 +1,8 @@
 """Quicker forms of the methods that programs call most, with little around the call itself.
 
 They do what the general forms do where neither sites nor a probe are asked for; calls that need
-more (a status to be filled in, a source that is not known) are given to the general form. What
-they have in common is written out in each, because a function call costs a tenth of a microsecond.
+more (a status to be filled in) are given to the general form. What they have in common is written
+out in each, because a function call costs a tenth of a microsecond.
 """
 
 from __future__ import annotations
@@ -13,111 +13,164 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.observe.collective_calls import bytes_of
-from omb_py.observe.message_sizes import COLLECTIVES, UNKNOWN, spec_bytes
+from omb_py.observe.message_sizes import COLLECTIVES, UNKNOWN, spec_bytes, together
 from omb_py.observe.operations import Operation, complete
 from omb_py.observe.recorder import PythonRecorder
+from omb_py.observe.tallies import Known, Tally, widen
 from omb_py.observe.wrapping import Method, Observed, number_of
 from omb_py.records.layout import NOBODY, Kind
 
 CALL = int(Kind.CALL)
 ANY_SOURCE, ANY_TAG, PROC_NULL = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.PROC_NULL
+MET_FIRST = (KeyError, AttributeError, TypeError)
+"""What looking for a tally raises when there is none yet, or the bytes are not easy to tell."""
 
 Form = Callable[[Method, PythonRecorder, Observed], Observed]
 
 
+def keep(known: Known, tally: Tally, communicator: int, peer: Any, buf: Any) -> Tally:
+    """Let a tally be found by these arguments from now on, where they tell their bytes."""
+    nbytes = getattr(buf, "nbytes", None)
+    if isinstance(nbytes, int):
+        known.setdefault(communicator, {}).setdefault(peer, {})[nbytes] = tally
+    return tally
+
+
 def message_tally(
-    recorder: PythonRecorder, number: int, comm: Any, peer: int, buf: Any
-) -> tuple[list[int], int]:
-    """The tally of a message that is met first, and its bytes; remembers what was found out."""
+    recorder: PythonRecorder, known: Known, number: int, comm: Any, peer: int, buf: Any
+) -> Tally:
+    """The tally of a message that is met first, or whose bytes are not easy to tell."""
     nbytes = 0 if peer == PROC_NULL else spec_bytes(buf)
-    peer = peer if peer >= 0 else NOBODY
-    return recorder.tally((number, number_of(comm, recorder), peer, nbytes, 0)), nbytes
+    communicator = number_of(comm, recorder)
+    rank = peer if peer >= 0 else NOBODY
+    tally = recorder.tallies.tally(number, communicator, rank, nbytes)
+    return keep(known, tally, communicator, peer, buf)
+
+
+def collective_tally(
+    recorder: PythonRecorder, number: int, comm: Any, root: int, method: str, given: dict[str, Any]
+) -> Tally:
+    """The same of a collective call."""
+    nbytes = bytes_of(COLLECTIVES[method], comm, given)
+    root = root if root >= 0 else NOBODY
+    return recorder.tallies.tally(number, number_of(comm, recorder), root, nbytes)
 
 
 def send(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A blocking send."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, message = recorder.tallies, recorder.timeline, recorder.message_event
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, message = recorder.tallies.known(), recorder.timeline, recorder.message_event
 
     def observed(self: Any, buf: Any, dest: int, tag: int = 0) -> None:
         began = clock()
         original(self, buf, dest, tag)
         ended = clock()
         try:
-            nbytes = buf.nbytes
-            tally = tallies[number, self._number, dest, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
-            tally, nbytes = message_tally(recorder, number, self, dest, buf)
+            tally = known[self._number][dest][buf.nbytes]
+        except MET_FIRST:
+            tally = message_tally(recorder, known, number, self, dest, buf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            message(False, number, number_of(self, recorder), dest, tag, began, ended, nbytes)
+            message(False, number, tally, tag, began, ended)
 
     return observed
 
 
 def receive(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A blocking receive."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, message = recorder.tallies, recorder.timeline, recorder.message_event
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, message = recorder.tallies.known(), recorder.timeline, recorder.message_event
 
     def observed(
         self: Any, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
     ) -> None:
-        if status is not None or (timeline and (source == ANY_SOURCE or tag == ANY_TAG)):
+        if status is not None:
             slow(self, buf, source, tag, status)
             return
+        if timeline and (source == ANY_SOURCE or tag == ANY_TAG):
+            status = MPI.Status()
         began = clock()
-        original(self, buf, source, tag)
+        original(self, buf, source, tag, status)
         ended = clock()
+        if status is not None:
+            source, tag = status.source, status.tag
         try:
-            nbytes = buf.nbytes
-            tally = tallies[number, self._number, source, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
-            tally, nbytes = message_tally(recorder, number, self, source, buf)
+            tally = known[self._number][source][buf.nbytes]
+        except MET_FIRST:
+            tally = message_tally(recorder, known, number, self, source, buf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            message(True, number, number_of(self, recorder), source, tag, began, ended, nbytes)
+            message(True, number, tally, tag, began, ended)
+
+    return observed
+
+
+def both_ways(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
+    """A Sendrecv between two neighbours, whose events the general form keeps."""
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline = recorder.tallies.known(), recorder.timeline
+
+    def observed(
+        self: Any,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Any = None,
+    ) -> None:
+        if timeline or status is not None or dest == PROC_NULL or source == PROC_NULL:
+            slow(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
+            return
+        began = clock()
+        original(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
+        ended = clock()
+        try:
+            tally = known[self._number][dest][sendbuf.nbytes + recvbuf.nbytes]
+        except MET_FIRST:
+            communicator = number_of(self, recorder)
+            nbytes = together(spec_bytes(sendbuf), spec_bytes(recvbuf))
+            tally = recorder.tallies.tally(number, communicator, dest, nbytes)
+            known.setdefault(communicator, {}).setdefault(dest, {})[nbytes] = tally
+        spent = ended - began
+        tally[0] += 1
+        tally[1] += spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
 
     return observed
 
 
 def nonblocking_send(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A send that a request completes."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, adopt = recorder.tallies, recorder.timeline, method.adopt
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, adopt = recorder.tallies.known(), recorder.timeline, method.adopt
 
     def observed(self: Any, buf: Any, dest: int, tag: int = 0) -> Any:
         began = clock()
         request = original(self, buf, dest, tag)
         ended = clock()
         try:
-            nbytes = buf.nbytes
-            tally = tallies[number, self._number, dest, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
-            tally, nbytes = message_tally(recorder, number, self, dest, buf)
+            tally = known[self._number][dest][buf.nbytes]
+        except MET_FIRST:
+            tally = message_tally(recorder, known, number, self, dest, buf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         request = adopt(request)
         if timeline:
-            comm = number_of(self, recorder)
-            begin(recorder, number, comm, dest, tag, nbytes, began, ended, False, request)
+            begin(recorder, number, tally, tag, began, ended, False, False, request)
         return request
 
     return observed
@@ -125,31 +178,26 @@ def nonblocking_send(method: Method, recorder: PythonRecorder, slow: Observed) -
 
 def nonblocking_receive(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A receive that a request completes."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, adopt = recorder.tallies, recorder.timeline, method.adopt
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, adopt = recorder.tallies.known(), recorder.timeline, method.adopt
 
     def observed(self: Any, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Any:
-        if timeline and (source == ANY_SOURCE or tag == ANY_TAG):
-            return slow(self, buf, source, tag)
         began = clock()
         request = original(self, buf, source, tag)
         ended = clock()
         try:
-            nbytes = buf.nbytes
-            tally = tallies[number, self._number, source, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
-            tally, nbytes = message_tally(recorder, number, self, source, buf)
+            tally = known[self._number][source][buf.nbytes]
+        except MET_FIRST:
+            tally = message_tally(recorder, known, number, self, source, buf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         request = adopt(request)
         if timeline:
-            comm = number_of(self, recorder)
-            begin(recorder, number, comm, source, tag, nbytes, began, ended, True, request)
+            wildcard = source == ANY_SOURCE or (tag == ANY_TAG and source != PROC_NULL)
+            begin(recorder, number, tally, tag, began, ended, True, wildcard, request)
         return request
 
     return observed
@@ -158,42 +206,49 @@ def nonblocking_receive(method: Method, recorder: PythonRecorder, slow: Observed
 def begin(
     recorder: PythonRecorder,
     number: int,
-    communicator: int,
-    peer: int,
+    tally: Tally,
     tag: int,
-    nbytes: int,
     began: int,
     ended: int,
     receives: bool,
+    wildcard: bool,
     request: Any,
 ) -> None:
     """Keep the event of a non-blocking message, and what its request stands for."""
-    world = recorder.world_rank(communicator, peer)
-    sequence = recorder.message(receives, communicator, world, tag)
+    nbytes, communicator, world = tally[4:]
+    sequence = 0 if wildcard else recorder.message(receives, communicator, world, tag)
     one = recorder.request()
-    request._operations = [
-        Operation(number, communicator, began, one, world, tag, nbytes, sequence, receives)
-    ]
+    what = number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
+    request._operations = [Operation(*what)]
     told = 0 if receives else sequence
     recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, told)
 
 
 def wait(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """Wait of a request, or Waitall where it is given nothing but requests."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    key, count, timeline = (number, 0, NOBODY, UNKNOWN, 0), recorder.count, recorder.timeline
+    """Wait of a request."""
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.event
 
     def observed(self: Any, status: Any = None) -> Any:
         if timeline:
             operations = getattr(self, "_operations", None)
-            if operations and operations[0].wildcard:
-                return slow(self, status)
+            if operations and status is None and operations[0].wildcard:
+                status = MPI.Status()
         began = clock()
         result = original(self, status)
         ended = clock()
-        count(key, ended - began)
+        try:
+            tally = known[0][NOBODY][UNKNOWN]
+        except KeyError:
+            tally = recorder.tallies.tally(number, 0, NOBODY, UNKNOWN)
+            known[0] = {NOBODY: {UNKNOWN: tally}}
+        spent = ended - began
+        tally[0] += 1
+        tally[1] += spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+            event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
             if operations:
                 complete(recorder, operations, status, ended)
         return result
@@ -203,84 +258,76 @@ def wait(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
 
 def barrier(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A barrier."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, event = recorder.tallies, recorder.timeline, recorder.collective_event
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
 
     def observed(self: Any) -> None:
         began = clock()
         original(self)
         ended = clock()
         try:
-            tally = tallies[number, self._number, NOBODY, 0, 0]
-        except (KeyError, AttributeError):
-            tally = recorder.tally((number, number_of(self, recorder), NOBODY, 0, 0))
+            tally = known[self._number][NOBODY][0]
+        except MET_FIRST:
+            tally = collective_tally(recorder, number, self, NOBODY, "barrier", {})
+            known[number_of(self, recorder)] = {NOBODY: {0: tally}}
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            event(number, number_of(self, recorder), NOBODY, began, ended, 0)
+            event(number, tally, began, ended)
 
     return observed
 
 
 def bcast(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """A broadcast."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, event = recorder.tallies, recorder.timeline, recorder.collective_event
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
 
     def observed(self: Any, buf: Any, root: int = 0) -> None:
         began = clock()
         original(self, buf, root)
         ended = clock()
         try:
-            nbytes = buf.nbytes
-            tally = tallies[number, self._number, root, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
-            nbytes = bytes_of(COLLECTIVES["bcast"], self, {"buf": buf})
-            peer = root if root >= 0 else NOBODY
-            tally = recorder.tally((number, number_of(self, recorder), peer, nbytes, 0))
+            tally = known[self._number][root][buf.nbytes]
+        except MET_FIRST:
+            tally = collective_tally(recorder, number, self, root, "bcast", {"buf": buf})
+            keep(known, tally, number_of(self, recorder), root, buf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            event(number, number_of(self, recorder), root, began, ended, nbytes)
+            event(number, tally, began, ended)
 
     return observed
 
 
 def reduction(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
     """An allreduce, scan or exscan."""
-    number, original, clock = recorder.name(method.routine), method.original, method.clock
-    tallies, timeline, event = recorder.tallies, recorder.timeline, recorder.collective_event
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
 
     def observed(self: Any, sendbuf: Any, recvbuf: Any, op: Any = MPI.SUM) -> None:
         began = clock()
         original(self, sendbuf, recvbuf, op)
         ended = clock()
         try:
-            nbytes = sendbuf.nbytes
-            tally = tallies[number, self._number, NOBODY, nbytes, 0]
-        except (KeyError, AttributeError, TypeError):
+            tally = known[self._number][NOBODY][sendbuf.nbytes]
+        except MET_FIRST:
             given = {"sendbuf": sendbuf, "recvbuf": recvbuf}
-            nbytes = bytes_of(COLLECTIVES["allreduce"], self, given)
-            tally = recorder.tally((number, number_of(self, recorder), NOBODY, nbytes, 0))
+            tally = collective_tally(recorder, number, self, NOBODY, "allreduce", given)
+            keep(known, tally, number_of(self, recorder), NOBODY, sendbuf)
         spent = ended - began
         tally[0] += 1
         tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
         if timeline:
-            event(number, number_of(self, recorder), NOBODY, began, ended, nbytes)
+            event(number, tally, began, ended)
 
     return observed
 
@@ -289,6 +336,7 @@ FORMS: dict[str, Form] = {
     **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), send),
     **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), nonblocking_send),
     "Recv": receive,
+    "Sendrecv": both_ways,
     "Irecv": nonblocking_receive,
     "Wait": wait,
     "Barrier": barrier,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic, monotonic_ns
 from types import FrameType
 from typing import Any
 
 from mpi4py import MPI
 
 from omb_py.observe.record_file import RecordFile
+from omb_py.observe.tallies import Tallies, Tally
 from omb_py.records.keys import BETWEEN, ELSEWHERE, WORLD, communicator_key, self_key
 from omb_py.records.layout import (
     EVENT_FORMAT,
@@ -18,13 +20,9 @@ from omb_py.records.layout import (
     Communicator,
     Kind,
     communicator_line,
-    size_bin,
 )
 
-MOST_TALLIES = 20_000
-"""Tallies of distinct sizes and peers that are kept at a time; then they are put together."""
-
-FOREVER = 1 << 62
+SECOND = 1e9
 CALL = int(Kind.CALL)
 EVENT_BYTES = EVENT_FORMAT.size
 pack = EVENT_FORMAT.pack_into
@@ -32,31 +30,27 @@ pack = EVENT_FORMAT.pack_into
 OBSERVERS = __file__.rpartition("/")[0]
 """Where code is that no program has written."""
 
-Key = tuple[int, int, int, int, int]
-"""Routine, communicator, the peer's rank in it, bytes, site."""
-
 
 class PythonRecorder:
     """Keeps what `observe.wrapping` sees.
 
-    ``tallies`` has, for each `Key`, the calls, their ns, the least and the greatest ns. A tally is
-    changed without a call in between, so that no other thread can come between under CPython's
-    lock.
+    Times are read from ``clock``, in ticks of ``tick`` ns each: ns where a timeline needs them,
+    else seconds, because adding those takes less time. Both are of CLOCK_MONOTONIC.
     """
 
     def __init__(self, sites: bool = False, timeline: bool = False) -> None:
         """``sites``: also record from which line of the program a call was made."""
         self.sites = sites
         self.timeline = timeline
-        self.tallies: dict[Key, list[int]] = {}
+        self.clock: Callable[[], Any] = monotonic_ns if timeline else monotonic
+        self.tick = 1 if timeline else SECOND
+        self.tallies = Tallies(self.world_rank, self.tick)
         self.collectives: dict[int, int] = {}
         self.inside_ns = 0
         self.names = [""]
         self._by_name = {"": 0}
         self._file: RecordFile | None = None
         self._known: dict[int, tuple[Sequence[int], Sequence[int], int]] = {}
-        self._folded: dict[Key, list[int]] = {}
-        self._kept: tuple[dict[Key, list[int]], dict[Key, list[int]]] | None = None
         self._numbers: dict[Any, int] = {}
         self._met: dict[tuple[int, ...], int] = {}
         self._sites: dict[tuple[Any, int], int] = {}
@@ -91,86 +85,26 @@ class PythonRecorder:
             self._by_name[text] = number
         return number
 
-    # Tallies
-
-    def tally(self, key: Key) -> list[int]:
-        """The tally of a key, a new one if there is none yet."""
-        found = self.tallies.get(key)
-        if found is None:
-            if len(self.tallies) >= MOST_TALLIES:
-                self._fold()
-            found = self.tallies.setdefault(key, [0, 0, FOREVER, 0])
-        return found
-
-    def count(self, key: Key, spent: int) -> None:
-        """Count a call that took ``spent`` ns."""
-        tally = self.tally(key)
-        tally[0] += 1
-        tally[1] += spent
-        if spent < tally[2]:
-            tally[2] = spent
-        if spent > tally[3]:
-            tally[3] = spent
+    # Calls
 
     def called(
-        self, number: int, communicator: int, peer: int, nbytes: int, began: int, ended: int
+        self, number: int, communicator: int, peer: int, nbytes: int, began: Any, ended: Any
     ) -> None:
         """Count a call of the routine with this number, at its site where those are asked for."""
         site = self.site_of_program() if self.sites else 0
-        self.count((number, communicator, peer, nbytes, site), ended - began)
+        self.tallies.count(number, communicator, peer, nbytes, site, ended - began)
 
     def pause(self) -> None:
-        """Forget what is counted from now on until `resume`."""
-        if self._kept is None:
-            copies = ({key: list(t) for key, t in d.items()} for d in (self.tallies, self._folded))
-            self._kept = next(copies), next(copies)
+        """Forget what is called from now on until `resume`."""
+        if not self.tallies.paused:
+            self.tallies.pause()
             self._resumes_at, self._written = self._written, -1
 
     def resume(self) -> None:
         """Go on from where `pause` was called."""
-        if self._kept is not None:
-            tallies, folded = self._kept
-            self._kept = None
-            for key, tally in self.tallies.items():
-                tally[:] = tallies.get(key, [0, 0, FOREVER, 0])
-            self._folded = folded
+        if self.tallies.paused:
+            self.tallies.resume()
             self._written = self._resumes_at
-
-    def cells(self) -> list[tuple[int, ...]]:
-        """All that was counted, as rows of `layout.CELL`."""
-        source = (self.tallies, self._folded) if self._kept is None else self._kept
-        cells: dict[tuple[int, ...], list[int]] = {}
-        for key, tally in (item for tallies in source for item in list(tallies.items())):
-            calls, spent, least, greatest = tally[:4]
-            if calls:
-                routine, communicator, peer, nbytes, site = key
-                world = self.world_rank(communicator, peer)
-                total = tally[4] if len(tally) > 4 else calls * max(0, nbytes)
-                into = cells.setdefault(
-                    (routine, communicator, world, size_bin(nbytes), site),
-                    [0, 0, 0, FOREVER, 0],
-                )
-                into[0] += calls
-                into[1] += total
-                into[2] += spent
-                into[3] = min(into[3], least)
-                into[4] = max(into[4], greatest)
-        return [(*key, 0, *values) for key, values in cells.items()]
-
-    def _fold(self) -> None:
-        """Put tallies together whose sizes are in the same bin, under the bin's greatest size."""
-        tallies = list(self.tallies.items())
-        self.tallies.clear()
-        for (routine, communicator, peer, nbytes, site), tally in tallies:
-            size = nbytes if nbytes <= 0 else 1 << (size_bin(nbytes) + 1)
-            into = self._folded.setdefault(
-                (routine, communicator, peer, size, site), [0, 0, FOREVER, 0, 0]
-            )
-            into[0] += tally[0]
-            into[1] += tally[1]
-            into[2] = min(into[2], tally[2])
-            into[3] = max(into[3], tally[3])
-            into[4] += tally[0] * max(0, nbytes)
 
     def site(self, frame: FrameType | None) -> int:
         """The number of the line of a program that a frame is at."""
@@ -287,26 +221,16 @@ class PythonRecorder:
         self._counter[0] = slot + 1
 
     def message_event(
-        self,
-        received: bool,
-        number: int,
-        communicator: int,
-        peer: int,
-        tag: int,
-        began: int,
-        ended: int,
-        nbytes: int,
+        self, received: bool, number: int, tally: Tally, tag: int, began: int, ended: int
     ) -> None:
-        """The event of a blocking message; ``peer`` is a rank of the communicator."""
-        world = self.world_rank(communicator, peer)
+        """The event of a blocking message that was counted in a tally."""
+        nbytes, communicator, world = tally[4:]
         sequence = self.message(received, communicator, world, tag)
         self.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence)
 
-    def collective_event(
-        self, number: int, communicator: int, root: int, began: int, ended: int, nbytes: int
-    ) -> None:
-        """The event of a blocking collective call; ``root`` is a rank of the communicator."""
-        world = self.world_rank(communicator, root)
+    def collective_event(self, number: int, tally: Tally, began: int, ended: int) -> None:
+        """The event of a blocking collective call that was counted in a tally."""
+        nbytes, communicator, world = tally[4:]
         sequence = self.collective(communicator)
         self.event(CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, sequence)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic_ns
 from typing import Any
 
 from omb_py.observe.recorder import PythonRecorder
@@ -25,7 +24,6 @@ class Method:
     parameters: tuple[str, ...]
     original: Callable[..., Any]
     adopt: Callable[[Any], Any]
-    clock: Callable[[], int] = monotonic_ns
 
 
 def bound(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

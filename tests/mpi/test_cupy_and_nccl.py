@@ -58,7 +58,8 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
     assert done.code == 0, done.err
     assert "Busbw(GB/s)" in done.out
     (row,) = rows_of(tmp_path / "rows.csv")
-    assert 0 < float(row["event_p50_us"]) <= float(row["sample_p50_us"])
+    # the stand-in's events are the host's clock, read just outside of what the host times
+    assert float(row["event_p50_us"]) == pytest.approx(float(row["sample_p50_us"]), rel=0.1)
     assert float(row["busbw_GBps"]) == pytest.approx(float(row["algbw_GBps"]) * 4 / 3)
     assert "# nccl: 2.32.3" in (tmp_path / "rows.csv").read_text().splitlines()
 
