@@ -8,7 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.observe.message_sizes import UNKNOWN
-from omb_py.observe.operations import Operation, complete, start
+from omb_py.observe.operations import ask, cancel, complete, free, operations_of, start
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed, bound
 from omb_py.records.layout import NOBODY, Kind
@@ -24,7 +24,7 @@ def completion_of_one(method: Method, recorder: PythonRecorder) -> Observed:
 
     def observed(self: Any, status: Any = None) -> Any:
         operations = operations_of(self)
-        if status is None and _unknown(operations):
+        if status is None and ask(operations):
             status = MPI.Status()
         began = clock()
         result = original(self, status)
@@ -59,7 +59,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
             requests = given["requests"] = list(requests)
         waiting = [operations_of(request) for request in requests]
         statuses = given.get(told)
-        if statuses is None and any(map(_unknown, waiting)):
+        if statuses is None and any(map(ask, waiting)):
             statuses = MPI.Status() if way == ANY else [MPI.Status() for _ in requests]
             given[told] = statuses
         began = clock()
@@ -90,6 +90,29 @@ def _completed(result: Any, way: str, tests: bool, objects: bool, requests: int)
         done = done if tests else True
         return (index,) if done and 0 <= index < requests else ()
     return (result[0] if objects else result) or ()
+
+
+def cancelling(original: Any) -> Observed:
+    """Cancel of a request, which is not counted, but changes what its completion means."""
+
+    def observed(self: Any) -> None:
+        cancel(operations_of(self))
+        original(self)
+
+    return observed
+
+
+def freeing(method: Method, recorder: PythonRecorder) -> Observed:
+    """Free of a request."""
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+
+    def observed(self: Any) -> None:
+        free(recorder, operations_of(self))
+        began = clock()
+        original(self)
+        _count(recorder, number, began, clock())
+
+    return observed
 
 
 def starting(method: Method, recorder: PythonRecorder) -> Observed:
@@ -138,15 +161,6 @@ def _started(
         *(first.nbytes if first else UNKNOWN, first.request if first else 0),
         first.sequence if first and sends else 0,
     )
-
-
-def operations_of(request: Any) -> list[Operation]:
-    """The operations that an observed request stands for; none when no timeline is kept."""
-    return getattr(request, "_operations", None) or []
-
-
-def _unknown(operations: list[Operation]) -> bool:
-    return any(one.wildcard and one.active for one in operations)
 
 
 def _count(recorder: PythonRecorder, number: int, began: int, ended: int) -> None:

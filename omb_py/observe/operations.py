@@ -15,7 +15,8 @@ class Operation:
     """One operation of a request, for a timeline.
 
     ``peer`` is a rank of MPI_COMM_WORLD. A ``wildcard`` learns its peer and tag when it is
-    complete. A ``persistent`` operation is ``active`` from each start to its completion.
+    complete. A ``persistent`` operation is ``active`` from each start to its completion. One that
+    is to be ``cancelled`` may be complete before.
     """
 
     name: int
@@ -31,6 +32,7 @@ class Operation:
     persistent: bool = False
     active: bool = True
     collective: bool = False
+    cancelled: bool = False
 
 
 def start(recorder: PythonRecorder, operation: Operation, began: int) -> None:
@@ -38,12 +40,44 @@ def start(recorder: PythonRecorder, operation: Operation, began: int) -> None:
     operation.began = began
     operation.request = recorder.request()
     operation.active = True
+    operation.cancelled = False
     if operation.collective:
         operation.sequence = recorder.collective(operation.communicator)
     elif not operation.wildcard:
         operation.sequence = recorder.message(
             operation.receives, operation.communicator, operation.peer, operation.tag
         )
+
+
+def operations_of(request: Any) -> list[Operation]:
+    """The operations that an observed request stands for; none when no timeline is kept."""
+    return getattr(request, "_operations", None) or []
+
+
+def ask(operations: list[Operation]) -> bool:
+    """Whether only a status will tell what has become of operations."""
+    return any((one.wildcard or one.cancelled) and one.active for one in operations)
+
+
+def cancel(operations: list[Operation]) -> None:
+    """The program wants operations not to take place, which may be too late."""
+    for one in operations:
+        one.cancelled = True
+
+
+def free(recorder: PythonRecorder, operations: list[Operation]) -> None:
+    """A request is given up before it is complete; a cancelled receive then gets no message."""
+    for one in operations:
+        if one.cancelled and one.active and one.receives:
+            take_back(recorder, one)
+
+
+def take_back(recorder: PythonRecorder, operation: Operation) -> None:
+    """A message that was not sent or received after all has no number: the next one takes it."""
+    one = operation
+    if one.sequence:
+        recorder.no_message(one.receives, one.communicator, one.peer, one.tag, one.sequence)
+        one.sequence = 0
 
 
 def complete(
@@ -53,6 +87,9 @@ def complete(
     for one in operations:
         if not one.active:
             continue
+        if one.cancelled and status is not None and status.Is_cancelled():
+            take_back(recorder, one)
+            status = None
         peer, tag, nbytes, sequence = one.peer, one.tag, one.nbytes, one.sequence
         if one.wildcard and status is not None:
             peer = recorder.world_rank(one.communicator, status.source)

@@ -22,7 +22,7 @@ class Pickled:
         """From now on, unless the program replaces the pickle; pickles are the same as before."""
         from pickle import dumps, loads
 
-        self._counts = counts = _Counts()
+        self.counts = counts = Counts()
 
         def counted_dumps(*args: Any, **kwargs: Any) -> Any:
             data = dumps(*args, **kwargs)
@@ -38,13 +38,15 @@ class Pickled:
 
     def mark(self) -> Moved:
         """What was counted until now."""
-        return Moved(self._counts.sent, self._counts.received)
+        return Moved(self.counts.sent, self.counts.received)
 
     def since(self, before: Moved) -> Moved:
         """What was counted since then."""
-        return Moved(self._counts.sent - before.sent, self._counts.received - before.received)
+        return Moved(self.counts.sent - before.sent, self.counts.received - before.received)
 
 
-class _Counts(local):
+class Counts(local):
+    """Bytes of this thread, in all."""
+
     sent = 0
     received = 0

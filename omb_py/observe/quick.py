@@ -8,339 +8,38 @@ out in each, because a function call costs a tenth of a microsecond.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from mpi4py import MPI
-
-from omb_py.observe.collective_calls import bytes_of
-from omb_py.observe.message_sizes import COLLECTIVES, UNKNOWN, spec_bytes, together
-from omb_py.observe.operations import Operation, complete
+from omb_py.observe import quick_collectives, quick_messages, quick_objects
+from omb_py.observe.pickled import Pickled
 from omb_py.observe.recorder import PythonRecorder
-from omb_py.observe.tallies import Known, Tally, widen
-from omb_py.observe.wrapping import Method, Observed, number_of
-from omb_py.records.layout import NOBODY, Kind
+from omb_py.observe.wrapping import Method, Observed
 
-CALL = int(Kind.CALL)
-ANY_SOURCE, ANY_TAG, PROC_NULL = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.PROC_NULL
-MET_FIRST = (KeyError, AttributeError, TypeError)
-"""What looking for a tally raises when there is none yet, or the bytes are not easy to tell."""
-
-Form = Callable[[Method, PythonRecorder, Observed], Observed]
-
-
-def keep(known: Known, tally: Tally, communicator: int, peer: Any, buf: Any) -> Tally:
-    """Let a tally be found by these arguments from now on, where they tell their bytes."""
-    nbytes = getattr(buf, "nbytes", None)
-    if isinstance(nbytes, int):
-        known.setdefault(communicator, {}).setdefault(peer, {})[nbytes] = tally
-    return tally
-
-
-def message_tally(
-    recorder: PythonRecorder, known: Known, number: int, comm: Any, peer: int, buf: Any
-) -> Tally:
-    """The tally of a message that is met first, or whose bytes are not easy to tell."""
-    nbytes = 0 if peer == PROC_NULL else spec_bytes(buf)
-    communicator = number_of(comm, recorder)
-    rank = peer if peer >= 0 else NOBODY
-    tally = recorder.tallies.tally(number, communicator, rank, nbytes)
-    return keep(known, tally, communicator, peer, buf)
-
-
-def collective_tally(
-    recorder: PythonRecorder, number: int, comm: Any, root: int, method: str, given: dict[str, Any]
-) -> Tally:
-    """The same of a collective call."""
-    nbytes = bytes_of(COLLECTIVES[method], comm, given)
-    root = root if root >= 0 else NOBODY
-    return recorder.tallies.tally(number, number_of(comm, recorder), root, nbytes)
-
-
-def send(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A blocking send."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, message = recorder.tallies.known(), recorder.timeline, recorder.message_event
-
-    def observed(self: Any, buf: Any, dest: int, tag: int = 0) -> None:
-        began = clock()
-        original(self, buf, dest, tag)
-        ended = clock()
-        try:
-            tally = known[self._number][dest][buf.nbytes]
-        except MET_FIRST:
-            tally = message_tally(recorder, known, number, self, dest, buf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            message(False, number, tally, tag, began, ended)
-
-    return observed
-
-
-def receive(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A blocking receive."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, message = recorder.tallies.known(), recorder.timeline, recorder.message_event
-
-    def observed(
-        self: Any, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
-    ) -> None:
-        if status is not None:
-            slow(self, buf, source, tag, status)
-            return
-        if timeline and (source == ANY_SOURCE or tag == ANY_TAG):
-            status = MPI.Status()
-        began = clock()
-        original(self, buf, source, tag, status)
-        ended = clock()
-        if status is not None:
-            source, tag = status.source, status.tag
-        try:
-            tally = known[self._number][source][buf.nbytes]
-        except MET_FIRST:
-            tally = message_tally(recorder, known, number, self, source, buf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            message(True, number, tally, tag, began, ended)
-
-    return observed
-
-
-def both_ways(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A Sendrecv between two neighbours, whose events the general form keeps."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline = recorder.tallies.known(), recorder.timeline
-
-    def observed(
-        self: Any,
-        sendbuf: Any,
-        dest: int,
-        sendtag: int = 0,
-        recvbuf: Any = None,
-        source: int = ANY_SOURCE,
-        recvtag: int = ANY_TAG,
-        status: Any = None,
-    ) -> None:
-        if timeline or status is not None or dest == PROC_NULL or source == PROC_NULL:
-            slow(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
-            return
-        began = clock()
-        original(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
-        ended = clock()
-        try:
-            tally = known[self._number][dest][sendbuf.nbytes + recvbuf.nbytes]
-        except MET_FIRST:
-            communicator = number_of(self, recorder)
-            nbytes = together(spec_bytes(sendbuf), spec_bytes(recvbuf))
-            tally = recorder.tallies.tally(number, communicator, dest, nbytes)
-            known.setdefault(communicator, {}).setdefault(dest, {})[nbytes] = tally
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-
-    return observed
-
-
-def nonblocking_send(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A send that a request completes."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, adopt = recorder.tallies.known(), recorder.timeline, method.adopt
-
-    def observed(self: Any, buf: Any, dest: int, tag: int = 0) -> Any:
-        began = clock()
-        request = original(self, buf, dest, tag)
-        ended = clock()
-        try:
-            tally = known[self._number][dest][buf.nbytes]
-        except MET_FIRST:
-            tally = message_tally(recorder, known, number, self, dest, buf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        request = adopt(request)
-        if timeline:
-            begin(recorder, number, tally, tag, began, ended, False, False, request)
-        return request
-
-    return observed
-
-
-def nonblocking_receive(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A receive that a request completes."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, adopt = recorder.tallies.known(), recorder.timeline, method.adopt
-
-    def observed(self: Any, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Any:
-        began = clock()
-        request = original(self, buf, source, tag)
-        ended = clock()
-        try:
-            tally = known[self._number][source][buf.nbytes]
-        except MET_FIRST:
-            tally = message_tally(recorder, known, number, self, source, buf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        request = adopt(request)
-        if timeline:
-            wildcard = source == ANY_SOURCE or (tag == ANY_TAG and source != PROC_NULL)
-            begin(recorder, number, tally, tag, began, ended, True, wildcard, request)
-        return request
-
-    return observed
-
-
-def begin(
-    recorder: PythonRecorder,
-    number: int,
-    tally: Tally,
-    tag: int,
-    began: int,
-    ended: int,
-    receives: bool,
-    wildcard: bool,
-    request: Any,
-) -> None:
-    """Keep the event of a non-blocking message, and what its request stands for."""
-    nbytes, communicator, world = tally[4:]
-    sequence = 0 if wildcard else recorder.message(receives, communicator, world, tag)
-    one = recorder.request()
-    what = number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
-    request._operations = [Operation(*what)]
-    told = 0 if receives else sequence
-    recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, told)
-
-
-def wait(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """Wait of a request."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.event
-
-    def observed(self: Any, status: Any = None) -> Any:
-        if timeline:
-            operations = getattr(self, "_operations", None)
-            if operations and status is None and operations[0].wildcard:
-                status = MPI.Status()
-        began = clock()
-        result = original(self, status)
-        ended = clock()
-        try:
-            tally = known[0][NOBODY][UNKNOWN]
-        except KeyError:
-            tally = recorder.tallies.tally(number, 0, NOBODY, UNKNOWN)
-            known[0] = {NOBODY: {UNKNOWN: tally}}
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
-            if operations:
-                complete(recorder, operations, status, ended)
-        return result
-
-    return observed
-
-
-def barrier(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A barrier."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
-
-    def observed(self: Any) -> None:
-        began = clock()
-        original(self)
-        ended = clock()
-        try:
-            tally = known[self._number][NOBODY][0]
-        except MET_FIRST:
-            tally = collective_tally(recorder, number, self, NOBODY, "barrier", {})
-            known[number_of(self, recorder)] = {NOBODY: {0: tally}}
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            event(number, tally, began, ended)
-
-    return observed
-
-
-def bcast(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A broadcast."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
-
-    def observed(self: Any, buf: Any, root: int = 0) -> None:
-        began = clock()
-        original(self, buf, root)
-        ended = clock()
-        try:
-            tally = known[self._number][root][buf.nbytes]
-        except MET_FIRST:
-            tally = collective_tally(recorder, number, self, root, "bcast", {"buf": buf})
-            keep(known, tally, number_of(self, recorder), root, buf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            event(number, tally, began, ended)
-
-    return observed
-
-
-def reduction(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """An allreduce, scan or exscan."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.collective_event
-
-    def observed(self: Any, sendbuf: Any, recvbuf: Any, op: Any = MPI.SUM) -> None:
-        began = clock()
-        original(self, sendbuf, recvbuf, op)
-        ended = clock()
-        try:
-            tally = known[self._number][NOBODY][sendbuf.nbytes]
-        except MET_FIRST:
-            given = {"sendbuf": sendbuf, "recvbuf": recvbuf}
-            tally = collective_tally(recorder, number, self, NOBODY, "allreduce", given)
-            keep(known, tally, number_of(self, recorder), NOBODY, sendbuf)
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            event(number, tally, began, ended)
-
-    return observed
-
-
-FORMS: dict[str, Form] = {
-    **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), send),
-    **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), nonblocking_send),
-    "Recv": receive,
-    "Sendrecv": both_ways,
-    "Irecv": nonblocking_receive,
-    "Wait": wait,
-    "Barrier": barrier,
-    "Bcast": bcast,
-    **dict.fromkeys(("Allreduce", "Scan", "Exscan"), reduction),
+FORMS: dict[str, Callable[[Method, PythonRecorder, Observed], Observed]] = {
+    **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), quick_messages.send),
+    **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), quick_messages.nonblocking_send),
+    "Recv": quick_messages.receive,
+    "Sendrecv": quick_messages.both_ways,
+    "Irecv": quick_messages.nonblocking_receive,
+    **dict.fromkeys(("Wait", "wait"), quick_messages.wait),
+    "Barrier": quick_collectives.barrier,
+    "Bcast": quick_collectives.bcast,
+    **dict.fromkeys(("Allreduce", "Scan", "Exscan"), quick_collectives.reduction),
 }
-"""Methods of communicators and requests that have a quicker form."""
+"""Of calls with buffers, and of waits."""
+
+OBJECT_FORMS: dict[str, Callable[[Method, PythonRecorder, Pickled, Observed], Observed]] = {
+    **dict.fromkeys(("send", "ssend", "bsend"), quick_objects.send),
+    **dict.fromkeys(("isend", "issend", "ibsend"), quick_objects.nonblocking_send),
+    "recv": quick_objects.receive,
+}
+
+
+def quicker(
+    method: Method, recorder: PythonRecorder, pickled: Pickled, general: Observed
+) -> Observed:
+    """The quicker form of a communicator's or a request's method, else the general one."""
+    if method.name in FORMS:
+        return FORMS[method.name](method, recorder, general)
+    if method.name in OBJECT_FORMS:
+        return OBJECT_FORMS[method.name](method, recorder, pickled, general)
+    return general

@@ -242,6 +242,14 @@ class PythonRecorder:
         number = self._sequences[key] = self._sequences.get(key, 0) + 1
         return number
 
+    def no_message(
+        self, received: bool, communicator: int, peer: int, tag: int, number: int
+    ) -> None:
+        """The message of this number was none; if it is the last, the next one takes its number."""
+        key = (int(received), communicator, peer, tag)
+        if self._sequences.get(key) == number:
+            self._sequences[key] = number - 1
+
     def collective(self, communicator: int) -> int:
         """The number of one more collective call on a communicator."""
         number = self.collectives[communicator] = self.collectives.get(communicator, 0) + 1

@@ -21,8 +21,10 @@ from typing import Any
 from omb_py.observe import methods
 from omb_py.observe.collective_calls import collective
 from omb_py.observe.completion import (
+    cancelling,
     completion_of_one,
     completion_of_several,
+    freeing,
     starting,
     starting_several,
 )
@@ -30,7 +32,7 @@ from omb_py.observe.other_calls import managing, on_file, on_message, on_window,
 from omb_py.observe.pickled import Pickled
 from omb_py.observe.point_to_point import point_to_point
 from omb_py.observe.probing import Probe
-from omb_py.observe.quick import FORMS
+from omb_py.observe.quick import quicker
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed
 from omb_py.records.routines import Role, role
@@ -118,6 +120,10 @@ class Substitution:
         }
         for plain in FROM_HANDLES:
             attributes[plain] = classmethod(self._found(getattr(original, plain)))
+        if name in REQUESTS:
+            for plain in ("Cancel", "cancel"):
+                found = getattr(original, plain)
+                attributes[plain] = wraps(found)(cancelling(found))
         for row, parameters in _rows(name).items():
             plain = row.removesuffix("!")
             static = getattr_static(original, plain, None)
@@ -182,10 +188,10 @@ class Substitution:
 
     def _observe(self, kind: str, method: Method, of_class: bool) -> Observed:
         general = self._general(kind, method, of_class)
-        form = FORMS.get(method.name) if kind not in ("Win", "File", "Message") else None
-        if form is None or self._recorder.sites or self._probe is not None:
+        others = kind in ("Win", "File", "Message")
+        if others or self._recorder.sites or self._probe is not None:
             return general
-        return form(method, self._recorder, general)
+        return quicker(method, self._recorder, self._pickled, general)
 
     def _general(self, kind: str, method: Method, of_class: bool) -> Observed:
         recorder, what = self._recorder, role(method.routine)
@@ -209,7 +215,9 @@ class Substitution:
 def _on_request(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
     if method.name in ("Start", "Startall"):
         return starting_several(method, recorder) if of_class else starting(method, recorder)
-    if method.name in ("Free", "Parrived"):
+    if method.name == "Free":
+        return freeing(method, recorder)
+    if method.name == "Parrived":
         return managing(method, recorder, None)
     if of_class:
         return completion_of_several(method, recorder)

@@ -21,6 +21,9 @@ a call in between, so that no other thread can come between under CPython's lock
 Known = dict[Any, dict[Any, dict[Any, Tally]]]
 """Tallies of a routine by communicator, peer and bytes as the program gave them."""
 
+MET_FIRST = (KeyError, AttributeError, TypeError)
+"""What looking for a tally raises when there is none yet, or the bytes are not easy to tell."""
+
 Key = tuple[int, int, int, int, int]
 """Routine, communicator, the peer's rank in it, bytes, site."""
 
@@ -121,3 +124,11 @@ def widen(tally: Tally, spent: float) -> None:
     """Let the least and the greatest of a tally include what a call took."""
     tally[2] = min(tally[2], spent)
     tally[3] = max(tally[3], spent)
+
+
+def keep(known: Known, tally: Tally, communicator: int, peer: Any, buf: Any) -> Tally:
+    """Let a tally be found by these arguments from now on, where they tell their bytes."""
+    nbytes = getattr(buf, "nbytes", None)
+    if isinstance(nbytes, int):
+        known.setdefault(communicator, {}).setdefault(peer, {})[nbytes] = tally
+    return tally

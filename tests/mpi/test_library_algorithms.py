@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from omb_py import mpi
 from omb_py.algorithms import DEFAULT, Library, library
 from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import Shape
 from tests.conftest import BIN, Finished, rows_of, run
+from tests.mpi.vendor import VENDOR
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTING = Path(__file__).parent / "counting" / "ucx.c"
@@ -36,8 +36,7 @@ OPEN_MPI = {
 @pytest.fixture(scope="session")
 def vendor() -> str:
     """The MPI library of this environment."""
-    name: str = mpi.load().get_vendor()[0]
-    return name
+    return VENDOR
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from omb_py import records
 from omb_py.errors import UsageError
 from omb_py.records.layout import Kind
 from tests.conftest import BIN, Finished, own_temporary_folder, run
+from tests.mpi.vendor import VENDOR
 
 PROGRAMS = Path(__file__).parent / "programs"
 OBSERVED = str(PROGRAMS / "observed.py")
@@ -115,6 +116,28 @@ def test_a_program_does_the_same_and_every_call_is_counted(
         assert any(site.endswith(" blocking") for site in sites)
     if "--timeline" in options:
         assert (tmp_path / "out.json").exists()
+
+
+FORMS: tuple[tuple[str, ...], ...] = ((), ("--call-sites",), ("--timeline", "out.json"))
+"""Options with which methods are observed by their quicker form, the general one, and both."""
+
+
+@pytest.mark.parametrize(
+    ("what", "ways"),
+    [("buffers", (*FORMS, ("--level", "c"))), ("objects", FORMS)],
+    ids=["buffers", "objects"],
+)
+def test_however_arguments_are_given_calls_and_bytes_are_counted_alike(
+    profiled: Profiled, tmp_path: Path, what: str, ways: tuple[tuple[str, ...], ...]
+) -> None:
+    found = []
+    for options in ways:
+        done = profiled(1, "--force", *options, str(PROGRAMS / "arguments.py"), what)
+        assert done.code == 0, done.err
+        (record,) = records.read_folder(tmp_path / "omb-profile")
+        found.append(calls(record))
+    assert len(found[0]) > 5
+    assert found == found[:1] * len(ways)
 
 
 def test_messages_have_the_same_number_on_both_sides(profiled: Profiled, tmp_path: Path) -> None:
@@ -342,3 +365,45 @@ def test_the_exit_code_is_the_programs(profiled: Profiled, tmp_path: Path) -> No
     text = "from mpi4py import MPI; import sys; MPI.COMM_WORLD.Barrier(); sys.exit(3)"
     assert profiled(1, script(tmp_path, text)).code == 3
     assert records.read_folder(tmp_path / "omb-profile")[0].complete
+
+
+def test_a_receive_that_was_cancelled_was_no_message(profiled: Profiled, tmp_path: Path) -> None:
+    program = script(
+        tmp_path,
+        "from mpi4py import MPI\n"
+        "own = MPI.COMM_SELF\n"
+        "for end in (lambda one: one.Wait(), lambda one: MPI.Request.Waitall([one])):\n"
+        "    request = own.Irecv(bytearray(1), 0, 5)\n"
+        "    request.Cancel()\n"
+        "    end(request)\n"
+        "    own.Sendrecv(b'x', 0, 5, bytearray(1), 0, 5)\n"
+        "request = own.Irecv(bytearray(1), 0, 5)\n"
+        "request.cancel()\n"
+        "request.Free()\n"
+        "own.Sendrecv(b'x', 0, 5, bytearray(1), 0, 5)\n",
+    )
+    done = profiled(1, "--timeline", "out.json", program)
+    assert done.code == 0, done.err
+    (record,) = records.read_folder(tmp_path / "omb-profile")
+    events = [(Kind(e["kind"]), int(e["sequence"])) for e in record.events if e["peer"] == 0]
+    assert [number for kind, number in events if kind is Kind.ARRIVED] == [1, 2, 3]
+    assert [number for kind, number in events if kind is Kind.DONE] == [0, 0]
+
+
+@pytest.mark.skipif(VENDOR == "MPICH", reason="MPICH 5.0.2 fills in a wrong status here")
+def test_the_second_half_of_a_request_may_come_from_anybody(
+    profiled: Profiled, tmp_path: Path
+) -> None:
+    program = script(
+        tmp_path,
+        "from mpi4py import MPI\n"
+        "comm, got = MPI.COMM_WORLD, bytearray(1)\n"
+        "comm.Isendrecv(b'x', 1 - comm.rank, 3, got, MPI.ANY_SOURCE).Wait()\n",
+    )
+    done = profiled(2, "--timeline", "out.json", program)
+    assert done.code == 0, done.err
+    for record in records.read_folder(tmp_path / "omb-profile"):
+        halves = record.events[record.events["kind"] == Kind.DONE]
+        assert [list(half) for half in halves[["peer", "tag", "sequence"]]] == [
+            [1 - record.rank, 3, 1]
+        ] * 2

@@ -26,8 +26,9 @@ MODULES = (
 MADE_BY_THE_C_INTERFACE = "testCAPI"
 """Objects that mpi4py's C interface makes are mpi4py's own, not of the observed class."""
 
-FAILURE = re.compile(r"^(?:FAIL|ERROR): (\w+) \(([\w.]+)\)", re.MULTILINE)
-RAN = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
+FAILURE = re.compile(r"(?:FAIL|ERROR): (\w+) \(([\w.]+)\)")
+RAN = re.compile(r"Ran (\d+) tests? in")
+"""Not at the beginning of a line: another rank's line may end only after it."""
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import mpi
 from omb_py.algorithms.openmpi import LIBRARY
 from tests.conftest import Finished
+from tests.mpi.vendor import VENDOR
 
 Command = Callable[..., Finished]
 Rows = list[dict[str, str]]
 
-VENDOR = mpi.load().get_vendor()[0]
 MIB = 1 << 20
 CALLS = 10
 

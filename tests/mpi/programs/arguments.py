@@ -1,0 +1,76 @@
+"""Common calls, given their arguments in all ways that mpi4py takes; one rank, to itself.
+
+Of calls with ``buffers``, or with ``objects``.
+"""
+
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+NOBODY, ANY = MPI.PROC_NULL, MPI.ANY_SOURCE
+comm = MPI.COMM_WORLD
+me = comm.Get_rank()
+sent, got = np.arange(10, dtype="d"), np.zeros(10)
+BUFFERS = (
+    (sent, got),
+    (b"abcdef", bytearray(6)),
+    ([sent, 4, MPI.DOUBLE], [got, 4, MPI.DOUBLE]),
+    ([sent, MPI.DOUBLE], [got, MPI.DOUBLE]),
+    (sent[:3], got),
+    (memoryview(b"xyz"), memoryview(bytearray(3))),
+)
+
+
+def with_buffers() -> None:
+    for outgoing, incoming in BUFFERS:
+        for where in ({"source": me}, {"source": ANY, "tag": 0}, {}):
+            request = comm.Isend(outgoing, me)
+            comm.Recv(incoming, **where)
+            request.Wait()
+            request = comm.Irecv(incoming, **where)
+            comm.Send(outgoing, dest=me, tag=0)
+            request.Wait(MPI.Status())
+        comm.Recv(incoming, NOBODY)
+        comm.Recv(incoming, NOBODY, 7, MPI.Status())
+        comm.Send(outgoing, NOBODY)
+        comm.Isend(outgoing, NOBODY).Wait()
+        comm.Irecv(incoming, source=NOBODY).Wait()
+        comm.Sendrecv(outgoing, me, 1, incoming, me, 1)
+        comm.Sendrecv(outgoing, me, recvbuf=incoming)
+        comm.Sendrecv(outgoing, NOBODY, 1, incoming, NOBODY, 1)
+        comm.Sendrecv(outgoing, me, 1, incoming, me, 1, MPI.Status())
+        comm.Bcast(outgoing if me == 0 else incoming, 0)
+        comm.Bcast(incoming)
+    for operands in ((sent, got), (MPI.IN_PLACE, got), ([sent, MPI.DOUBLE], got)):
+        comm.Allreduce(*operands)
+        comm.Allreduce(*operands, op=MPI.MAX)
+        comm.Scan(*operands)
+    comm.Barrier()
+
+
+def with_objects() -> None:
+    for value in (None, 4711, "text" * 50, sent):
+        for where in ({"source": me}, {"source": ANY, "tag": 5}, {}):
+            request = comm.isend(value, me, 5)
+            received = comm.recv(**where)
+            same(received, value)
+            request.wait()
+        comm.recv(None, NOBODY)
+        comm.send(value, NOBODY)
+        request = comm.irecv(source=me, tag=6)
+        comm.send(value, tag=6, dest=me)
+        same(request.wait(), value)
+        status = MPI.Status()
+        request = comm.isend(value, dest=me, tag=9)
+        comm.recv(status=status)
+        assert (status.source, status.tag) == (me, 9)
+        request.wait(status=MPI.Status())
+    comm.barrier()
+
+
+def same(received: object, value: object) -> None:
+    assert received is value is None or np.array_equal(received, value)
+
+
+{"buffers": with_buffers, "objects": with_objects}[sys.argv[1]]()
