@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py.records import Record
 from omb_py.traffic.asked import Asked, Pairs, asked
-from omb_py.traffic.hosts import Way, moved, ways
+from omb_py.traffic.hosts import Way, moved, ways, wires
 from omb_py.traffic.items import Item, items
 from omb_py.traffic.reading import RankTraffic
 
@@ -76,17 +76,16 @@ def rows(found: Traffic) -> Iterator[dict[str, Any]]:
             "sent_bytes": sum(wire.sent or 0 for wire in way.wires) if way.wires else None,
             "path": way.path,
         }
-    for one in found.ranks:
-        for wire in one.wires:
-            events = [f"{count} {name}" for name, count in wire.events.items()]
-            yield {
-                "table": "wires",
-                "host": one.host,
-                "wire": wire.name,
-                "sent_bytes": wire.sent,
-                "received_bytes": wire.received,
-                "remark": "; ".join(filter(None, [*events, wire.remark])),
-            }
+    for host, wire in wires(found.ranks):
+        events = [f"{count} {name}" for name, count in wire.events.items()]
+        yield {
+            "table": "wires",
+            "host": host,
+            "wire": wire.name,
+            "sent_bytes": wire.sent,
+            "received_bytes": wire.received,
+            "remark": "; ".join(filter(None, [*events, wire.remark])),
+        }
     for (source, target), (sent, moved_) in amounts(found).items():
         yield {
             "table": "peers",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from omb_py.traffic.asked import Asked, Pairs, total
+from omb_py.traffic.connections import Connections
 from omb_py.traffic.counts import GET, MESSAGES, PUT
+from omb_py.traffic.network import METER
 from omb_py.traffic.reading import RankTraffic
 from omb_py.traffic.wires import HOST, NETWORK, Carried
 
@@ -16,6 +18,7 @@ LEAST = 256 << 10
 CARRIED, PART = 0.5, 0.1
 """A wire carried data if it sent so much of it; one of several, if so much."""
 
+RANKS_TCP = "TCP of the ranks"
 SHARED_MEMORY = "shared memory"
 NOTHING = "-"
 TOO_LITTLE = "too little to tell"
@@ -55,6 +58,29 @@ def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
     return found
 
 
+def own(ranks: Iterable[RankTraffic]) -> Connections | None:
+    """What the TCP connections of ranks carried together; None where some rank's are not known."""
+    found = Connections()
+    for one in ranks:
+        if one.connections is None:
+            return None
+        found += one.connections
+    return found
+
+
+def wires(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, Carried]]:
+    """Hosts and what their wires carried, and what the ranks' own connections did of it."""
+    for one in ranks:
+        for wire in one.wires:
+            yield one.host, wire
+        tcp = own(other for other in ranks if other.leader == one.rank)
+        if tcp is not None and one.rank == one.leader:
+            events = {"bytes within the host": tcp.within, "bytes sent again": tcp.again}
+            events = {name: nbytes for name, nbytes in events.items() if nbytes}
+            sent = tcp.within + tcp.beyond
+            yield one.host, Carried(METER, RANKS_TCP, sent, tcp.received, HOST, events=events)
+
+
 def ways(ranks: Sequence[RankTraffic], asked: Asked) -> list[Way]:
     """Two for each host: within it, and from it to others where there are any."""
     pairs = moved(ranks)
@@ -67,10 +93,11 @@ def ways(ranks: Sequence[RankTraffic], asked: Asked) -> list[Way]:
         host = next((one for one in ranks if one.rank == first), None)
         name = next(one.host for one in ranks if one.leader == first)
         carried = host.wires if host is not None and host.complete else None
+        tcp = own(one for one in ranks if one.leader == first)
         for within in (True, False):
             if not within and len(set(leader.values())) < 2:
                 continue
-            found.append(_way(name, mine, within, asked, pairs, carried))
+            found.append(_way(name, mine, within, asked, pairs, carried, tcp))
     return found
 
 
@@ -81,6 +108,7 @@ def _way(
     asked: Asked,
     pairs: Pairs | None,
     carried: Sequence[Carried] | None,
+    tcp: Connections | None,
 ) -> Way:
     members = set(mine)
 
@@ -98,19 +126,25 @@ def _way(
     if within and len(mine) < 2:
         return Way(name, mine, within, wanted, amount, NOTHING, ())
     if amount is not None:
-        path, wires = path_of(carried, within, amount[1], CARRIED)
+        path, wires = path_of(carried, within, amount[1], CARRIED, tcp)
     else:  # collectives move about what they are asked for, by whichever way
         scale = wanted[1] + sum(asked.by_rank.get(rank, 0) for rank in mine)
-        path, wires = path_of(carried, within, scale, PART)
+        path, wires = path_of(carried, within, scale, PART, tcp)
     return Way(name, mine, within, wanted, amount, path, wires)
 
 
 def path_of(
-    carried: Sequence[Carried], within: bool, nbytes: int, share: float
+    carried: Sequence[Carried],
+    within: bool,
+    nbytes: int,
+    share: float,
+    tcp: Connections | None = None,
 ) -> tuple[str, tuple[Carried, ...]]:
     """What carried so many bytes, in words, and the wires that did, the busiest first.
 
-    A wire did where all such together carried that ``share`` of the bytes.
+    A wire did where all such together carried that ``share`` of the bytes. A network interface did
+    not where ``tcp``, what the ranks' own connections sent, is less, unless it is the only one that
+    can have.
     """
     if nbytes == 0:
         return NOTHING, ()
@@ -121,6 +155,10 @@ def path_of(
     names = {wire.name for wire in there}
     # where wires lie over each other, the lowest ones count
     lowest = [wire for wire in there if not names.intersection(wire.over)]
+    if tcp is not None and (tcp.within if within else tcp.beyond) < PART * nbytes:
+        others = [wire for wire in lowest if wire.meter != METER]
+        if within or sum(wire.sent or 0 for wire in others) >= share * nbytes:
+            lowest = others
     busy = [wire for wire in lowest if (wire.sent or 0) >= PART * nbytes]
     busy.sort(key=lambda wire: -(wire.sent or 0))
     if sum(wire.sent or 0 for wire in busy) < share * nbytes:

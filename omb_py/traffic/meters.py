@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py import traffic
 from omb_py.errors import OmbError
 from omb_py.traffic import infiniband, network, nvml, open_mpi, tcp
+from omb_py.traffic.connections import Open, connections, since
 from omb_py.traffic.counts import Counts, LibraryCounts, add_all, rows
 from omb_py.traffic.probe import Probe
 from omb_py.traffic.wires import Meter
@@ -54,6 +55,7 @@ class Traffic:
         self._total: Counts = {}
         self._content: dict[str, Any] = {}
         self._comm: MPI.Intracomm | None = None
+        self._connections: Open | None = None
 
     def begin(self, comm: MPI.Intracomm, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, untraced.
@@ -80,7 +82,9 @@ class Traffic:
             "why": "",
             "before": wires() if self._leads else [],
             "after": [],
+            "connections": None,
         }
+        self._connections = connections(ROOT)
         comm.Barrier()
         self._open(name)
         if self._counts is not None:
@@ -100,6 +104,8 @@ class Traffic:
         if together:
             self._comm.Barrier()  # until all bytes have arrived
             self._content["after"] = wires() if self._leads else []
+            carried = since(self._connections, connections(ROOT))
+            self._content["connections"] = carried.row() if carried else None
             self._content["complete"] = True
         self._counts = self._comm = None
         try:

@@ -13,6 +13,7 @@ from omb_py.traffic.wires import HOST, NETWORK, Wire, names_in, number_in
 LOOPBACK = 772
 """The kernel's number for interfaces that lead back to their own host (ARPHRD_LOOPBACK)."""
 
+METER = "network"
 EVENTS = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
@@ -29,7 +30,7 @@ def _interfaces(folder: Path) -> Iterator[Wire]:
         sent, received = (number_in(one / "statistics" / f"{way}_bytes") for way in ("tx", "rx"))
         events = {word: number_in(one / "statistics" / file) for word, file in EVENTS.items()}
         yield Wire(
-            "network",
+            METER,
             name,
             sent,
             received,

@@ -12,6 +12,7 @@ from typing import Any
 from omb_py import traffic
 from omb_py.errors import UsageError
 from omb_py.records.layout import NOBODY
+from omb_py.traffic.connections import Connections
 from omb_py.traffic.counts import KINDS, Counts
 from omb_py.traffic.naming import Call
 from omb_py.traffic.wires import Carried, Wire, carried
@@ -52,6 +53,7 @@ class RankTraffic:
     """What one rank's file says. ``moved`` is empty and ``why`` says why where nobody counted.
 
     ``leader`` is the lowest rank on the same host; it has the ``wires`` of the host.
+    ``connections`` is None where the rank did not tell.
     """
 
     rank: int
@@ -65,6 +67,7 @@ class RankTraffic:
     moved: Counts
     wires: tuple[Carried, ...]
     kinds: tuple[Kind, ...]
+    connections: Connections | None = None
 
 
 def read_folder(folder: str | Path) -> list[RankTraffic]:
@@ -145,7 +148,14 @@ def _rank_traffic(content: dict[str, Any]) -> RankTraffic:
         moved,
         tuple(wires),
         tuple(_kind(row, ranks) for row in content["collectives"]),
+        _connections(content.get("connections")),
     )
+
+
+def _connections(row: dict[str, Any] | None) -> Connections | None:
+    if row is None:
+        return None
+    return Connections(**{_text(name): _count(number) for name, number in row.items()})
 
 
 def _kind(row: dict[str, Any], ranks: int) -> Kind:

@@ -9,6 +9,7 @@ from typing import TextIO
 from omb_py.analysis.sheet import Sheet, markdown, on_console
 from omb_py.analysis.units import BINARY, digits, size_text
 from omb_py.traffic.gathered import COLUMNS, Traffic, amounts, rows
+from omb_py.traffic.hosts import wires
 
 FORMATS = ("text", "markdown", "csv")
 
@@ -105,21 +106,13 @@ def _ways(found: Traffic) -> Sheet:
 
 def _wires(found: Traffic) -> Sheet:
     rows = []
-    for one in found.ranks:
-        for wire in one.wires:
-            if not (wire.sent or wire.received or wire.events or wire.remark):
-                continue
-            events = [f"{number(count)} {name}" for name, count in wire.events.items()]
-            said = [*events, *([f"over {', '.join(wire.over)}"] if wire.over else []), wire.remark]
-            rows.append(
-                (
-                    one.host,
-                    wire.name,
-                    amount(wire.sent),
-                    amount(wire.received),
-                    "; ".join(filter(None, said)),
-                )
-            )
+    for host, wire in wires(found.ranks):
+        if not (wire.sent or wire.received or wire.events or wire.remark):
+            continue
+        events = [f"{number(count)} {name}" for name, count in wire.events.items()]
+        said = [*events, *([f"over {', '.join(wire.over)}"] if wire.over else []), wire.remark]
+        also = "; ".join(filter(None, said))
+        rows.append((host, wire.name, amount(wire.sent), amount(wire.received), also))
     remarks = (
         "A host's wires carry what others send on it at the same time, too."
         if rows

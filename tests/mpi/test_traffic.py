@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -170,6 +173,47 @@ def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
     assert (way["what"], way["path"]) == ("within", "shared memory")
 
 
+def test_what_others_send_on_the_loopback_is_not_taken_for_the_ranks(
+    profiled: Callable[..., Rows],
+) -> None:
+    with own_stream(64 * MIB):
+        rows = profiled(4, ALLREDUCES)
+    (way,) = [row for row in rows if row["table"] == "paths"]
+    (loopback,) = [row for row in rows if (row["table"], row["wire"]) == ("wires", "lo")]
+    assert int(loopback["sent_bytes"]) > 10 * MIB
+    assert (way["what"], way["path"]) == ("within", "shared memory")
+
+
+@contextmanager
+def own_stream(nbytes: int) -> Iterator[None]:
+    """So many bytes a second over the loopback meanwhile."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        one = socket.create_connection(server.getsockname())
+        other, _ = server.accept()
+
+        def send() -> None:
+            part = bytes(MIB)
+            while not over.wait(MIB / nbytes):
+                one.sendall(part)
+            one.close()
+
+        def receive() -> None:
+            while other.recv(MIB):
+                pass
+
+        threads = [threading.Thread(target=send), threading.Thread(target=receive)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+            other.close()
+
+
 @counted
 def test_tcp_within_a_host_is_seen_on_its_loopback(profiled: Callable[..., Rows]) -> None:
     rows = profiled(2, ALLREDUCES, OMPI_MCA_btl="self,tcp", OMPI_MCA_pml="ob1")
@@ -178,6 +222,8 @@ def test_tcp_within_a_host_is_seen_on_its_loopback(profiled: Callable[..., Rows]
     moved, sent = int(way["moved_bytes"]), int(way["sent_bytes"])
     assert moved == CALLS * 2 * MIB
     assert sent >= moved
+    (own,) = [row for row in rows if row["wire"] == "TCP of the ranks"]
+    assert moved <= int(own["sent_bytes"]) <= sent
 
 
 @counted

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.traffic import gathered, reading, text
+from omb_py.traffic.connections import Connections
 from omb_py.traffic.hosts import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
 from omb_py.traffic.wires import HOST, NETWORK, Carried
 from tests.conftest import Finished
@@ -168,6 +169,30 @@ def test_a_path_is_what_carried_enough(
         for name, mib in wires.items()
     ]
     assert path_of(carried, within, round(nbytes * MIB), 0.5)[0] == path
+
+
+@pytest.mark.parametrize(
+    ("wires", "within", "tcp", "path"),
+    [
+        ({"lo": 103}, True, Connections(within=100 * MIB), "lo"),
+        ({"lo": 103}, True, Connections(beyond=100 * MIB), SHARED_MEMORY),
+        ({"eth0": 103, "mlx5_0": 100}, False, Connections(beyond=MIB), "mlx5_0"),
+        ({"eth0": 103, "mlx5_0": 100}, False, Connections(beyond=90 * MIB), "eth0, mlx5_0"),
+        ({"eth0": 103}, False, Connections(), "eth0"),
+    ],
+    ids=str,
+)
+def test_interfaces_that_others_use_are_no_path(
+    wires: dict[str, int], within: bool, tcp: Connections, path: str
+) -> None:
+    carried = [
+        Carried(
+            "infiniband" if name.startswith("mlx") else "network",
+            *(name, mib * MIB, 0, HOST if name == "lo" else NETWORK),
+        )
+        for name, mib in wires.items()
+    ]
+    assert path_of(carried, within, 100 * MIB, 0.5, tcp)[0] == path
 
 
 def test_a_wire_above_others_is_not_counted_twice() -> None:
