@@ -14,6 +14,11 @@ from omb_py.observe.pickled import Pickled
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed
 
+COMPLETIONS = (
+    *("Test", "Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome"),
+    *("test", "waitall", "waitany", "waitsome", "testall", "testany", "testsome"),
+)
+
 FORMS: dict[str, Callable[[Method, PythonRecorder, Observed], Observed]] = {
     **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), quick_messages.send),
     **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), quick_messages.nonblocking_send),
@@ -21,6 +26,7 @@ FORMS: dict[str, Callable[[Method, PythonRecorder, Observed], Observed]] = {
     "Sendrecv": quick_messages.both_ways,
     "Irecv": quick_messages.nonblocking_receive,
     **dict.fromkeys(("Wait", "wait"), quick_messages.wait),
+    **dict.fromkeys(COMPLETIONS, quick_messages.completion),
     "Barrier": quick_collectives.barrier,
     "Bcast": quick_collectives.bcast,
     **dict.fromkeys(("Allreduce", "Scan", "Exscan"), quick_collectives.reduction),

@@ -226,3 +226,31 @@ def wait(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
         return result
 
     return observed
+
+
+def completion(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
+    """A test, or a wait for several requests, of which a profile tells no more than the time."""
+    if recorder.timeline:
+        return slow
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, of_class = recorder.tallies.known(), method.name.lower().endswith(("all", "any", "some"))
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not of_class:
+            args = (self, *args)
+        began = clock()
+        result = original(*args, **kwargs)
+        ended = clock()
+        try:
+            tally = known[0][NOBODY][UNKNOWN]
+        except KeyError:
+            tally = recorder.tallies.tally(number, 0, NOBODY, UNKNOWN)
+            known[0] = {NOBODY: {UNKNOWN: tally}}
+        spent = ended - began
+        tally[0] += 1
+        tally[1] += spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
+        return result
+
+    return observed

@@ -10,6 +10,7 @@ from omb_py.apps import APPLICATIONS
 from tests.battery import Battery, Line, line
 
 RANKS = (1, 2, 3, 4, 8)
+NATIVE_RANKS = (2, 3)
 QUICK = "-i 1 -x 0"
 PROFILE = Path(__file__).parent.parent / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 SMALL = {
@@ -47,7 +48,7 @@ LINES = [
     for name in SMALL
     for problem in problems(name)
     for ranks in RANKS
-    for binding in ("buffer", "native")
+    for binding in (("buffer", "native") if ranks in NATIVE_RANKS else ("buffer",))
 ]
 PHASES = ("distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
 

@@ -100,6 +100,9 @@ def of_a_point(processes: list[Process]) -> list[Process]:
     return [process for process in processes if "OMB_PY_SWEEP_POINT" in process.environment]
 
 
+KILLS = int(os.environ.get("OMB_TEST_KILLS", "10"))
+"""Two of each; more where there is time for them."""
+
 Victim = Callable[[list[Process]], list[Process]]
 VICTIMS: tuple[tuple[Victim, ...], ...] = (
     (omb_py_sweep,),
@@ -110,7 +113,7 @@ VICTIMS: tuple[tuple[Victim, ...], ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(KILLS))
 def test_killed_at_any_moment_it_ends_with_the_planned_rows_and_loses_none(
     slurm: Slurm, tmp_path: Path, seed: int
 ) -> None:

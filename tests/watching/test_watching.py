@@ -109,7 +109,13 @@ def test_ctrl_c_leaves_without_a_word(tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 2)
     command = [str(BIN / "omb-py"), "watch", "-i", "0.1"]
     watching = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # where the tests run in the background of a shell, it is ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert watching.stdout is not None
