@@ -9,6 +9,8 @@ from omb_py.observe.message_sizes import UNKNOWN
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.records.layout import NOBODY, Kind
 
+DONE = int(Kind.DONE)
+
 
 @dataclass(slots=True)
 class Operation:
@@ -56,7 +58,10 @@ def operations_of(request: Any) -> list[Operation]:
 
 def ask(operations: list[Operation]) -> bool:
     """Whether only a status will tell what has become of operations."""
-    return any((one.wildcard or one.cancelled) and one.active for one in operations)
+    for one in operations:  # noqa: SIM110 - any() takes a third of a microsecond longer
+        if (one.wildcard or one.cancelled) and one.active:
+            return True
+    return False
 
 
 def cancel(operations: list[Operation]) -> None:
@@ -95,8 +100,6 @@ def complete(
             peer = recorder.world_rank(one.communicator, status.source)
             tag = status.tag
             sequence = recorder.message(True, one.communicator, peer, tag)
-        recorder.event(
-            *(Kind.DONE, one.name, one.communicator, peer, tag, 0),
-            *(one.began, ended, nbytes, one.request, sequence),
-        )
+        name, where, request = one.name, one.communicator, one.request
+        recorder.event(DONE, name, where, peer, tag, 0, one.began, ended, nbytes, request, sequence)
         one.active = False

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omb_py.observe import quick_collectives, quick_messages, quick_objects
+from omb_py.observe import quick_collectives, quick_completion, quick_messages, quick_objects
 from omb_py.observe.pickled import Pickled
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed
 
 COMPLETIONS = (
-    *("Test", "Waitall", "Waitany", "Waitsome", "Testall", "Testany", "Testsome"),
-    *("test", "waitall", "waitany", "waitsome", "testall", "testany", "testsome"),
+    *("Test", "Waitany", "Waitsome", "Testall", "Testany", "Testsome"),
+    *("test", "waitany", "waitsome", "testall", "testany", "testsome"),
 )
 
 FORMS: dict[str, Callable[[Method, PythonRecorder, Observed], Observed]] = {
@@ -25,8 +25,9 @@ FORMS: dict[str, Callable[[Method, PythonRecorder, Observed], Observed]] = {
     "Recv": quick_messages.receive,
     "Sendrecv": quick_messages.both_ways,
     "Irecv": quick_messages.nonblocking_receive,
-    **dict.fromkeys(("Wait", "wait"), quick_messages.wait),
-    **dict.fromkeys(COMPLETIONS, quick_messages.completion),
+    **dict.fromkeys(("Wait", "wait"), quick_completion.wait),
+    **dict.fromkeys(COMPLETIONS, quick_completion.completion),
+    **dict.fromkeys(("Waitall", "waitall"), quick_completion.wait_all),
     "Barrier": quick_collectives.barrier,
     "Bcast": quick_collectives.bcast,
     **dict.fromkeys(("Allreduce", "Scan", "Exscan"), quick_collectives.reduction),
@@ -37,6 +38,7 @@ OBJECT_FORMS: dict[str, Callable[[Method, PythonRecorder, Pickled, Observed], Ob
     **dict.fromkeys(("send", "ssend", "bsend"), quick_objects.send),
     **dict.fromkeys(("isend", "issend", "ibsend"), quick_objects.nonblocking_send),
     "recv": quick_objects.receive,
+    "sendrecv": quick_objects.both_ways,
 }
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.observe.message_sizes import UNKNOWN, spec_bytes, together
-from omb_py.observe.operations import Operation, ask, complete
+from omb_py.observe.message_sizes import spec_bytes, together
+from omb_py.observe.operations import Operation
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.tallies import MET_FIRST, Known, Tally, keep, widen
 from omb_py.observe.wrapping import Method, Observed, number_of
 from omb_py.records.layout import NOBODY, Kind
 
-CALL = int(Kind.CALL)
+CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
 ANY_SOURCE, ANY_TAG, PROC_NULL = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.PROC_NULL
 
 
@@ -86,7 +86,7 @@ def receive(method: Method, recorder: PythonRecorder, slow: Observed) -> Observe
 
 
 def both_ways(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A Sendrecv between two neighbours, whose events the general form keeps."""
+    """A Sendrecv between neighbours that are there."""
     number, original, clock = recorder.name(method.routine), method.original, recorder.clock
     known, timeline = recorder.tallies.known(), recorder.timeline
 
@@ -100,11 +100,13 @@ def both_ways(method: Method, recorder: PythonRecorder, slow: Observed) -> Obser
         recvtag: int = ANY_TAG,
         status: Any = None,
     ) -> None:
-        if timeline or status is not None or dest == PROC_NULL or source == PROC_NULL:
+        if status is not None or dest == PROC_NULL or source == PROC_NULL:
             slow(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
             return
+        if timeline and (source == ANY_SOURCE or recvtag == ANY_TAG):
+            status = MPI.Status()
         began = clock()
-        original(self, sendbuf, dest, sendtag, recvbuf, source, recvtag)
+        original(self, sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
         ended = clock()
         try:
             tally = known[self._number][dest][sendbuf.nbytes + recvbuf.nbytes]
@@ -118,8 +120,29 @@ def both_ways(method: Method, recorder: PythonRecorder, slow: Observed) -> Obser
         tally[1] += spent
         if not tally[2] <= spent <= tally[3]:
             widen(tally, spent)
+        if timeline:
+            if status is not None:
+                source, recvtag = status.source, status.tag
+            sent, got = (dest, sendtag, spec_bytes(sendbuf)), (source, recvtag, spec_bytes(recvbuf))
+            two_messages(recorder, number, tally[5], sent, got, began, ended)
 
     return observed
+
+
+def two_messages(
+    recorder: PythonRecorder,
+    number: int,
+    communicator: int,
+    sent: tuple[int, int, int],
+    got: tuple[int, int, int],
+    began: int,
+    ended: int,
+) -> None:
+    """The events of a call that sends and receives: peer in the communicator, tag, bytes."""
+    for kind, (peer, tag, nbytes) in ((CALL, sent), (ARRIVED, got)):
+        world = recorder.world_rank(communicator, peer)
+        sequence = recorder.message(kind == ARRIVED, communicator, world, tag)
+        recorder.event(kind, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence)
 
 
 def nonblocking_send(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
@@ -190,67 +213,10 @@ def begin(
     nbytes, communicator, world = tally[4:]
     sequence = 0 if wildcard else recorder.message(receives, communicator, world, tag)
     one = recorder.request()
-    what = number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
-    request._operations = [Operation(*what)]
+    request._operations = [
+        Operation(
+            number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
+        )
+    ]
     told = 0 if receives else sequence
     recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, told)
-
-
-def wait(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """Wait of a request."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, timeline, event = recorder.tallies.known(), recorder.timeline, recorder.event
-
-    def observed(self: Any, status: Any = None) -> Any:
-        if timeline:
-            operations = getattr(self, "_operations", None)
-            if operations and status is None and ask(operations):
-                status = MPI.Status()
-        began = clock()
-        result = original(self, status)
-        ended = clock()
-        try:
-            tally = known[0][NOBODY][UNKNOWN]
-        except KeyError:
-            tally = recorder.tallies.tally(number, 0, NOBODY, UNKNOWN)
-            known[0] = {NOBODY: {UNKNOWN: tally}}
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        if timeline:
-            event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
-            if operations:
-                complete(recorder, operations, status, ended)
-        return result
-
-    return observed
-
-
-def completion(method: Method, recorder: PythonRecorder, slow: Observed) -> Observed:
-    """A test, or a wait for several requests, of which a profile tells no more than the time."""
-    if recorder.timeline:
-        return slow
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
-    known, of_class = recorder.tallies.known(), method.name.lower().endswith(("all", "any", "some"))
-
-    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not of_class:
-            args = (self, *args)
-        began = clock()
-        result = original(*args, **kwargs)
-        ended = clock()
-        try:
-            tally = known[0][NOBODY][UNKNOWN]
-        except KeyError:
-            tally = recorder.tallies.tally(number, 0, NOBODY, UNKNOWN)
-            known[0] = {NOBODY: {UNKNOWN: tally}}
-        spent = ended - began
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
-        return result
-
-    return observed

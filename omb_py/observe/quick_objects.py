@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.observe.pickled import Pickled
-from omb_py.observe.quick_messages import ANY_SOURCE, ANY_TAG, begin
+from omb_py.observe.quick_messages import ANY_SOURCE, ANY_TAG, PROC_NULL, begin, two_messages
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.tallies import MET_FIRST, Known, Tally, widen
 from omb_py.observe.wrapping import Method, Observed, number_of
@@ -81,6 +81,51 @@ def receive(method: Method, recorder: PythonRecorder, pickled: Pickled, slow: Ob
             widen(tally, spent)
         if timeline:
             recorder.message_event(True, number, tally, tag, began, ended)
+        return result
+
+    return observed
+
+
+def both_ways(
+    method: Method, recorder: PythonRecorder, pickled: Pickled, slow: Observed
+) -> Observed:
+    """A sendrecv of objects between neighbours that are there."""
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    known, timeline, counts = recorder.tallies.known(), recorder.timeline, pickled.counts
+
+    def observed(
+        self: Any,
+        sendobj: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Any = None,
+    ) -> Any:
+        if status is not None or dest == PROC_NULL or source == PROC_NULL:
+            return slow(self, sendobj, dest, sendtag, recvbuf, source, recvtag, status)
+        if timeline and (source == ANY_SOURCE or recvtag == ANY_TAG):
+            status = MPI.Status()
+        before, before_got = counts.sent, counts.received
+        began = clock()
+        result = original(self, sendobj, dest, sendtag, recvbuf, source, recvtag, status)
+        ended = clock()
+        sent, got = counts.sent - before, counts.received - before_got
+        try:
+            tally = known[self._number][dest][sent + got]
+        except MET_FIRST:
+            tally = object_tally(recorder, known, number, self, dest, sent + got)
+        spent = ended - began
+        tally[0] += 1
+        tally[1] += spent
+        if not tally[2] <= spent <= tally[3]:
+            widen(tally, spent)
+        if timeline:
+            if status is not None:
+                source, recvtag = status.source, status.tag
+            halves = (dest, sendtag, sent), (source, recvtag, got)
+            two_messages(recorder, number, tally[5], *halves, began, ended)
         return result
 
     return observed

@@ -54,7 +54,7 @@ class PythonRecorder:
         self._numbers: dict[Any, int] = {}
         self._met: dict[tuple[int, ...], int] = {}
         self._sites: dict[tuple[Any, int], int] = {}
-        self._sequences: dict[tuple[int, ...], int] = {}
+        self._messages: dict[tuple[bool, int, int, int], list[int]] = {}
         self._requests = 0
         self._written = -1
         self._resumes_at = -1
@@ -238,17 +238,21 @@ class PythonRecorder:
         """The number of one more message of this direction, peer (in the world) and tag."""
         if peer == NOBODY:
             return 0
-        key = (int(received), communicator, peer, tag)
-        number = self._sequences[key] = self._sequences.get(key, 0) + 1
-        return number
+        key = received, communicator, peer, tag
+        try:
+            count = self._messages[key]
+        except KeyError:
+            count = self._messages.setdefault(key, [0])
+        count[0] += 1
+        return count[0]
 
     def no_message(
         self, received: bool, communicator: int, peer: int, tag: int, number: int
     ) -> None:
         """The message of this number was none; if it is the last, the next one takes its number."""
-        key = (int(received), communicator, peer, tag)
-        if self._sequences.get(key) == number:
-            self._sequences[key] = number - 1
+        count = self._messages[received, communicator, peer, tag]
+        if count[0] == number:
+            count[0] = number - 1
 
     def collective(self, communicator: int) -> int:
         """The number of one more collective call on a communicator."""
