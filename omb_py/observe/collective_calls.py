@@ -11,7 +11,7 @@ from omb_py.observe.probing import Probe
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed, bound, number_of
 from omb_py.records.layout import NOBODY, Kind
-from omb_py.records.routines import PICKLED, base, nonblocking
+from omb_py.records.routines import PICKLED, base, nonblocking, started
 
 
 def collective(
@@ -22,6 +22,7 @@ def collective(
     original, names, clock = method.original, method.parameters, recorder.clock
     begins = nonblocking(method.routine)
     persistent = method.routine.endswith("_init")
+    starts = recorder.name(started(method.routine)) if persistent else 0
     objects = method.routine.endswith(PICKLED)
     rooted = "root" in names
     size = COLLECTIVES[base(method.routine)]
@@ -52,6 +53,8 @@ def collective(
         recorder.called(number, communicator, peer, nbytes, began, ended)
         if begins:
             result = method.adopt(result)
+        if persistent:
+            result._starts = starts, communicator, peer, nbytes
         if recorder.timeline:
             peer = recorder.world_rank(communicator, peer)
             sequence = 0 if persistent else recorder.collective(communicator)

@@ -199,7 +199,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
             *(f"#include <{name}.h>" for name in INCLUDES),
             *map(structure, ("header", "cell", "event"), LAYOUTS),
             f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
-            "struct routine { const char *name; int number; struct cell *last; };",
+            "struct routine { const char *name; int number, started; struct cell *last; };",
             f"static struct routine routines[ROUTINES] = {{\n{rows}}};",
             *((HERE / name).read_text() for name in CORE),
             *(definition(wrapper, function) for wrapper, function in found),

@@ -148,6 +148,11 @@ def _started(
     recorder: PythonRecorder, number: int, requests: list[Any], began: int, ended: int
 ) -> None:
     recorder.called(number, 0, NOBODY, UNKNOWN, began, ended)
+    for request in requests:
+        starts = getattr(request, "_starts", None)
+        if starts is not None:
+            what, communicator, peer, nbytes = starts
+            recorder.called(what, communicator, peer, nbytes, 0, 0)
     if not recorder.timeline:
         return
     operations = [one for request in requests for one in operations_of(request)]

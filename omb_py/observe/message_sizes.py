@@ -34,6 +34,14 @@ def spec_bytes(spec: Any) -> int:
         return UNKNOWN
 
 
+def partitioned_bytes(spec: Any, partitions: int) -> int:
+    """The bytes of a partitioned message: a count that a specification gives is a partition's."""
+    nbytes = spec_bytes(spec)
+    listed = isinstance(spec, list | tuple)
+    counted = listed and len(spec) > 1 + is_datatype(spec[-1])
+    return nbytes * partitions if counted and nbytes > 0 else nbytes
+
+
 def together(*sizes: int) -> int:
     """The bytes of several messages, `UNKNOWN` where those of one are."""
     return UNKNOWN if min(sizes) < 0 else sum(sizes)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
-from omb_py.observe.message_sizes import UNKNOWN, spec_bytes, together
+from omb_py.observe.message_sizes import UNKNOWN, partitioned_bytes, spec_bytes, together
 from omb_py.observe.operations import Operation
 from omb_py.observe.pickled import Pickled
 from omb_py.observe.recorder import PythonRecorder
 from omb_py.observe.wrapping import Method, Observed, bound, number_of
 from omb_py.records.layout import NOBODY, Kind
-from omb_py.records.routines import PICKLED, Role, nonblocking, role
+from omb_py.records.routines import PICKLED, Role, nonblocking, role, started
 
 
 class Half(NamedTuple):
@@ -35,7 +35,12 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
     sends = roles in (Role.SEND, Role.SENDRECV)
     receives = roles in (Role.RECEIVE, Role.SENDRECV)
     partitioned = "partitions" in names
+    starts = recorder.name(started(method.routine)) if persistent else 0
     clock = recorder.clock
+
+    def posted(given: dict[str, Any], name: str) -> int:
+        spec = given.get(name, given.get("buf"))
+        return partitioned_bytes(spec, given["partitions"]) if partitioned else spec_bytes(spec)
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
@@ -52,9 +57,10 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
         moved = pickled.since(before) if before is not None else None
         sent = got = None
         if sends:
-            sent = _sent(given, None if moved is None else moved.sent)
+            nbytes = moved.sent if moved else posted(given, "sendbuf")
+            sent = _sent(given, nbytes)
         if receives:
-            nbytes = moved.received if moved else spec_bytes(given.get("recvbuf", given.get("buf")))
+            nbytes = moved.received if moved else posted(given, "recvbuf")
             if asked is not None and not objects:
                 nbytes = asked.Get_count(MPI.BYTE)
             got = _got(given, status, nbytes)
@@ -68,11 +74,12 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
                 _blocking(recorder, number, communicator, sent, got, began, ended)
             return method.adopt(result)
         request = method.adopt(result)
+        if persistent:
+            request._starts = starts, communicator, peer, nbytes
         if recorder.timeline:
-            parts = given.get("partitions", 1) if partitioned else 1
             place = recorder, number, communicator
             operations = [
-                _operation(*place, half, receiving, began, persistent, parts)
+                _operation(*place, half, receiving, began, persistent)
                 for half, receiving in ((sent, False), (got, True))
                 if half is not None
             ]
@@ -94,14 +101,12 @@ def _wildcard(given: dict[str, Any]) -> bool:
     return bool(source == MPI.ANY_SOURCE or tag == MPI.ANY_TAG)
 
 
-def _sent(given: dict[str, Any], pickled_bytes: int | None) -> Half:
+def _sent(given: dict[str, Any], nbytes: int) -> Half:
     dest = int(given.get("dest", NOBODY))
     tag = int(given.get("tag", given.get("sendtag", 0)))
     if dest == MPI.PROC_NULL:
         return Half(NOBODY, tag, 0)
-    if pickled_bytes is not None:
-        return Half(dest, tag, pickled_bytes)
-    return Half(dest, tag, spec_bytes(given.get("sendbuf", given.get("buf"))))
+    return Half(dest, tag, nbytes)
 
 
 def _got(given: dict[str, Any], status: Any, nbytes: int) -> Half:
@@ -152,7 +157,6 @@ def _operation(
     receiving: bool,
     began: int,
     persistent: bool,
-    partitions: int,
 ) -> Operation:
     peer = recorder.world_rank(communicator, half.peer)
     counted = not (half.wildcard and receiving) and not persistent
@@ -163,7 +167,7 @@ def _operation(
         recorder.request(),
         peer=peer,
         tag=half.tag,
-        nbytes=half.nbytes if half.nbytes < 0 else half.nbytes * partitions,
+        nbytes=half.nbytes,
         sequence=recorder.message(receiving, communicator, peer, half.tag) if counted else 0,
         receives=receiving,
         wildcard=half.wildcard and receiving,

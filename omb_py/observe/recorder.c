@@ -262,7 +262,7 @@ int omb_py_open(const char *path)
     lines = 1;
     generation++;
     for (int i = 0; i < ROUTINES; i++) {
-        routines[i].number = 0;
+        routines[i].number = routines[i].started = 0;
         routines[i].last = NULL;
     }
     timeline = new->events_capacity > 0;

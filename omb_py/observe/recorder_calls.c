@@ -240,6 +240,41 @@ static inline int number_of_routine(struct routine *routine)
     return routine->number;
 }
 
+/* The number of the name of what a persistent request of this routine does when it is started. */
+static inline int number_when_started(struct routine *routine)
+{
+    if (!routine->started) {
+        char name[128];
+        size_t length = strlen(routine->name) - strlen("_init");
+        int whole = snprintf(name, sizeof name, "%.*s (started)", (int)length, routine->name);
+        lock();
+        routine->started = number_of_name(name, whole);
+        unlock();
+    }
+    return routine->started;
+}
+
+/* Add a call to its cell, which may be the one of a call before. Locked. */
+static struct cell *count_call(struct cell *cell, int number, int communicator, int peer,
+                               int64_t nbytes, int64_t spent)
+{
+    int bin = bin_of(nbytes);
+    if (!cell || !is_cell_of(cell, number, communicator, peer, bin))
+        cell = cell_of(number, communicator, peer, bin);
+    if (!cell) {
+        header->cells_lost++;
+        return NULL;
+    }
+    cell->calls++;
+    cell->nbytes += nbytes > 0 ? nbytes : 0;
+    cell->ns += spent;
+    if (spent < cell->least_ns)
+        cell->least_ns = spent;
+    if (spent > cell->greatest_ns)
+        cell->greatest_ns = spent;
+    return cell;
+}
+
 /* Say where this rank is from now on, and read the clock. */
 static inline void call_starts(struct call *call)
 {
@@ -298,24 +333,10 @@ static inline void call_ends(struct call *call)
     }
     if (call->arrives && call->second.nbytes > 0)
         nbytes = call->second.nbytes + (nbytes > 0 ? nbytes : 0);
-    int bin = bin_of(nbytes);
     lock();
     if (recording) {
-        struct cell *cell = routine->last;
-        if (!cell || !is_cell_of(cell, routine->number, communicator, peer, bin))
-            cell = cell_of(routine->number, communicator, peer, bin);
-        routine->last = cell;
-        if (cell) {
-            cell->calls++;
-            cell->nbytes += nbytes > 0 ? nbytes : 0;
-            cell->ns += spent;
-            if (spent < cell->least_ns)
-                cell->least_ns = spent;
-            if (spent > cell->greatest_ns)
-                cell->greatest_ns = spent;
-        } else {
-            header->cells_lost++;
-        }
+        routine->last =
+            count_call(routine->last, routine->number, communicator, peer, nbytes, spent);
         if (timeline)
             write_call(call);
     }

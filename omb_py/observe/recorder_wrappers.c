@@ -311,12 +311,13 @@ static void start_requests(struct call *call, int count, const MPI_Request *arra
         unlock();
         if (!known_here)
             continue;
-        int communicator = number_of(where);
+        int communicator = number_of(where), number = number_when_started(routine);
         number_of_routine(routine);
         lock();
         operation = operation_of(KEY_OF(array[i]));
         if (operation) {
             start_operation(operation, call->began, communicator);
+            count_call(NULL, number, communicator, operation->half.peer, operation->half.nbytes, 0);
             if (!call->request)
                 call->request = operation->request;
             if (count == 1) {

@@ -18,7 +18,7 @@ from omb_py.errors import UsageError
 from omb_py.readers import Source, source_of
 
 BEGINNING = re.compile(r"Data for MPI rank (\d{1,9}) of (\d{1,9}):(?: \(all communicators\))?")
-NAME = r"MPI_(\w+(?: \(pickle\))?)"
+NAME = r"MPI_(\w+(?: \((?:pickle|started)\))?)"
 COLUMNS = r"\s+#calls\s+avg\. bytes\s+time\(sec\)"
 ROUTINES = re.compile(rf"MPI(?:-IO)? Routine{COLUMNS}")
 SIZES = re.compile(NAME + COLUMNS)

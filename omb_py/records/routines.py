@@ -13,6 +13,11 @@ PICKLED = " (pickle)"
 """Ends the name of a routine that mpi4py calls for a pickled object: ``MPI_Send (pickle)``."""
 
 
+STARTED = " (started)"
+"""Ends the name of what a persistent request does each time that it is started, which takes no time
+of its own: ``MPI_Send (started)``."""
+
+
 class Role(Enum):
     """What a routine does."""
 
@@ -84,9 +89,14 @@ ROLES = {
 }
 
 
+def started(routine: str) -> str:
+    """What requests of ``MPI_Send_init`` do: ``MPI_Send (started)``."""
+    return f"{routine.removesuffix('_init')}{STARTED}"
+
+
 def base(routine: str) -> str:
     """``allreduce`` of ``MPI_Iallreduce``, ``MPI_Allreduce_init`` or ``MPI_Allreduce (pickle)``."""
-    name = routine.removesuffix(PICKLED).removeprefix("MPI_").lower()
+    name = routine.removesuffix(PICKLED).removesuffix(STARTED).removeprefix("MPI_").lower()
     name = name.removesuffix("_c").removesuffix("_init")
     return name[1:] if name not in ROLES and name[:1] == "i" and name[1:] in ROLES else name
 
@@ -94,7 +104,9 @@ def base(routine: str) -> str:
 def nonblocking(routine: str) -> bool:
     """Whether a routine only begins what is completed by another."""
     name = routine.removesuffix(PICKLED).removeprefix("MPI_").lower().removesuffix("_c")
-    if name.endswith("_init") or name in ("rput", "rget", "raccumulate", "rget_accumulate"):
+    if name.endswith(("_init", STARTED)):
+        return True
+    if name in ("rput", "rget", "raccumulate", "rget_accumulate"):
         return True
     return name not in ROLES and name[:1] == "i" and name[1:] in ROLES
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from omb_py.records import Record
 from omb_py.records.layout import NOBODY
-from omb_py.records.routines import PICKLED, Role, base, nonblocking, role
+from omb_py.records.routines import PICKLED, STARTED, Role, base, nonblocking, role
 
 Pairs: TypeAlias = dict[tuple[int, int], tuple[int, int]]
 """Messages and bytes from a rank to another one, both in MPI_COMM_WORLD."""
@@ -27,17 +27,24 @@ class Collective:
 
 @dataclass
 class Asked:
-    """``sends``: messages between two ranks. ``windows``: accesses of a rank to another's window.
+    """``sends``: messages between two ranks, but for those of ``persistent`` requests.
 
-    ``by_rank`` are the bytes that a rank had in collective calls. ``persistent``: calls that made
-    persistent requests, whose messages records do not count.
+    ``windows``: accesses of a rank to another's window.
+    ``by_rank`` are the bytes that a rank had in collective calls.
     """
 
     sends: Pairs = field(default_factory=dict)
+    persistent: Pairs = field(default_factory=dict)
     windows: Pairs = field(default_factory=dict)
     collectives: dict[CollectiveKey, Collective] = field(default_factory=dict)
     by_rank: dict[int, int] = field(default_factory=dict)
-    persistent: int = 0
+
+    def messages(self) -> Pairs:
+        """All messages between two ranks."""
+        found = dict(self.sends)
+        for pair, amount in self.persistent.items():
+            _add(found, pair, *amount)
+        return found
 
 
 def asked(records: Iterable[Record]) -> Asked:
@@ -48,14 +55,15 @@ def asked(records: Iterable[Record]) -> Asked:
         for cell in record.cells:
             routine, peer = record.name(int(cell["routine"])), int(cell["peer"])
             calls, nbytes = int(cell["calls"]), max(0, int(cell["nbytes"]))
+            if routine.endswith("_init"):
+                continue  # it sends nothing until it is started
             what = role(routine)
             if what in (Role.SEND, Role.SENDRECV):
-                if routine.endswith("_init"):
-                    found.persistent += calls
-                elif peer != NOBODY:
+                into = found.persistent if routine.endswith(STARTED) else found.sends
+                if peer != NOBODY:
                     # records count what such a call sends and receives together
                     sent = nbytes // 2 if what is Role.SENDRECV else nbytes
-                    _add(found.sends, (record.rank, peer), calls, sent)
+                    _add(into, (record.rank, peer), calls, sent)
             elif what is Role.ONE_SIDED and peer != NOBODY and nbytes:
                 _add(found.windows, (record.rank, peer), calls, nbytes)
             elif what is Role.COLLECTIVE:

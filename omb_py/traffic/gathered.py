@@ -38,13 +38,26 @@ def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> Traffic:
     return Traffic(ranks, wanted, found, items(ranks, wanted, found), moved(ranks), bool(records))
 
 
-def amounts(found: Traffic) -> dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]]:
-    """What the program's own sends and what all that was moved had, for each pair of ranks."""
+@dataclass(frozen=True)
+class Amounts:
+    """Messages and bytes between two ranks: the program's, those that the library counted, and
+    those of the latter that are its own."""
+
+    program: tuple[int, int]
+    moved: tuple[int, int]
+    own: tuple[int, int]
+
+
+def amounts(found: Traffic) -> dict[tuple[int, int], Amounts]:
+    """What was sent between each pair of ranks."""
     known: Pairs = found.pairs or {}
-    return {
-        pair: (found.asked.sends.get(pair, (0, 0)), known.get(pair, (0, 0)))
-        for pair in sorted(known.keys() | found.asked.sends.keys())
-    }
+    messages = found.asked.messages()
+    table = {}
+    for pair in sorted(known.keys() | messages.keys()):
+        moved, counted = known.get(pair, (0, 0)), found.asked.sends.get(pair, (0, 0))
+        own = max(0, moved[0] - counted[0]), max(0, moved[1] - counted[1])
+        table[pair] = Amounts(messages.get(pair, (0, 0)), moved, own)
+    return table
 
 
 def rows(found: Traffic) -> Iterator[dict[str, Any]]:
@@ -86,15 +99,15 @@ def rows(found: Traffic) -> Iterator[dict[str, Any]]:
             "received_bytes": wire.received,
             "remark": "; ".join(filter(None, [*events, wire.remark])),
         }
-    for (source, target), (sent, moved_) in amounts(found).items():
+    for (source, target), amount in amounts(found).items():
         yield {
             "table": "peers",
             "from": source,
             "to": target,
-            "asked_messages": sent[0],
-            "asked_bytes": sent[1],
-            "moved_messages": moved_[0] if found.pairs is not None else None,
-            "moved_bytes": moved_[1] if found.pairs is not None else None,
+            "asked_messages": amount.program[0],
+            "asked_bytes": amount.program[1],
+            "moved_messages": amount.moved[0] if found.pairs is not None else None,
+            "moved_bytes": amount.moved[1] if found.pairs is not None else None,
         }
 
 

@@ -119,14 +119,16 @@ def _way(
             if source in members and source != target and (target in members) == within
         ]
 
-    wanted = total(asked.sends, chosen(asked.sends))
+    messages = asked.messages()
+    wanted = total(messages, chosen(messages))
     amount = None if pairs is None else total(pairs, chosen(pairs))
     if carried is None:
         return Way(name, mine, within, wanted, amount, NOT_READ, ())
     if within and len(mine) < 2:
         return Way(name, mine, within, wanted, amount, NOTHING, ())
     if amount is not None:
-        path, wires = path_of(carried, within, amount[1], CARRIED, tcp)
+        uncounted = total(asked.persistent, chosen(asked.persistent))[1]
+        path, wires = path_of(carried, within, amount[1] + uncounted, CARRIED, tcp)
     else:  # collectives move about what they are asked for, by whichever way
         scale = wanted[1] + sum(asked.by_rank.get(rank, 0) for rank in mine)
         path, wires = path_of(carried, within, scale, PART, tcp)

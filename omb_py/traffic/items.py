@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from omb_py.records.layout import size_bin
@@ -15,8 +15,9 @@ from omb_py.traffic.naming import NO_MESSAGES, NOT_KNOWN, Call, names
 from omb_py.traffic.reading import RankTraffic, calls
 
 NOT_LOOKED_AT, NOT_TOLD = "not looked at", "not told"
-SENDS, WINDOWS, REST, ALL = (
+SENDS, PERSISTENT, WINDOWS, REST, ALL = (
     "messages of the program",
+    "messages of its persistent requests",
     "accesses to windows",
     "what else the library sent",
     "in all",
@@ -56,6 +57,10 @@ def items(ranks: Sequence[RankTraffic], asked: Asked, ways: Sequence[Way]) -> li
         for what, wanted in ((SENDS, asked.sends), (WINDOWS, asked.windows))
         if wanted
     ]
+    if asked.persistent:
+        # Open MPI starts persistent requests past what counts its messages
+        uncounted = _pairs(PERSISTENT, asked.persistent, None, where, ways)
+        found.append(replace(uncounted, algorithm=NOT_TOLD))
     found += _collectives(ranks, asked, where, ways)
     if pairs is None:
         return found

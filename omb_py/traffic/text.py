@@ -47,13 +47,10 @@ def notes(found: Traffic) -> list[str]:
         said.append(f"rank {shown} did not come to the end: nothing was counted in all.")
     reasons = dict.fromkeys(one.why for one in found.ranks if one.why)
     said += [f"what the library moved: {reason}." for reason in reasons]
+    if found.asked.persistent and found.pairs is not None:
+        said.append(f"{first.vendor} does not count the messages of persistent requests.")
     if not found.recorded:
         said.append("there are no records of what the program asked for.")
-    if found.asked.persistent:
-        said.append(
-            "messages of persistent requests are not known by their receivers: they count as "
-            "what else the library sent."
-        )
     return said
 
 
@@ -126,20 +123,22 @@ def _pairs(found: Traffic) -> Iterator[Sheet]:
     known = amounts(found)
     if not known:
         return
-    shown = sorted(known, key=lambda pair: (-max(known[pair][1][1], known[pair][0][1]), pair))
+    shown = sorted(
+        known, key=lambda pair: (-max(known[pair].moved[1], known[pair].program[1]), pair)
+    )
     told = found.pairs is not None
     rows = tuple(
         (
             f"{source} → {target}",
-            number(sent[0]),
-            amount(sent[1]),
-            number(whole[0] if told else None),
-            amount(whole[1] if told else None),
-            number(max(0, whole[0] - sent[0]) if told else None),
-            amount(max(0, whole[1] - sent[1]) if told else None),
+            number(one.program[0]),
+            amount(one.program[1]),
+            number(one.moved[0] if told else None),
+            amount(one.moved[1] if told else None),
+            number(one.own[0] if told else None),
+            amount(one.own[1] if told else None),
         )
         for source, target in shown[:MOST_PAIRS]
-        for sent, whole in [known[source, target]]
+        for one in [known[source, target]]
     )
     columns = (
         *("ranks", "program's messages", "bytes", "messages moved", "bytes moved"),

@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from omb_py.records import NS, Communicator, Now, Record
-from omb_py.records.routines import Role, nonblocking, role
+from omb_py.records.routines import STARTED, Role, nonblocking, role
 
 KILLED_AFTER = 1.0
 """Seconds for which a rank whose process is gone may have said nothing, while it ends."""
@@ -177,7 +177,7 @@ def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> 
         process=process,
         quiet_s=max(0, quiet) * NS,
         idle_s=idle,
-        calls=int(cells["calls"].sum()) + int(header["cells_lost"]),
+        calls=calls_made(record) + int(header["cells_lost"]),
         nbytes=int(cells["nbytes"].sum()),
         mpi_ns=int(cells["ns"].sum()) + going_on,
         memory=int(header["memory_bytes"]),
@@ -185,6 +185,13 @@ def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> 
         communicators={one.key: one for one in communicators.values()},
         collectives=counts,
     )
+
+
+def calls_made(record: Record) -> int:
+    """The calls of MPI that a rank has made; what these started is none."""
+    cells = record.cells
+    started = [number for number, name in enumerate(record.names) if name.endswith(STARTED)]
+    return int(cells["calls"][~np.isin(cells["routine"], started)].sum())
 
 
 def collective_calls(record: Record, communicators: Mapping[int, Communicator]) -> dict[str, int]:

@@ -65,6 +65,8 @@ EXPECTED = {
     ("MPI_Send_init", "world"): (1, 16),
     ("MPI_Recv_init", "world"): (1, 16),
     ("MPI_Startall", ""): (2, 0),
+    ("MPI_Send (started)", "world"): (2, 32),
+    ("MPI_Recv (started)", "world"): (2, 32),
     ("MPI_Waitall", ""): (3, 0),
     ("MPI_Iallreduce", "world"): (1, 8),
     ("MPI_Iprobe", "world"): (2, 0),

@@ -33,6 +33,21 @@ for _ in range({CALLS}):
     MPI.COMM_WORLD.Allreduce(vector, np.empty_like(vector))
 """
 
+PERSISTENT = f"""
+from mpi4py import MPI
+import numpy as np
+vector = np.ones({MIB} // 8)
+comm = MPI.COMM_WORLD
+request = comm.Send_init(vector, 1) if comm.rank == 0 else comm.Recv_init(vector, 0)
+for number in range({CALLS}):
+    if number % 2:
+        request.Start()
+    else:
+        MPI.Prequest.Startall([request])
+    request.Wait()
+request.Free()
+"""
+
 MANY_THINGS = """
 from mpi4py import MPI
 import numpy as np
@@ -66,11 +81,10 @@ print("done")
 def profiled(mpiexec: Command, omb_py: Command, tmp_path: Path) -> Callable[..., Rows]:
     """``profiled(ranks, program)``: the tables of a program that ran well."""
 
-    def start(ranks: int, program: str, **environment: str) -> Rows:
+    def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
         (tmp_path / "program.py").write_text(program)
-        done = mpiexec(
-            ranks, "profile", "--traffic", "-f", "-o", "run", "program.py", **environment
-        )
+        words = ("profile", "--traffic", "-f", "-o", "run", *options, "program.py")
+        done = mpiexec(ranks, *words, **environment)
         assert done.code == 0, done.err
         assert done.out.count("done") == program.count("done") * ranks
         shown = omb_py("traffic", "run", "--format", "csv")
@@ -171,6 +185,20 @@ def test_a_rank_that_is_killed_leaves_what_was_read_at_the_beginning(
 def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
     (way,) = [row for row in profiled(4, ALLREDUCES) if row["table"] == "paths"]
     assert (way["what"], way["path"]) == ("within", "shared memory")
+
+
+@pytest.mark.parametrize("level", ["python", "c"])
+def test_what_persistent_requests_send_was_asked_for(
+    profiled: Callable[..., Rows], level: str
+) -> None:
+    rows = profiled(2, PERSISTENT, "--level", level)
+    (row,) = items(rows, "messages of its persistent requests")
+    assert (row["calls"], row["asked_bytes"], row["moved_bytes"]) == ("10", str(CALLS * MIB), "")
+    (pair,) = [row for row in rows if (row["table"], row["from"]) == ("peers", "0")]
+    assert (pair["to"], pair["asked_messages"]) == ("1", str(CALLS))
+    assert pair["asked_bytes"] == str(CALLS * MIB)
+    (way,) = [row for row in rows if row["table"] == "paths"]
+    assert way["path"] == "shared memory"
 
 
 def test_what_others_send_on_the_loopback_is_not_taken_for_the_ranks(

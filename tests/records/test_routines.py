@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.records.routines import Dependence, Role, base, dependence, nonblocking, role
+from omb_py.records.routines import Dependence, Role, base, dependence, nonblocking, role, started
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from omb_py.records.routines import Dependence, Role, base, dependence, nonblock
         ("MPI_Send", "send", Role.SEND, False),
         ("MPI_Isend", "send", Role.SEND, True),
         ("MPI_Ssend_init", "ssend", Role.SEND, True),
+        ("MPI_Send (started)", "send", Role.SEND, True),
         ("MPI_Recv (pickle)", "recv", Role.RECEIVE, False),
         ("MPI_Imrecv", "mrecv", Role.RECEIVE, True),
         ("MPI_Sendrecv_replace", "sendrecv_replace", Role.SENDRECV, False),
@@ -32,6 +33,10 @@ def test_a_name_tells_what_a_routine_does(
     routine: str, name: str, what: Role, begins: bool
 ) -> None:
     assert (base(routine), role(routine), nonblocking(routine)) == (name, what, begins)
+
+
+def test_what_a_persistent_request_does_is_named_after_what_made_it() -> None:
+    assert started("MPI_Ssend_init") == "MPI_Ssend (started)"
 
 
 def test_a_collective_says_whom_its_ranks_wait_for() -> None:

@@ -42,11 +42,27 @@ def with_buffers() -> None:
         comm.Sendrecv(outgoing, me, 1, incoming, me, 1, MPI.Status())
         comm.Bcast(outgoing if me == 0 else incoming, 0)
         comm.Bcast(incoming)
+    persistent()
     for operands in ((sent, got), (MPI.IN_PLACE, got), ([sent, MPI.DOUBLE], got)):
         comm.Allreduce(*operands)
         comm.Allreduce(*operands, op=MPI.MAX)
         comm.Scan(*operands)
     comm.Barrier()
+
+
+def persistent() -> None:
+    requests = [comm.Recv_init(got, me, 3), comm.Send_init(sent, me, 3)]
+    requests += [comm.Recv_init(got, NOBODY), comm.Ssend_init([sent, 3, MPI.DOUBLE], NOBODY)]
+    requests += [comm.Recv_init(got, ANY, 4), comm.Send_init([sent, MPI.DOUBLE], me, 4)]
+    requests.append(comm.Bcast_init(sent, 0))
+    for _ in range(3):
+        MPI.Prequest.Startall(requests)
+        MPI.Prequest.Waitall(requests)
+    for request in requests:
+        request.Start()
+    MPI.Prequest.Waitall(requests)
+    for request in requests:
+        request.Free()
 
 
 def with_objects() -> None:

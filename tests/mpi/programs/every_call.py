@@ -80,11 +80,14 @@ def every_message() -> None:
         MPI.Prequest.Startall(persistent)
         MPI.Request.Waitall(persistent)
         expect("Startall")
+        expect("Send (started)", 24)
+        expect("Recv (started)", 48)
         expect("Waitall")
     for _ in range(2):
         persistent[me].Start()
         persistent[me].Wait()
         expect("Start")
+        expect(*(("Send (started)", 24), ("Recv (started)", 48))[me])
         expect("Wait")
     for request in persistent:
         request.Free()
@@ -133,6 +136,7 @@ def every_collective() -> None:
     request.Wait()
     request.Free()
     expect("Start")
+    expect("Allreduce (started)", 24)
     expect("Wait")
     expect("Request_free")
     line = world.Create_cart([2], [True])
