@@ -317,7 +317,9 @@ static void start_requests(struct call *call, int count, const MPI_Request *arra
         operation = operation_of(KEY_OF(array[i]));
         if (operation) {
             start_operation(operation, call->began, communicator);
-            count_call(NULL, number, communicator, operation->half.peer, operation->half.nbytes, 0);
+            struct half *half = &operation->half;
+            if (recording)
+                count_call(NULL, number, communicator, half->peer, half->nbytes, 0);
             if (!call->request)
                 call->request = operation->request;
             if (count == 1) {

@@ -43,6 +43,7 @@ def with_buffers() -> None:
         comm.Bcast(outgoing if me == 0 else incoming, 0)
         comm.Bcast(incoming)
     persistent()
+    partitioned()
     for operands in ((sent, got), (MPI.IN_PLACE, got), ([sent, MPI.DOUBLE], got)):
         comm.Allreduce(*operands)
         comm.Allreduce(*operands, op=MPI.MAX)
@@ -63,6 +64,16 @@ def persistent() -> None:
     MPI.Prequest.Waitall(requests)
     for request in requests:
         request.Free()
+
+
+def partitioned() -> None:
+    for outgoing, incoming in ((sent, got), ([sent, 2, MPI.DOUBLE], [got, 2, MPI.DOUBLE])):
+        requests = [comm.Psend_init(outgoing, 5, me, 8), comm.Precv_init(incoming, 5, me, 8)]
+        MPI.Prequest.Startall(requests)
+        requests[0].Pready_range(0, 4)
+        MPI.Prequest.Waitall(requests)
+        for request in requests:
+            request.Free()
 
 
 def with_objects() -> None:
