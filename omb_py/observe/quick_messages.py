@@ -1,4 +1,4 @@
-"""Sends, receives and waits in their quicker forms: see `observe.quick`."""
+"""Sends and receives in their quicker forms: see `observe.quick`."""
 
 from __future__ import annotations
 
