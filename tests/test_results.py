@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import multiprocessing
 import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +22,6 @@ from omb_py.errors import OmbError, UsageError
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
 from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
-from omb_py.results.sink import FileSink
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
 
@@ -89,20 +92,8 @@ def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
     assert path.read_text() == content
 
 
-def write_until_full(path: str) -> None:
-    """Append records to a file that may not grow beyond 1000 bytes; run in a process of its own."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-    sink = FileSink(Path(path), clear=True)
-    try:
-        for _ in range(100):
-            sink.append(b"x" * 29 + b"\n")
-    except OmbError as error:
-        print(error)
-
-
-def test_a_full_disk_leaves_whole_records(tmp_path: Path) -> None:
-    path = tmp_path / "records.txt"
-    code = f"from tests.test_results import write_until_full; write_until_full({str(path)!r})"
+def in_own_process(code: str) -> str:
+    """What Python ``code`` prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=Path(__file__).parents[1],
@@ -110,8 +101,192 @@ def test_a_full_disk_leaves_whole_records(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert "cannot write" in done.stdout
-    assert path.read_text() == ("x" * 29 + "\n") * 33
+    return done.stdout
+
+
+def write_until_full(path: str) -> None:
+    """Append rows until the file may not grow; run in a process of its own."""
+    writer = open_file(Path(path))
+    limit = 20_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        writer.start(METADATA | {"run": "limited"})
+        for number in range(limit):
+            writer.row(some_row(run="limited", bytes=number))
+    except OmbError as error:
+        print(error)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_full_disk_leaves_whole_rows_and_those_of_others(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    other = open_file(path)
+    other.start(METADATA)
+    other.row(some_row(bytes=1))
+    code = f"from tests.test_results import write_until_full; write_until_full({str(path)!r})"
+    assert "cannot write" in in_own_process(code)
+    other.row(some_row(bytes=2))
+    other.finish()
+    rows = rows_in(path)
+    sizes = [size for run, size in rows if run == "limited"]
+    assert len(sizes) > 10
+    assert sizes == list(range(len(sizes)))
+    assert [size for run, size in rows if run == "r"] == [1, 2]
+
+
+def rows_in(path: Path) -> list[tuple[str, int]]:
+    """Run and message size of each row; the file must be whole, with one header."""
+    if path.suffix == ".json":
+        items = json.loads(path.read_text())
+        return [(item["run"], item["bytes"]) for item in items if "metadata" not in item]
+    lines = [line for line in path.read_text().splitlines() if line[0] != "#"]
+    assert lines.count(lines[0]) == 1
+    table = list(csv.DictReader(lines))
+    assert all(len(row) == len(COLUMNS) and None not in row.values() for row in table)
+    return [(row["run"], int(row["bytes"])) for row in table]
+
+
+def write_rows(path: Path, run: str, rows: int) -> None:
+    writer = open_file(path)
+    writer.start(METADATA | {"run": run})
+    for number in range(rows):
+        writer.row(some_row(run=run, bytes=number))
+    writer.finish()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize(("writers", "rows"), [(8, 100), (50, 10)])
+def test_jobs_that_write_one_file_at_once_lose_nothing(
+    tmp_path: Path, suffix: str, writers: int, rows: int
+) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    fork = multiprocessing.get_context("fork")
+    jobs = [
+        fork.Process(target=write_rows, args=(path, f"run {number}", rows))
+        for number in range(writers)
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [job.exitcode for job in jobs] == [0] * writers
+    found = rows_in(path)
+    for number in range(writers):
+        assert [size for run, size in found if run == f"run {number}"] == list(range(rows))
+    assert len(found) == writers * rows
+
+
+def no_locks(descriptor: int, operation: int) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+def test_without_locks_lost_rows_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    path = tmp_path / "rows.csv"
+    writer = open_file(path)
+    writer.start(METADATA)
+    writer.row(some_row(bytes=1))
+    content = path.read_bytes()
+    writer.row(some_row(bytes=2))
+    path.write_bytes(content + b"a row that another host put in the same place" * 20)
+    writer.row(some_row(bytes=3))
+    assert rows_in(tmp_path / "rows-recovered-1.csv") == [("r", 1), ("r", 2), ("r", 3)]
+    with pytest.raises(OmbError, match=r"changed by another program .*rows-recovered-1\.csv"):
+        writer.finish()
+    assert "rows-recovered-1.csv" in capfd.readouterr().err
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    (path.parent / "other").write_text("of somebody else")
+    (path.parent / "other").rename(path)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("change", [remove, replace, truncate, shorten])
+def test_rows_are_safe_when_the_file_goes_during_a_run(
+    tmp_path: Path, suffix: str, after: int, change: Callable[[Path], None]
+) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    writer = open_file(path)
+    writer.start(METADATA)
+    for size in (1, 2):
+        writer.row(some_row(bytes=size))
+        if size == after:
+            change(path)
+            left = path.read_bytes() if path.exists() else None
+    with pytest.raises(OmbError, match=f"during the run: .*rows-recovered-1.{suffix}"):
+        writer.finish()
+    assert rows_in(tmp_path / f"rows-recovered-1.{suffix}") == [("r", 1), ("r", 2)]
+    assert (path.read_bytes() if path.exists() else None) == left
+
+
+def test_rows_are_safe_when_the_folder_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    path = tmp_path / "results" / "rows.csv"
+    writer = open_file(path)
+    writer.start(METADATA)
+    writer.row(some_row(bytes=1))
+    shutil.rmtree(path.parent)
+    writer.row(some_row(bytes=2))
+    assert rows_in(Path("rows-recovered-1.csv")) == [("r", 1), ("r", 2)]
+    with pytest.raises(OmbError, match="removed during the run"):
+        writer.finish()
+
+
+@pytest.mark.parametrize("content", ["# x\n# of a spreadsheet", "# a note\n", "x"])
+def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="not a table of this version's columns"):
+        open_file(path)
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("kept", [5, 30, -1, -20])
+def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "rows.csv"
+    open_file(path).start(METADATA)
+    path.write_bytes(path.read_bytes()[:kept])
+    if path.read_bytes().startswith(b"# run: "):
+        write_rows(path, "r", 1)
+        assert rows_in(path) == [("r", 0)]
+    else:
+        with pytest.raises(UsageError, match="--force"):
+            open_file(path)
+
+
+def test_only_the_last_folder_is_made(tmp_path: Path) -> None:
+    write_rows(tmp_path / "results" / "rows.csv", "r", 1)
+    with pytest.raises(OmbError, match=r"there is no folder .*reslts: make it"):
+        open_file(tmp_path / "reslts" / "june" / "rows.csv")
+    assert not (tmp_path / "reslts").exists()
+
+
+def test_bytes_of_a_command_line_that_are_no_text_are_written_as_escapes(tmp_path: Path) -> None:
+    for suffix in ("csv", "json"):
+        writer = open_file(tmp_path / f"rows.{suffix}")
+        writer.start({"run": "r", "command": "omb-py latency --output a\udcff.csv"})
+        writer.row(some_row(layout="indx:a\udcff"))
+        writer.finish()
+        assert rows_in(tmp_path / f"rows.{suffix}") == [("r", 8)]
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=30)))

@@ -101,8 +101,9 @@ class Walk(ABC):
             self.resources.close()
             raise
         self.resources.close()
-        for writer in writers:
-            writer.finish()
+        with self.agreement():
+            for writer in writers:
+                writer.finish()
         if self._clock is not None:
             self._clock.free()
         if self._skipped:

@@ -7,33 +7,37 @@ import io
 from pathlib import Path
 from typing import Any
 
+from omb_py import launcher
 from omb_py.errors import UsageError
 from omb_py.results.row import columns
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
 
 NUMBER = ".9g"
+RUN = b"# run: "
+"""What the metadata of a run begins with."""
 
 
 class CsvWriter(Writer[Any]):
-    """Adds lines, each whole, to a table that has its header already or not."""
+    """Adds lines, each whole, to a table; the header is written where nothing else is yet."""
 
-    def __init__(self, sink: Sink, record: type[Any], with_header: bool) -> None:
+    def __init__(self, sink: Sink, record: type[Any]) -> None:
         self._sink = sink
         self._columns = columns(record)
-        self._with_header = with_header
 
     def start(self, metadata: dict[str, str]) -> None:
         lines = [f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items()]
-        if self._with_header:
-            lines.append(header_of(self._columns))
-        self._sink.append("".join(lines).encode())
+        comments = "".join(lines).encode(errors="backslashreplace")
+        self._sink.append(comments, first=comments + header_of(self._columns).encode())
 
     def row(self, row: Any) -> None:
         text = io.StringIO()
         cells = [cell(getattr(row, column)) for column in self._columns]
         csv.writer(text, lineterminator="\n").writerow(cells)
-        self._sink.append(text.getvalue().encode())
+        self._sink.append(text.getvalue().encode(errors="backslashreplace"))
+
+    def finish(self) -> None:
+        self._sink.close()
 
 
 def header_of(names: tuple[str, ...]) -> str:
@@ -48,15 +52,24 @@ def open_csv(path: Path, record: type[Any], clear: bool) -> CsvWriter:
     """
     sink = FileSink(path, clear)
     content = sink.content()
-    lines = content.decode(errors="replace").splitlines(keepends=True)
-    header = next((line for line in lines if line.strip() and line[0] != "#"), None)
-    if header is not None and header != header_of(columns(record)):
+    lines = content.splitlines(keepends=True)
+    expected = header_of(columns(record)).encode()
+    header = next((line for line in lines if line.strip() and line[:1] != b"#"), None)
+    if header is not None and header != expected and expected.startswith(header):
+        header = None  # a run that was killed before its first row
+    if header is None and not content.startswith(RUN) and content.strip():
+        header = lines[0]
+    if header not in (None, expected):
+        sink.leave()
         raise UsageError(
             f"{path} is not a table of this version's columns: choose another name for --output, "
             "or overwrite it with --force"
         )
-    sink.cut(content.rfind(b"\n") + 1)
-    return CsvWriter(sink, record, with_header=header is None)
+    whole = content.rfind(b"\n") + 1 if header is not None else 0
+    if whole < len(content):
+        launcher.note(f"an incomplete line at the end of {path} is removed", rank=0)
+        sink.cut(whole)
+    return CsvWriter(sink, record)
 
 
 def cell(value: object) -> str:

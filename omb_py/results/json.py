@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from omb_py import launcher
 from omb_py.errors import UsageError
 from omb_py.results.row import columns
 from omb_py.results.sink import FileSink, Sink
@@ -15,14 +16,13 @@ START, SEPARATOR, END = b"[\n", b",\n", b"\n]\n"
 
 
 class JsonWriter(Writer[Any]):
-    """Replaces the end of the array by one more object and the end, in one write.
+    """Adds objects to an array, whose end follows the last one at any time.
 
     On a stream, where nothing can be replaced, the end comes with `finish`.
     """
 
-    def __init__(self, sink: Sink, empty: bool) -> None:
+    def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._empty = empty
 
     def start(self, metadata: dict[str, str]) -> None:
         self._append({"metadata": metadata})
@@ -36,14 +36,11 @@ class JsonWriter(Writer[Any]):
     def finish(self) -> None:
         if not self._sink.rewritable:
             self._sink.append(END)
+        self._sink.close()
 
     def _append(self, item: dict[str, object]) -> None:
-        record = (START if self._empty else SEPARATOR) + json.dumps(item).encode()
-        if self._sink.rewritable:
-            self._sink.append(record + END, replace=0 if self._empty else len(END))
-        else:
-            self._sink.append(record)
-        self._empty = False
+        text = json.dumps(item).encode()
+        self._sink.append(SEPARATOR + text, first=START + text)
 
 
 def open_json(path: Path, clear: bool) -> JsonWriter:
@@ -51,22 +48,24 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
-    sink = FileSink(path, clear)
+    sink = FileSink(path, clear, closing=END)
     content = sink.content()
     if not content:
-        return JsonWriter(sink, empty=True)
+        return JsonWriter(sink)
     kept = content.removesuffix(END)
     if kept == content:
         kept = content[: max(content.rfind(b"}" + SEPARATOR), content.rfind(b"}\n")) + 1]
     try:
-        valid = isinstance(json.loads(kept + END), list)
+        items = json.loads(kept + END)
     except ValueError:
-        valid = False
-    if not valid:
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        sink.leave()
         raise UsageError(
             f"{path} is not a file of results: choose another name for --output, or overwrite it "
             "with --force"
         )
-    sink.cut(len(kept))
-    sink.append(END)
-    return JsonWriter(sink, empty=False)
+    if content != kept + END:
+        launcher.note(f"an incomplete object at the end of {path} is removed", rank=0)
+        sink.cut(len(kept))
+    return JsonWriter(sink)

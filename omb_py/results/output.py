@@ -73,10 +73,10 @@ def _standard_output(record: type[Any], text: Writer[Any], kind: str) -> Writer[
     if kind == "csv":
         from omb_py.results.csv import CsvWriter
 
-        return CsvWriter(StreamSink(sys.stdout.buffer), record, with_header=True)
+        return CsvWriter(StreamSink(sys.stdout.buffer), record)
     from omb_py.results.json import JsonWriter
 
-    return JsonWriter(StreamSink(sys.stdout.buffer), empty=True)
+    return JsonWriter(StreamSink(sys.stdout.buffer))
 
 
 def _file(name: str, record: type[Any], clear: bool) -> Writer[Any]:

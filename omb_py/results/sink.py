@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import stat
+import tempfile
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from omb_py import launcher
 from omb_py.errors import OmbError
+
+LOCK_SECONDS = 60.0
+"""How long a job waits for another one that writes to the same file."""
+
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+"""What flock fails with on file systems that have no locks."""
 
 
 class Sink(ABC):
@@ -17,11 +31,14 @@ class Sink(ABC):
     rewritable: bool
 
     @abstractmethod
-    def append(self, record: bytes, replace: int = 0) -> None:
-        """Add ``record`` in place of the last ``replace`` bytes.
+    def append(self, record: bytes, first: bytes | None = None) -> None:
+        """Add ``record``, or ``first`` where it is given and nothing has been written yet.
 
         Raises `OmbError` when it cannot be written; a file is then as it was before.
         """
+
+    def close(self) -> None:  # noqa: B027 - a stream stays open
+        """All records were given; raises `OmbError` where they are not in the file named."""
 
 
 class StreamSink(Sink):
@@ -31,57 +48,222 @@ class StreamSink(Sink):
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
+        self._empty = True
 
-    def append(self, record: bytes, replace: int = 0) -> None:
-        self._stream.write(record)
+    def append(self, record: bytes, first: bytes | None = None) -> None:
+        self._stream.write(first if first is not None and self._empty else record)
         self._stream.flush()
+        self._empty = False
 
 
 class FileSink(Sink):
-    """A file to which each record is added by one write and brought to the disk at once."""
+    """A file to which several jobs may add records, each brought to the disk at once.
 
-    rewritable = True
+    Jobs take turns by a lock on the file (flock). Before each record the previous one is looked
+    for where it was written, and after it the file where its name is: when somebody has removed,
+    replaced or changed the file, or two jobs wrote at once on a file system without locks, the
+    records of this run go on in a file of their own, and `close` says so.
+    """
 
-    def __init__(self, path: Path, clear: bool) -> None:
-        """Open ``path`` for writing after what it holds; ``clear`` empties it.
+    def __init__(self, path: Path, clear: bool, closing: bytes = b"") -> None:
+        """Open ``path`` for adding to what it holds; ``clear`` empties it.
 
-        Raises `OmbError` when it cannot be opened.
+        ``closing`` stands after the last record at any time. The lock is held until the first
+        record is written, so that what the file holds can be checked before. Raises `OmbError`
+        when it cannot be opened.
         """
         self._path = path
-        flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if clear else 0)
+        self._closing = closing
+        self._written: list[bytes] = []
+        self._last = b""
+        self._last_start = 0
+        self._moved: str | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(path, flags, 0o666)
+            make_folder(path)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self.rewritable = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+            self._lock()
+            if clear and self.rewritable:
+                os.ftruncate(self._descriptor, 0)
         except OSError as error:
             raise self._failure(error) from error
 
     def content(self) -> bytes:
         """All that the file holds; nothing where it is a device or a pipe."""
-        return self._path.read_bytes() if self._path.is_file() else b""
+        return os.pread(self._descriptor, self._size(), 0) if self.rewritable else b""
 
     def cut(self, length: int) -> None:
-        """Shorten the file to ``length`` bytes."""
-        if self._path.is_file():
-            os.ftruncate(self._descriptor, length)
+        """Shorten the file to ``length`` bytes, and what closes it."""
+        os.ftruncate(self._descriptor, length)
+        if length:
+            os.pwrite(self._descriptor, self._closing, length)
 
-    def append(self, record: bytes, replace: int = 0) -> None:
-        start = os.lseek(self._descriptor, 0, os.SEEK_END) - replace
-        replaced = os.pread(self._descriptor, replace, start)
+    def leave(self) -> None:
+        """Close the file as it is: it is not for this run."""
+        os.close(self._descriptor)
+
+    def append(self, record: bytes, first: bytes | None = None) -> None:
+        if not self.rewritable:
+            self._append_to_device(record if first is None or self._written else first)
+            return
+        new = first if first is not None and not self._written else record
         try:
-            if os.pwrite(self._descriptor, record, start) != len(record):
-                raise OSError(0, "no space left for a whole row")
-            self._synchronize()
+            with self._locked():
+                damage = self._damage()
+                if damage is None:
+                    self._write(record if first is None or self._size() else first)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, start)
-                os.pwrite(self._descriptor, replaced, start)
             raise self._failure(error) from error
+        self._written.append(new)
+        damage = damage or self._absence()
+        if damage is not None:
+            self._move(damage)
 
-    def _synchronize(self) -> None:
-        if self._path.is_file():
+    def close(self) -> None:
+        if self.rewritable:
+            try:
+                with self._locked():
+                    damage = self._damage() or self._absence()
+            except OSError as error:
+                raise self._failure(error) from error
+            if damage is not None:
+                self._move(damage)
+        os.close(self._descriptor)
+        if self._moved is not None:
+            raise OmbError(self._moved)
+
+    def _append_to_device(self, record: bytes) -> None:
+        try:
+            os.write(self._descriptor, record)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._written.append(record)
+
+    def _write(self, record: bytes) -> None:
+        """Put ``record`` before what closes the file; on failure the file stays as it was."""
+        size = self._size()
+        start = size - len(self._closing) if size else 0
+        new = record + self._closing
+        try:
+            if os.pwrite(self._descriptor, new, start) != len(new):
+                raise OSError(errno.ENOSPC, "no space left for a whole row")
             os.fsync(self._descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                if self._size() <= start + len(new):  # without locks another job's row may follow
+                    os.ftruncate(self._descriptor, size)
+                    os.pwrite(self._descriptor, self._closing if size else b"", start)
+            raise
+        self._last_start = start
+        self._last = record
+
+    def _damage(self) -> str | None:
+        """What somebody did to the content other than adding records; None if nothing."""
+        size = self._size()
+        if self._written and size < self._last_start + len(self._last):
+            return "was truncated"
+        last = os.pread(self._descriptor, len(self._last), self._last_start)
+        end = os.pread(self._descriptor, len(self._closing), max(0, size - len(self._closing)))
+        intact = last == self._last and (end == self._closing or size == 0)
+        return None if intact else "was changed by another program"
+
+    def _absence(self) -> str | None:
+        """What became of the file if its name no longer stands for it."""
+        own = os.fstat(self._descriptor)
+        try:
+            named = os.stat(self._path)
+        except OSError:
+            return "was removed"
+        same = (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)
+        return None if same else "was replaced"
+
+    def _move(self, damage: str) -> None:
+        """Write all records of this run to a new file, and those to come.
+
+        Raises `OmbError` where there is no place for one.
+        """
+        os.close(self._descriptor)
+        folders = dict.fromkeys((self._path.parent, Path.cwd(), Path(tempfile.gettempdir())))
+        content = b"".join(self._written) + self._closing
+        reason: OSError | None = None
+        for folder in folders:
+            try:
+                path, self._descriptor = new_file(folder / self._path.name)
+                os.pwrite(self._descriptor, content, 0)
+                os.fsync(self._descriptor)
+            except OSError as error:
+                reason = error
+                continue
+            self._moved = (
+                f"{self._path} {damage} during the run: the rows of this run are in {path}"
+            )
+            launcher.note(self._moved, rank=0)
+            self._path = path
+            self._last = self._written[-1]
+            self._last_start = len(content) - len(self._closing) - len(self._last)
+            return
+        raise OmbError(
+            f"{self._path} {damage} during the run, and its rows cannot be written elsewhere: "
+            f"{reason}"
+        )
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self._written:
+            self._lock()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def _lock(self) -> None:
+        """Wait for the file's lock, where its file system has locks."""
+        end = time.monotonic() + LOCK_SECONDS
+        pause = 0.001
+        while self.rewritable:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    text = f"another process has held its lock for {LOCK_SECONDS:g} s"
+                    raise OSError(errno.EAGAIN, text) from error
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            except OSError as error:
+                if error.errno in WITHOUT_LOCKS:
+                    return
+                raise
+
+    def _size(self) -> int:
+        return os.fstat(self._descriptor).st_size
 
     def _failure(self, error: OSError) -> OmbError:
         return OmbError(
             f"cannot write {self._path}: {error.strerror}; choose another place for --output"
         )
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder that ``path`` is to lie in; not its parents, which a typing error names.
+
+    Raises `OSError` where that cannot be.
+    """
+    folder = path.parent
+    if not folder.parent.is_dir():
+        text = f"there is no folder {folder.parent}: make it"
+        raise FileNotFoundError(errno.ENOENT, text)
+    folder.mkdir(exist_ok=True)
+
+
+def new_file(path: Path) -> tuple[Path, int]:
+    """Make a file beside ``path`` with a name that is free, and open it.
+
+    Raises `OSError` where none can be made.
+    """
+    for number in count(1):
+        name = path.with_name(f"{path.stem}-recovered-{number}{path.suffix}")
+        with contextlib.suppress(FileExistsError):
+            return name, os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    raise AssertionError

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
@@ -21,9 +22,9 @@ QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
 
 def test_pandas_reads_the_table(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     for arguments in (("latency",), ("bw",), ("mbw_mr", "-V"), ("bcast", "-z25,99.9", "-c")):
-        assert mpiexec(2, *arguments, *QUICK, "-q", "--output", "deep/er/rows.csv").code == 0
-    assert mpiexec(2, "barrier", "-i", "5", "--output", "deep/er/rows.csv").code == 0
-    table = pd.read_csv(tmp_path / "deep" / "er" / "rows.csv", comment="#")
+        assert mpiexec(2, *arguments, *QUICK, "-q", "--output", "results/rows.csv").code == 0
+    assert mpiexec(2, "barrier", "-i", "5", "--output", "results/rows.csv").code == 0
+    table = pd.read_csv(tmp_path / "results" / "rows.csv", comment="#")
     assert tuple(table.columns) == COLUMNS
     assert table.groupby("benchmark").size().to_dict() == {
         "latency": 2,
@@ -89,6 +90,62 @@ def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layo
         assert out.splitlines()[-1].count(",") == len(COLUMNS) - 1
     else:
         assert json.loads(out)[-1]["bytes"] == 8
+
+
+def test_eight_jobs_at_once_keep_all_their_rows(tmp_path: Path) -> None:
+    output = tmp_path / "many.json"
+    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "allreduce", "-i", "2", "-x", "0", "-q"]
+    with ExitStack() as folders:
+        jobs = [
+            subprocess.Popen(
+                [*command, "--output", str(output)],
+                env=folders.enter_context(own_temporary_folder()),
+                stdin=subprocess.DEVNULL,
+            )
+            for _ in range(8)
+        ]
+        assert [job.wait(120) for job in jobs] == [0] * 8
+    items = json.loads(output.read_text())
+    runs = [item["metadata"]["run"] for item in items if "metadata" in item]
+    assert len(set(runs)) == 8
+    for run in runs:
+        sizes = [item["bytes"] for item in items if item.get("run") == run]
+        assert sizes == [1 << power for power in range(2, 21)]
+
+
+def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
+    tmp_path: Path,
+) -> None:
+    output = tmp_path / "rows.csv"
+    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0", "-q"]
+    sizes = ",".join(str(size) for size in range(1, 500))
+    with own_temporary_folder() as environment:
+        job = subprocess.Popen(
+            [*command, "--sizes", sizes, "--output", str(output)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 30
+        while not output.exists() or len(output.read_text().splitlines()) < 40:
+            assert time.monotonic() < deadline
+        output.unlink()
+        _, errors = job.communicate(timeout=60)
+    assert job.returncode == 1
+    recovered = tmp_path / "rows-recovered-1.csv"
+    assert f"rows.csv was removed during the run: the rows of this run are in {recovered}" in errors
+    assert "Traceback" not in errors
+    assert list(pd.read_csv(recovered, comment="#").bytes) == list(range(1, 500))
+
+
+def test_a_name_that_is_no_text_is_written_as_escapes(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/rows-\xff.csv"
+    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", *QUICK, "--output", name]
+    with own_temporary_folder() as environment:
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert b"omb-py: " not in done.stderr
+    with open(name, encoding="ascii") as file:
+        assert "rows-\\udcff.csv" in file.read()
 
 
 def processes_with(text: str) -> list[int]:
