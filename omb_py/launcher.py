@@ -83,6 +83,6 @@ def _first(variables: tuple[str, ...], default: int) -> int:
 def _find(variables: tuple[str, ...]) -> int | None:
     for variable in variables:
         value = os.environ.get(variable, "")
-        if value.isdigit():
+        if value.isascii() and value.isdigit():
             return int(value)
     return None

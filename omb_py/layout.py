@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from omb_py.errors import UsageError
+from omb_py.numerals import parse_whole
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,15 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
     from pathlib import Path
 
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UsageError(f"{option}: cannot read {path}: it is not a regular file")
         with Path(path).open(encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}: cannot read {path}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{option}: cannot read {path}: {reason}") from error
     return tuple(
-        numbers(line, ",", f"{option}: {path}, line {number}", form)
+        numbers(re.sub(r"\s*,\s*", ",", line), ",", f"{option}: {path}, line {number}", form)
         for number, line in enumerate(lines, start=1)
         if line
     )
@@ -103,7 +108,10 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
 
 def numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
     """Two whole numbers; raises `UsageError` where a text is not like ``form``."""
-    parts = [part.strip() for part in text.split(separator)]
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+    try:
+        first, second = map(parse_whole, text.split(separator))
+    except ValueError as error:
+        raise UsageError(f"{where}: expected {form}, two whole numbers") from error
+    if first < 0 or second < 0:
         raise UsageError(f"{where}: expected {form}, two whole numbers")
-    return int(parts[0]), int(parts[1])
+    return first, second

@@ -10,7 +10,6 @@ from omb_py.topology import DEFAULT_TOPOLOGY, Topology
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20
-UNITS = {"": 1, "K": 1 << 10, "M": MEBIBYTE, "G": 1 << 30}
 
 MOST_ITERATIONS = 1_000_000
 """Iterations of a size that ``--precision`` may take unless told otherwise."""
@@ -20,19 +19,6 @@ LIBRARY = "library"
 
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
-
-
-def parse_bytes(text: str) -> int:
-    """A number of bytes, with K, M or G for binary multiples.
-
-    Raises `ValueError` when it is no such number.
-    """
-    number = text.strip().upper().removesuffix("B").removesuffix("I")
-    unit = number[-1:] if number[-1:] in UNITS else ""
-    digits = number.removesuffix(unit) if unit else number
-    if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"{text!r} is not a number of bytes, such as 0, 65536 or 64K")
-    return int(digits) * UNITS[unit]
 
 
 @dataclass(frozen=True)

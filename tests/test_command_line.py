@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import click
 import pytest
@@ -12,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli import command
 from omb_py.cli.attached import detach_values
 from omb_py.cli.benchmark import BenchmarkCommand, benchmark_command, make_options
 from omb_py.errors import UsageError
-from omb_py.options import Options, parse_bytes
+from omb_py.numerals import parse_bytes
+from omb_py.options import Options
 from tests.conftest import Finished
 
 
@@ -139,6 +142,84 @@ def test_an_option_that_a_family_lacks_is_refused(name: str, option: str) -> Non
 def test_options_that_exclude_each_other(arguments: list[str]) -> None:
     with pytest.raises(UsageError):
         parsed("bcast", *arguments)
+
+
+@pytest.mark.parametrize("value", ["1_0", " 10", "10 ", "\uff11\uff10", "\u00b2", "0x10", "10\n"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["mbw_mr -i", "mbw_mr -W", "mbw_mr -p", "mbw_mr -x", "latency --sizes", "latency -m"],
+        *["latency --timeout", "latency --max-time", "latency --precision", "latency -M"],
+        *["latency_mt -t", "gather -k", "latency --device", "bw_fan_in --node-map"],
+        *["kmeans --samples", "kmeans -i", "overhead latency --rounds", "compare --rounds"],
+        *["watch --interval", "timeline x --ranks", "timeline x --from", "model x --ranks"],
+        *[
+            "model x --sizes",
+            "compare x y --fail-above",
+            "scaling x --ranks",
+            "job render quick --nodes",
+        ],
+    ],
+)
+def test_numbers_have_one_notation(line: str, value: str) -> None:
+    around = {"gather -k": f"fixed:{value}", "compare x y --fail-above": f"{value}%"}
+    words = [*line.split(), around.get(line, value)]
+    with pytest.raises((UsageError, click.UsageError)) as refusal:
+        command.main(words, standalone_mode=False)
+    text = str(refusal.value)
+    assert value in text or repr(value)[1:-1] in text, "refused for another reason"
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--max-time"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e300", "1e999", "0"])
+def test_a_duration_is_a_finite_number(option: str, value: str) -> None:
+    with pytest.raises(click.UsageError):
+        parsed("latency", option, value)
+
+
+def test_a_count_is_one_that_c_can_count_with() -> None:
+    with pytest.raises(click.UsageError, match="is too large"):
+        parsed("latency", "-i", "99999999999999999999")
+    with pytest.raises(click.UsageError, match="is too large"):
+        parsed("latency", "-M", "9999999999G")
+
+
+def every_command(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from every_command(found, f"{path} {name}")
+        else:
+            yield f"{path} {name}".strip(), found
+
+
+def test_no_command_reads_numbers_in_a_way_of_its_own() -> None:
+    for name, found in every_command(command):
+        for parameter in found.params:
+            assert type(parameter.type) not in (
+                *(click.IntRange, click.FloatRange),
+                *(type(click.INT), type(click.FLOAT)),
+            ), f"{name}: {parameter.opts}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-z", "50,99"], "-z takes its value without a blank between: -z50,99"),
+        (["-fz", "99.9"], "-fz takes its value without a blank between: -fz99.9"),
+        (["--tail-lat", "50"], "--tail-lat takes its value without a blank between: --tail-lat=50"),
+        (["-c", "log:faults"], "-c takes its value without a blank between: -clog:faults"),
+    ],
+)
+def test_a_value_of_c_or_z_that_stands_apart_is_named(arguments: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(words)}$"):
+        parsed("allreduce", *arguments)
+
+
+def test_hyphens_in_names_are_underscores() -> None:
+    assert parsed("latency", "--buffer", "torch-cpu") == parsed("latency", "--buffer", "torch_cpu")
 
 
 @given(st.integers(0, 1 << 40), st.sampled_from([("", 1), ("K", 1 << 10), ("MiB", 1 << 20)]))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from omb_py.analysis.table import EXTRA
 from omb_py.errors import UsageError
-from omb_py.options import parse_bytes
+from omb_py.numerals import parse_bytes, parse_decimal
 from omb_py.results.row import KINDS
 
 
@@ -68,7 +68,11 @@ def converted(name: str, value: str) -> Any:
     Raises `UsageError` when it cannot be one.
     """
     kind = "int" if name in ("hosts", "line") else KINDS.get(name, "str")
-    makers: dict[str, Callable[[str], Any]] = {"int": parse_bytes, "float": float, "bool": truth}
+    makers: dict[str, Callable[[str], Any]] = {
+        "int": parse_bytes,
+        "float": parse_decimal,
+        "bool": truth,
+    }
     try:
         return makers.get(kind, str)(value)
     except (ValueError, KeyError) as error:

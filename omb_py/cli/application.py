@@ -10,6 +10,7 @@ import click
 from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
 from omb_py.cli.benchmark import CONTEXT
 from omb_py.cli.launched import launched
+from omb_py.cli.number_types import Number, WholeNumber
 from omb_py.cli.option_row import FLAG, OptionRow, count
 from omb_py.cli.options import TABLE
 from omb_py.cli.parameters import Bytes
@@ -120,9 +121,9 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     elif isinstance(one.default, bool):
         settings |= FLAG
     elif isinstance(one.default, int):
-        settings |= {"type": click.IntRange(min=said["least"]), "metavar": "N"}
+        settings |= {"type": WholeNumber(min=said["least"]), "metavar": "N"}
     elif isinstance(one.default, float):
-        settings |= {"type": click.FloatRange(min=said["least"]), "metavar": "X"}
+        settings |= {"type": Number(min=said["least"]), "metavar": "X"}
     if isinstance(one.default, tuple):
         settings |= {"multiple": True}
     if said["kind"] == "argument":

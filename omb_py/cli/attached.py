@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 
+from omb_py.errors import UsageError
 from omb_py.options import DEFAULT_PERCENTILES
 
 ATTACHED = {"c": "--validation", "z": "--tail-lat"}
 """The options that are so, short and long."""
+
+VALUES = {"c": re.compile("log(:.*)?"), "z": re.compile(r"[\d.]+(,[\d.]+)*")}
+"""What their values look like."""
 
 
 def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> list[str]:
@@ -17,6 +23,7 @@ def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> l
     else, and all after ``--``, stays as it is.
     """
     rewritten: list[str] = []
+    check_attached(arguments)
     rest = iter(arguments)
     for argument in rest:
         if argument == "--":
@@ -42,6 +49,18 @@ def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> l
         else:
             rewritten.append(argument)
     return rewritten
+
+
+def check_attached(arguments: list[str]) -> None:
+    """Raise `UsageError` where a value of ``-c`` or ``-z`` stands apart, as a word of its own."""
+    for option, value in pairwise(arguments):
+        if option == "--":
+            return
+        for letter, name in ATTACHED.items():
+            short = option.startswith("-") and not option.startswith("--") and option[-1] == letter
+            if (short or option == name) and VALUES[letter].fullmatch(value):
+                written = f"{option}{value}" if short else f"{name}={value}"
+                raise UsageError(f"{option} takes its value without a blank between: {written}")
 
 
 def default_value(name: str) -> str:

@@ -178,7 +178,14 @@ def in_job(
         if options.window_kind is None:
             # what MPI allocates is on the host
             kind = "allocate" if found.buffer.device is None else "create"
-            chosen = replace(options, window_kind=kind)
+            chosen = replace(chosen, window_kind=kind)
+        if chosen.placement and found.buffer.device is None:
+            chosen = replace(chosen, placement=())
+            if {*options.placement} != {Place.HOST}:
+                letters = " ".join(place.value for place in options.placement)
+                found.job.note(
+                    f"buffer {options.buffer} has no device: {letters} is measured as H H"
+                )
         action(
             Setting(
                 benchmark,

@@ -13,6 +13,7 @@ import click
 
 from omb_py import launcher as launchers
 from omb_py.cli.analysis_options import input_options, read
+from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.errors import OmbError, UsageError, needing
 
 if TYPE_CHECKING:
@@ -99,14 +100,14 @@ class CompareCommand(click.Command):
 @click.option(
     "--ranks",
     "-n",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=2,
     show_default=True,
     help="Ranks of each job.",
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=5,
     show_default=True,
     help="Turns of each; at least 4 to tell a difference from noise.",
@@ -114,7 +115,7 @@ class CompareCommand(click.Command):
 @click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=600.0,
     show_default=True,
     metavar="SECONDS",

@@ -6,8 +6,27 @@ import click
 
 from omb_py.cli.option_row import FLAG, OptionRow
 from omb_py.cli.parameters import Devices
+from omb_py.errors import UsageError
+
+INSTEAD_OF_ACCELERATORS = {
+    "cuda": "--buffer cupy (or numba, pycuda, torch) puts messages on a device",
+    "managed": "--buffer cupy --managed puts messages into managed memory",
+}
+"""What does here what native OMB's ``-d`` does."""
+
+
+def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
+    """Raise `UsageError` for ``-d``, which says how to choose a device here."""
+    if text is not None:
+        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures NVIDIA devices alone")
+        raise UsageError(f"-d {text}: {known}")
+
 
 DEVICE_OPTIONS: tuple[OptionRow, ...] = (
+    OptionRow(
+        ("-d", "--accelerator"),
+        {"callback": refuse_accelerator, "expose_value": False, "hidden": True},
+    ),
     OptionRow(
         ("--device", "devices"),
         {

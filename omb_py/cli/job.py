@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from omb_py.cli.number_types import WholeNumber
 from omb_py.errors import UsageError, needing
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ FOLDER = click.option(
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
 PARTS: Callable[[Any], Any] = options(
-    click.option("--nodes", type=click.IntRange(min=1), help="Only the job of so many nodes."),
+    click.option("--nodes", type=WholeNumber(min=1), help="Only the job of so many nodes."),
     click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
     click.option("--account", help="The project that pays."),
     click.option("--queue", help="The queue, Slurm's partition."),

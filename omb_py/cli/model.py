@@ -11,7 +11,7 @@ import click
 
 from omb_py.cli.analysis_options import input_options, read
 from omb_py.errors import OmbError, UsageError, needing
-from omb_py.options import parse_bytes
+from omb_py.numerals import parse_bytes, parse_whole
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)
@@ -57,7 +57,7 @@ def command(
     several numbers of ranks the textbook formula that fits best. Every prediction has a 95 % band,
     and the check tells how often such bands held for values that were left out.
     """
-    asked_ranks = None if ranks is None else numbers(ranks, "--ranks", int)
+    asked_ranks = None if ranks is None else numbers(ranks, "--ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     results = read(files, where, assume)
@@ -87,7 +87,7 @@ def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:
     Raises `UsageError` when there is none or one is not a number.
     """
     try:
-        found = sorted({parse(part) for part in text.split(",") if part.strip()})
+        found = sorted({parse(part) for part in text.split(",") if part})
     except ValueError as error:
         raise UsageError(f"{option} {text!r} is not a list of numbers such as 8,64,1024") from error
     if not found:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from omb_py.benchmarks import Benchmark
+from omb_py.cli.number_types import WholeNumber
 
 CALLS, RESULTS, CHECKING, BINDING = "calls", "results", "checking", "binding"
 """Purposes of options: how calls are made and how often, one benchmark's own table, its data, and
@@ -52,7 +53,7 @@ class OptionRow:
 
 def count(least: int) -> dict[str, Any]:
     """Settings of an option that takes a whole number from ``least`` on."""
-    return {"type": click.IntRange(min=least), "metavar": "N"}
+    return {"type": WholeNumber(min=least), "metavar": "N"}
 
 
 FLAG: dict[str, Any] = {"is_flag": True}

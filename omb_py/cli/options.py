@@ -7,11 +7,13 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.cli.device_options import DEVICE_OPTIONS
 from omb_py.cli.family_options import FAMILY_OPTIONS
+from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.cli.option_row import BINDING, CALLS, CHECKING, FLAG, RESULTS, OptionRow, count
 from omb_py.cli.output_options import OUTPUT_OPTIONS
 from omb_py.cli.parameters import (
     Bytes,
     LayoutType,
+    MemberName,
     Percentiles,
     Precision,
     Root,
@@ -67,7 +69,7 @@ TABLE: tuple[OptionRow, ...] = (
     OptionRow(
         ("--max-time",),
         {
-            "type": click.FloatRange(min=0, min_open=True),
+            "type": Seconds(min=0, min_open=True),
             "metavar": "SECONDS",
             "help": "Stop timing a size after so long.",
         },
@@ -224,18 +226,28 @@ TABLE: tuple[OptionRow, ...] = (
     OptionRow(("-I", "--session"), FLAG | {"help": "Start MPI by an MPI-4 session."}),
     OptionRow(
         ("--buffer",),
-        {"default": "numpy", "metavar": "NAME", "help": "Where the bytes live: see omb-py list."},
+        {
+            "type": MemberName(),
+            "default": "numpy",
+            "metavar": "NAME",
+            "help": "Where the bytes live: see omb-py list.",
+        },
     ),
     *DEVICE_OPTIONS,
     OptionRow(
         ("--binding",),
-        {"default": "buffer", "metavar": "NAME", "help": "How MPI is called: see omb-py list."},
+        {
+            "type": MemberName(),
+            "default": "buffer",
+            "metavar": "NAME",
+            "help": "How MPI is called: see omb-py list.",
+        },
         purpose=BINDING,
     ),
     OptionRow(
         ("--pickle-protocol",),
         {
-            "type": click.IntRange(0, HIGHEST_PROTOCOL),
+            "type": WholeNumber(0, HIGHEST_PROTOCOL),
             "metavar": "N",
             "help": "Protocol of bindings that pickle; mpi4py takes the latest.",
         },
@@ -261,7 +273,7 @@ TABLE: tuple[OptionRow, ...] = (
     OptionRow(
         ("--timeout",),
         {
-            "type": click.FloatRange(min=0, min_open=True),
+            "type": Seconds(min=0, min_open=True),
             "metavar": "SECONDS",
             "help": "End the job when a rank makes no progress for so long (start, one size).",
         },

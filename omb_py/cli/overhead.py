@@ -9,6 +9,7 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, read_values
+from omb_py.cli.number_types import WholeNumber
 from omb_py.cli.option_row import BINDING, CHECKING, RESULTS
 from omb_py.cli.options import options_of
 from omb_py.errors import OmbError, UsageError
@@ -59,7 +60,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         ),
         click.Option(
             ["--rounds"],
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             default=ROUNDS,
             help="Turns that each binding takes; at least 6 for an interval.",
         ),

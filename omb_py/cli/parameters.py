@@ -8,13 +8,22 @@ import click
 
 from omb_py.errors import UsageError
 from omb_py.layout import Layout, parse_layout
-from omb_py.options import parse_bytes
+from omb_py.numerals import parse_bytes, parse_decimal, parse_whole
 from omb_py.topology import Topology, parse_topology
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]
 else:
     Parameter = click.ParamType
+
+
+class MemberName(Parameter):
+    """The name of a buffer library or a binding; hyphens stand for underscores."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        return str(value).replace("-", "_")
 
 
 class Bytes(Parameter):
@@ -74,10 +83,10 @@ class Devices(Parameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
         if isinstance(value, tuple):
             return value
-        parts = value.split(",")
-        if not all(part.isascii() and part.isdigit() for part in parts):
+        numbers = counts(value.split(","))
+        if numbers is None:
             self.fail(f"{value!r} is not a list of device numbers, as in 0 or 0,2", param, ctx)
-        return tuple(int(part) for part in parts)
+        return numbers
 
 
 class Percentiles(Parameter):
@@ -89,7 +98,7 @@ class Percentiles(Parameter):
         if isinstance(value, tuple):
             return value
         try:
-            percents = tuple(dict.fromkeys(float(part) for part in value.split(",")))
+            percents = tuple(dict.fromkeys(map(parse_decimal, value.split(","))))
         except ValueError:
             self.fail(f"{value!r} is not a list of percentages, as in 50,90,99.9", param, ctx)
         for percent in percents:
@@ -106,9 +115,10 @@ class Warmup(Parameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> int | str:
         if isinstance(value, int) or value == "auto":
             return value  # type: ignore[no-any-return]
-        if value.isascii() and value.isdigit():
-            return int(value)
-        self.fail(f"{value!r} is neither a whole number from 0 on nor auto", param, ctx)
+        numbers = counts([value])
+        if numbers is None:
+            self.fail(f"{value!r} is neither a whole number from 0 on nor auto", param, ctx)
+        return numbers[0]
 
 
 class Precision(Parameter):
@@ -120,7 +130,7 @@ class Precision(Parameter):
         if isinstance(value, float):
             return value
         try:
-            percent = float(value.removesuffix("%"))
+            percent = parse_decimal(value.removesuffix("%"))
         except ValueError:
             percent = 0.0
         if not 0 < percent < 100:
@@ -139,9 +149,10 @@ class Root(Parameter):
         kind, colon, rank = value.partition(":")
         if kind == "rotate" and not colon:
             return None
-        if kind == "fixed" and rank.isascii() and rank.isdigit():
-            return int(rank)
-        self.fail(f"{value!r} is neither fixed:RANK nor rotate", param, ctx)
+        numbers = counts([rank]) if kind == "fixed" else None
+        if numbers is None:
+            self.fail(f"{value!r} is neither fixed:RANK nor rotate", param, ctx)
+        return numbers[0]
 
 
 class LayoutType(Parameter):
@@ -188,13 +199,12 @@ class Threads(Parameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
         if isinstance(value, tuple):
             return value
-        parts = value.split(":")
-        if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        numbers = counts(value.split(":"))
+        if numbers is None or len(numbers) > 2:
             self.fail(f"{value!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4", param, ctx)
-        first, last = int(parts[0]), int(parts[-1])
-        if not first or not last:
+        if 0 in numbers:
             self.fail("each side needs at least 1", param, ctx)
-        return first, last
+        return numbers[0], numbers[-1]
 
 
 class Variant(Parameter):
@@ -239,11 +249,20 @@ class NodeMap(Parameter):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...] | int:
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
-        parts = value.split(",")
-        if not all(part.isascii() and part.isdigit() for part in parts):
+        numbers = counts(value.split(","))
+        if numbers is None:
             self.fail(f"{value!r} is neither a number nor a list such as 0,0,1,1", param, ctx)
-        if len(parts) > 1:
-            return tuple(map(int, parts))
-        if int(value) == 0:
+        if len(numbers) > 1:
+            return numbers
+        if numbers[0] == 0:
             self.fail("a node has at least 1 rank", param, ctx)
-        return int(value)
+        return numbers[0]
+
+
+def counts(texts: list[str]) -> tuple[int, ...] | None:
+    """Whole numbers from 0 on; None where a text is none."""
+    try:
+        numbers = tuple(map(parse_whole, texts))
+    except ValueError:
+        return None
+    return None if any(text.startswith("-") for text in texts) else numbers

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from omb_py import launcher
+from omb_py.cli.number_types import WholeNumber
 from omb_py.errors import UsageError
 from omb_py.observe.settings import EVENTS, Settings
 
@@ -47,7 +48,7 @@ FOLDER = "omb-profile"
 )
 @click.option(
     "--events",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help=f"Events that a rank keeps, the last ones; 64 bytes each.  [default: {EVENTS}]",
 )

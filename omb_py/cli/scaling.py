@@ -7,6 +7,7 @@ import sys
 import click
 
 from omb_py.cli.analysis_options import MOST_NOTES, note
+from omb_py.cli.number_types import WholeNumber
 from omb_py.errors import needing
 from omb_py.scaling import PUBLISHED_RANKS
 
@@ -15,7 +16,7 @@ from omb_py.scaling import PUBLISHED_RANKS
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--ranks",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     default=PUBLISHED_RANKS,
     show_default="those of OMB-Py's paper: 224",
     metavar="N",

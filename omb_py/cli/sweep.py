@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from omb_py.cli.number_types import WholeNumber
 from omb_py.errors import UsageError, needing
 
 
@@ -39,7 +40,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan and how long it may take.")
 @click.option("--commands", is_flag=True, help="With --dry-run, also the command lines.")
-@click.option("--nodes", type=click.IntRange(min=1), help="Only points on so many nodes.")
+@click.option("--nodes", type=WholeNumber(min=1), help="Only points on so many nodes.")
 @click.option(
     "--stop-after",
     callback=seconds_of,

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import note
+from omb_py.cli.number_types import Seconds
 from omb_py.cli.parameters import Parameter
+from omb_py.numerals import parse_whole
 from omb_py.wording import count
 
 
@@ -23,12 +25,14 @@ class Ranks(Parameter):
             return value
         found: list[int] = []
         for part in value.split(","):
-            first, dash, last = part.strip().partition("-")
-            if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            first, dash, last = part.partition("-")
+            try:
+                start, stop = parse_whole(first), parse_whole(last if dash else first)
+            except ValueError:
                 self.fail(f"{value!r} are no ranks: write them as in 0-3,8", param, ctx)
-            if int(last or first) < int(first) or int(last or first) > MOST_RANKS:
-                self.fail(f"{part.strip()!r} is no range of ranks", param, ctx)
-            found += range(int(first), int(last or first) + 1)
+            if stop < start or stop > MOST_RANKS:
+                self.fail(f"{part!r} is no range of ranks", param, ctx)
+            found += range(start, stop + 1)
         return found
 
 
@@ -45,12 +49,8 @@ MOST_RANKS = 10_000_000
     help="A .json, .json.gz or .pftrace file.  [default: FOLDER/timeline.json]",
 )
 @click.option("--ranks", type=Ranks(), metavar="LIST", help="Only these ranks, as in 0-3,8.")
-@click.option(
-    "--from", "begin", type=click.FloatRange(min=0), metavar="S", help="Only from this second on."
-)
-@click.option(
-    "--to", "end", type=click.FloatRange(min=0), metavar="S", help="Only until this second."
-)
+@click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Only from this second on.")
+@click.option("--to", "end", type=Seconds(min=0), metavar="S", help="Only until this second.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(

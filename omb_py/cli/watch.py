@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli.number_types import Seconds
 from omb_py.errors import needing
 
 if TYPE_CHECKING:
     from omb_py.watching.lines import Seen
 
 FOLDER = "omb-profile"
-SECONDS = click.FloatRange(min=0)
+SECONDS = Seconds(min=0)
 
 
 @click.command("watch", context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +24,7 @@ SECONDS = click.FloatRange(min=0)
 @click.option(
     "--interval",
     "-i",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=1.0,
     show_default=True,
     metavar="SECONDS",

@@ -144,7 +144,7 @@ def limit(text: str) -> float:
     >>> limit("5%"), limit("1.05x")
     (1.05, 1.05)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([%x])\s*", text)
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([%x])", text, re.ASCII)
     if match is None:
         raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
     number = float(match[1])

@@ -11,7 +11,7 @@ from omb_py.algorithms import MODULES as ALGORITHMS
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.errors import UsageError
-from omb_py.options import parse_bytes
+from omb_py.numerals import parse_bytes
 from omb_py.registry import Registry
 from omb_py.sweeps.subjects import families, subject
 from omb_py.sweeps.toml import Strict, suggestion

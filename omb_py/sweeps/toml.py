@@ -39,6 +39,8 @@ def read(path: Path, model: type[Model]) -> Model:
     model, naming line, key and what may stand there.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"cannot read {path}: it is not a regular file")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -25,7 +25,7 @@ def seconds(value: Any) -> Any:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("write a duration such as '90s', '10m', '2h' or '0:30:00'")
-    text = str(value).strip()
+    text = str(value)
     parts = text.split(":")
     total = 0.0
     if len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts):

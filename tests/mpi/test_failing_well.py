@@ -51,6 +51,11 @@ def assert_failed_well(job: Finished, *words: str) -> None:
         (2, ("latency", "--sizes", "1", "-T", "float64"), ("no message size to measure",)),
         (2, ("bw", "-W", "0"), ("--window-size", "0 is not in the range x>=1")),
         (2, ("bw", "-i", "0"), ("--iterations",)),
+        (2, ("bw", "-W", "3:4"), ("--window-size", "'3:4' is not a whole number")),
+        (2, ("bw", "-d", "cuda"), ("-d cuda: --buffer cupy",)),
+        (2, ("bw", "-clog:/proc/none"), ("cannot write /proc/none", "for -clog")),
+        (2, ("neighbor_allgather", "-N", "graph:/dev/zero"), ("not a regular file",)),
+        (2, ("bw", "-D", "indx:/dev/zero"), ("not a regular file",)),
         (2, ("bw", "-z101"), ("101 is not a percentage",)),
         (2, ("latency", "-c", "-D", "vect:8:4"), ("exclude each other",)),
         (2, ("gather", "-k", "fixed:2"), ("there is no rank 2",)),
@@ -58,10 +63,11 @@ def assert_failed_well(job: Finished, *words: str) -> None:
         (2, ("alltoall", "-m", "1048576", "-M", "1M"), ("memory limit", "raise -M")),
         (2, ("latency", "--output", "results.txt"), (".csv or .json",)),
         (2, ("latency", "--output", "/proc/none/results.csv"), ("cannot write", "--output")),
+        (2, ("latency", "--output", "no/folder/results.csv"), ("there is no folder no",)),
         (2, ("latency", "--no-such-option"), ("--no-such-option",)),
         (2, ("latency", "D"), ("both ends",)),
         (2, ("latency", "-m", str(1 << 60)), ("memory limit", "raise -M")),
-        (2, ("latency", "--sizes", str(1 << 60), "-M", "9999999999G"), ("cannot allocate",)),
+        (2, ("latency", "--sizes", str(1 << 60), "-M", "8000000000G"), ("cannot allocate",)),
         (2, ("neighbor_allgather",), ("a grid of 2", "start 3 ranks or more")),
         (2, ("ineighbor_alltoall", "-N", "graph:/no/such"), ("cannot read /no/such",)),
         (2, ("bw_fan_in",), ("2 ranks are on 1 node", "--node-map")),
@@ -175,6 +181,29 @@ def test_a_full_disk_is_said(mpiexec: Callable[..., Finished], tmp_path: Path) -
     (tmp_path / "rows.csv").symlink_to("/dev/full")
     job = mpiexec(2, "latency", *QUICK, "--output", "rows.csv")
     assert_failed_well(job, "cannot write rows.csv", "No space left")
+
+
+@pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK", "OMB_PY_EXPECTED_RANKS"])
+def test_variables_of_a_launcher_that_are_no_numbers_are_ignored(
+    omb_py: Callable[..., Finished], variable: str
+) -> None:
+    job = omb_py("list", **{variable: "\u00b2"})
+    assert job.code == 0
+    assert "latency" in job.out
+
+
+@pytest.mark.parametrize(
+    ("placement", "notes"),
+    [("D D", ["buffer numpy has no device: D D is measured as H H"]), ("H H", [])],
+)
+def test_places_of_a_device_are_the_host_where_there_is_none(
+    mpiexec: Callable[..., Finished], tmp_path: Path, placement: str, notes: list[str]
+) -> None:
+    job = mpiexec(2, "latency", *QUICK, *placement.split(), "--output", "rows.csv")
+    assert job.code == 0
+    assert job.sentences == [f"omb-py: note: {note}" for note in notes]
+    assert [row["placement"] for row in rows_of(tmp_path / "rows.csv")] == ["H"]
+    assert "H H" not in job.out
 
 
 def test_stdout_can_be_closed_early(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class TestSettings:
         ("options", "words"),
         [
             ({"windw_size": 1}, "bw has no option 'windw-size'; did you mean 'window-size'?"),
-            ({"window_size": "x"}, "'x' is not a valid integer range"),
+            ({"window_size": "x"}, "'x' is not a whole number"),
             ({"stats": "perhaps"}, "Option '--stats' does not take a value"),
             ({"output": "/etc/passwd"}, "a sweep writes into its own folder"),
             ({"file": "/etc/passwd"}, "a sweep writes into its own folder"),

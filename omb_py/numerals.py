@@ -1,0 +1,54 @@
+"""Numbers as options have them: one notation everywhere, in digits of ASCII."""
+
+from __future__ import annotations
+
+import re
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+LARGEST = (1 << 63) - 1
+"""The largest number that an option may have: what C counts with."""
+
+DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def parse_whole(text: str) -> int:
+    """A whole number in decimal digits of ASCII, without blanks or underscores.
+
+    Raises `ValueError` when it is none, or one that C cannot count with.
+    """
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(f"{text!r} is not a whole number")
+    if len(digits) > len(str(LARGEST)) or abs(int(digits)) > LARGEST:
+        raise ValueError(f"{text} is too large: the largest number is {LARGEST}")
+    return int(text)
+
+
+def parse_decimal(text: str) -> float:
+    """A finite number such as ``2``, ``0.5`` or ``1e-3``, in ASCII without blanks or underscores.
+
+    Raises `ValueError` when it is none.
+    """
+    if DECIMAL.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a number")
+    number = float(text)
+    if number - number != 0:
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, with K, M or G for binary multiples.
+
+    Raises `ValueError` when it is no such number, or one that C cannot count with.
+    """
+    number = text.upper().removesuffix("B").removesuffix("I")
+    unit = number[-1:] if number[-1:] in UNITS else ""
+    digits = number.removesuffix(unit) if unit else number
+    if not (digits.isascii() and digits.isdigit()):
+        raise ValueError(f"{text!r} is not a number of bytes, such as 0, 65536 or 64K")
+    nbytes = parse_whole(digits) * UNITS[unit]
+    if nbytes > LARGEST:
+        raise ValueError(f"{text} is too large: the largest number is {LARGEST}")
+    return nbytes
