@@ -1,4 +1,4 @@
-"""PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch-cpu``).
+"""PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch_cpu``).
 
 Nothing in the suite knows of this module but two lines under ``[project.entry-points]``.
 """
@@ -73,11 +73,11 @@ class TensorMemory(NumpyMemory):
 class HostTensors(Buffer):
     """``torch.empty`` on the host."""
 
-    name = "torch-cpu"
+    name = "torch_cpu"
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         if find_spec("torch") is None:
-            raise MissingPackageError("buffer torch-cpu", "torch", "pip install 'omb-py[torch]'")
+            raise MissingPackageError("buffer torch_cpu", "torch", "pip install 'omb-py[torch]'")
         return self
 
     def wrap(self, view: Any, datatype: Datatype) -> TensorMemory:

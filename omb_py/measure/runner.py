@@ -13,7 +13,7 @@ from omb_py.errors import ValidationError
 from omb_py.loop import Calls, time_once
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
-from omb_py.measure.validation import DataCheck, write_log
+from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.measure.walk import Setting, Walk
 from omb_py.options import MOST_ITERATIONS
 from omb_py.results.output import benchmark_writers
@@ -37,6 +37,9 @@ class Run(Walk):
         self._algorithm_check: AlgorithmCheck | None = None
 
     def measure(self) -> None:
+        if self.options.validation_log is not None:
+            with self.agreement():
+                check_log(self.options.validation_log, self.job.rank)
         if self.options.library_algorithm is not None:
             from omb_py.measure.library_algorithm import check_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from omb_py.benchmarks import Content, Exchange
 from omb_py.datatypes import Datatype
@@ -67,13 +68,22 @@ class DataCheck:
         )
 
 
-def write_log(directory: str, rank: int, where: str, faults: list[str]) -> None:
-    """Add every fault of this rank to ``directory/rank-N.log``, one a line.
+def check_log(directory: str, rank: int) -> None:
+    """Make ``directory`` and try to write there what this rank may have to log.
+
+    Raises `OmbError` when that cannot be.
+    """
+    before = (Path(directory) / f"rank-{rank}.log").exists()
+    path = write_log(directory, rank, "", [])
+    if not before:
+        path.unlink()
+
+
+def write_log(directory: str, rank: int, where: str, faults: list[str]) -> Path:
+    """Add every fault of this rank to ``directory/rank-N.log``, one a line; the file's path.
 
     Raises `OmbError` when the file cannot be written.
     """
-    from pathlib import Path
-
     path = Path(directory) / f"rank-{rank}.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,3 +93,4 @@ def write_log(directory: str, rank: int, where: str, faults: list[str]) -> None:
         raise OmbError(
             f"cannot write {path}: {error.strerror}; choose another directory for -clog"
         ) from error
+    return path

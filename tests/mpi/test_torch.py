@@ -13,7 +13,7 @@ from tests.mpi.lines import CHECKED, ONE_SIDED, TWO_SIDED, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 HERE = find_spec("torch") is not None
-TENSORS = f"{CHECKED} --buffer torch-cpu"
+TENSORS = f"{CHECKED} --buffer torch_cpu"
 
 pytestmark = pytest.mark.skipif(not HERE, reason="torch is not installed")
 
@@ -36,14 +36,14 @@ def test_tensors_on_the_host(battery: Battery, line: Line) -> None:
 @pytest.mark.parametrize("binding", ["array", "prebound", "pickle", "persistent"])
 def test_tensors_in_every_form(mpiexec: Callable[..., Finished], binding: str) -> None:
     for name in ("latency", "bw", "allgather"):
-        arguments = ("--buffer", "torch-cpu", "--binding", binding, "-c", "-T", "float32")
+        arguments = ("--buffer", "torch_cpu", "--binding", binding, "-c", "-T", "float32")
         done = mpiexec(2, name, *arguments, "--sizes", "8,4096", *QUICK)
         assert done.code == 0, done.err
         assert [row[-1] for row in done.rows] == ["Pass"] * 2
 
 
 def test_types_that_torch_lacks(mpiexec: Callable[..., Finished]) -> None:
-    done = mpiexec(2, "latency", "--buffer", "torch-cpu", "-T", "longdouble", "--sizes", "16")
+    done = mpiexec(2, "latency", "--buffer", "torch_cpu", "-T", "longdouble", "--sizes", "16")
     assert done.code == 5
     assert "no elements of type longdouble" in done.err
 
