@@ -88,6 +88,8 @@ class Job:
             self.comm = self.MPI.COMM_WORLD
         self.rank = self.comm.rank
         self.ranks = self.comm.size
+        self.leads_host = False
+        """Whether this is the first rank of its host; known once `nodes` was called."""
         self.thread_level = thread_level if session else mpi.granted_level()
 
     def __enter__(self) -> Job:
@@ -155,7 +157,7 @@ class Job:
         if first == self.ranks:
             return
         told = "" if error is None else f"{error.exit_code} {error}"
-        exit_code, _, text = self._text_of(told, first).partition(" ")
+        exit_code, _, text = self.text_of(told, first).partition(" ")
         raise SharedError(text, int(exit_code)) from error
 
     @contextmanager
@@ -175,8 +177,8 @@ class Job:
     # No comm.allreduce or comm.bcast here: collectives of objects need MPI_COMM_SELF, which a
     # session may lack.
 
-    def _text_of(self, text: str, root: int) -> str:
-        """The text of rank ``root``, on all ranks."""
+    def text_of(self, text: str, root: int) -> str:
+        """The text of rank ``root``, on all ranks; collective."""
         data = bytearray(text.encode()[:LONGEST_TEXT].ljust(LONGEST_TEXT, b"\0"))
         self.comm.Bcast([data, LONGEST_TEXT, self.MPI.BYTE], root)
         return data.rstrip(b"\0").decode(errors="replace")
@@ -219,6 +221,11 @@ class Job:
         summed = self._at_root(values, self.MPI.SUM)
         return array("d", (value / self.ranks for value in summed))
 
+    def rank_of_greatest(self, value: float) -> int:
+        """The lowest rank whose ``value`` is the greatest of all, on all ranks; collective."""
+        greatest = self._over_ranks(value, self.MPI.MAX)
+        return int(self._over_ranks(self.rank if value == greatest else self.ranks, self.MPI.MIN))
+
     def told(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""
         cell = array("d", [value])
@@ -242,6 +249,7 @@ class Job:
     def nodes(self, word: str = "-") -> list[Node]:
         """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
         node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
+        self.leads_host = node.rank == 0
         leaders = self.comm.Split(0 if node.rank == 0 else self.MPI.UNDEFINED, self.rank)
         words = self._texts(node, word)
         found = []

@@ -40,7 +40,8 @@ class Finished:
 
     @property
     def sentences(self) -> list[str]:
-        """What our ranks said on stderr, without the launcher's words and that cores are few."""
+        """What our ranks said on stderr, without the launcher's words and that cores are few or
+        used by others."""
         ours = [line for line in self.err.splitlines() if line.startswith("omb-py: ")]
         return [line for line in ours if " cores of " not in line]
 

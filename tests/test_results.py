@@ -18,7 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.table import load
 from omb_py.errors import OmbError, UsageError
+from omb_py.readers import read_file
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
 from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
@@ -62,6 +64,27 @@ def test_a_torn_last_row_is_replaced(tmp_path: Path, suffix: str, cut: int) -> N
         sizes = [item.get("bytes") for item in json.loads(path.read_text())]
         assert [size for size in sizes if size is not None] in ([1, 3], [1, 2, 3])
         assert ([size for size in sizes if size] == [1, 2, 3]) == (cut <= 2)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_what_is_known_at_the_end_belongs_to_its_run(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    first = open_file(path)
+    first.start({"run": "first", "ranks": "2"})
+    first.row(some_row(run="first"))
+    second = open_file(path)
+    second.start({"run": "second", "ranks": "4"})
+    first.amend("first", {"other_processes": "1.0% of 2 cores"})
+    second.row(some_row(run="second"))
+    second.amend("second", {"other_processes": "9.0% of 2 cores"})
+    for writer in (first, second):
+        writer.finish()
+    found = read_file(path)
+    assert found.runs == {
+        "first": {"run": "first", "ranks": "2", "other_processes": "1.0% of 2 cores"},
+        "second": {"run": "second", "ranks": "4", "other_processes": "9.0% of 2 cores"},
+    }
+    assert len(load(path).rows) == 2
 
 
 def test_a_value_never_starts_a_comment_or_a_line(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from omb_py.measure.application_rows import (
     Turns,
     application_rows,
 )
+from omb_py.measure.host_load import HostLoad
 from omb_py.measure.phases import Phase
 from omb_py.measure.team import Team, alone
-from omb_py.measure.writers import start_writers
+from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.application import ApplicationRow
 from omb_py.results.output import application_writers
 from omb_py.results.row import new_run
@@ -78,7 +79,9 @@ class Measurement:
         writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
         with math_threads.limited_to(self._choices.threads):
             blas = math_threads.told()
+            host_load = HostLoad(job, job.ranks * self._choices.threads)
             turns = self._take_turns(kernel, team, first)
+            metadata, note = host_load.finish()
             check = self._check(kernel)
         name = self._to_time.name if self._to_time else None
         rows = application_rows(
@@ -88,8 +91,9 @@ class Measurement:
             for row in rows:
                 for writer in writers:
                     writer.row(row)
-            for writer in writers:
-                writer.finish()
+        finish_writers(job, writers, run, metadata)
+        if note is not None:
+            job.note(note)
         team.release()
         wrong = None
         if check is not None and not check.passed:

@@ -48,6 +48,8 @@ class ProofWriter(Writer[Line]):
 class Proof(Walk):
     """A line for each message size: what was sent, and whether the algorithm sends that."""
 
+    times_calls = False
+
     def __init__(self, setting: Setting, binding: Binding) -> None:
         super().__init__(setting, [binding])
         self.binding = binding

@@ -16,9 +16,10 @@ from omb_py.errors import LeftOutError, SharedError, UnsupportedError, UsageErro
 from omb_py.job import Job
 from omb_py.loop import Loop, Pace
 from omb_py.measure import devices
+from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck
-from omb_py.measure.writers import start_writers
+from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.options import VARIED_WINDOWS, Options
 from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
@@ -47,6 +48,9 @@ class Setting:
 
 class Walk(ABC):
     """A run about to be measured; what it does at each message size is up to its kind."""
+
+    times_calls = True
+    """Whether it is of interest that other programs kept the cores busy meanwhile."""
 
     def __init__(self, setting: Setting, bindings: Sequence[Binding]) -> None:
         self.benchmark = setting.benchmark
@@ -93,6 +97,9 @@ class Walk(ABC):
             from omb_py.clock import SharedClock
 
             self._clock = SharedClock(job.comm)
+        # processes that the benchmark starts are no others
+        alone = self.times_calls and "spawned" not in self.benchmark.options
+        host_load = HostLoad(job, threads) if alone else None
         try:
             self._walk(sizes, writers)
         except SharedError:
@@ -100,10 +107,11 @@ class Walk(ABC):
                 binding.release()
             self.resources.close()
             raise
+        metadata, note = host_load.finish() if host_load else ({}, None)
         self.resources.close()
-        with self.agreement():
-            for writer in writers:
-                writer.finish()
+        finish_writers(job, writers, self.run, metadata)
+        if note is not None:
+            job.note(note)
         if self._clock is not None:
             self._clock.free()
         if self._skipped:

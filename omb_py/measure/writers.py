@@ -57,6 +57,20 @@ def start_writers(
     return writers
 
 
+def finish_writers(
+    job: Job, writers: list[Writer[Any]], run: str, metadata: dict[str, str]
+) -> None:
+    """Write what is known of the run only now, and close the results; collective.
+
+    Raises `SharedError` when it cannot be written.
+    """
+    with job.agreement():
+        for writer in writers:
+            if metadata:
+                writer.amend(run, metadata)
+            writer.finish()
+
+
 def _metadata(
     setting: Started, run: str, nodes: list[Node], bindings: Sequence[Described]
 ) -> dict[str, str]:

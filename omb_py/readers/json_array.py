@@ -32,7 +32,8 @@ class JsonReader:
                 continue
             if isinstance(metadata := item.get("metadata"), dict):
                 run = str(metadata.get("run", ""))
-                found.runs[run] = {str(name): str(value) for name, value in metadata.items()}
+                known = found.runs.setdefault(run, {})
+                known.update((str(name), str(value)) for name, value in metadata.items())
             elif isinstance(item.get("benchmark"), str) and isinstance(item.get("run"), str):
                 row = row_of(item)
                 if wrong := [name for name, value in row.items() if not fits(name, value)]:

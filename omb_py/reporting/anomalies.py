@@ -57,6 +57,10 @@ LATE_STARTS = 0.05
 ONE_SIDED = re.compile(r"i?(bcast|reduce|gatherv?|scatterv?|scan|exscan)(_persistent)?")
 """Collectives in which ranks do different things, so that their times differ by nature."""
 
+SHARES = re.compile(r"(?P<others>[\d.]+)% of \d+ cores of (?P<host>\S+), steal (?P<steal>[\d.]+)%")
+BUSY_PERCENT = 5.0
+"""What other programs took of a host's cores, by a run's metadata, from which a run is doubtful."""
+
 SEVERITIES = ("error", "warning", "note")
 
 
@@ -93,7 +97,7 @@ def anomalies_of(
     rows: pd.DataFrame,
 ) -> list[Anomaly]:
     """As `anomalies`, for values and points that are there already."""
-    found = [*failed_validations(rows), *oversubscribed(runs)]
+    found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
     if points is not None:
         found += [*of_samples(values), *groups_of_runs(values), *of_curves(points)]
     return sorted(found, key=lambda anomaly: SEVERITIES.index(anomaly.severity))
@@ -258,6 +262,23 @@ def oversubscribed(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
             f"run{'s' * (len(members) > 1)}: times include waiting for a core."
         )
         yield Anomaly("oversubscribed", {"run": members[0], "hosts": host}, text, "warning")
+
+
+def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
+    """Runs during which other processes used the cores, as metadata has it; the worst is named."""
+    found = []
+    for run, data in runs.items():
+        shares = SHARES.match(data.get("other_processes", ""))
+        if shares and float(shares["others"]) + float(shares["steal"]) >= BUSY_PERCENT:
+            found.append((float(shares["others"]) + float(shares["steal"]), run, shares["host"]))
+    if found:
+        percent, run, host = max(found)
+        text = (
+            f"Other programs used up to {percent:.0f} % of the cores in {len(found)} "
+            f"run{'s' * (len(found) > 1)} (most in run {run}): its times may include waiting for "
+            "a core."
+        )
+        yield Anomaly("busy machine", {"run": run, "hosts": host}, text, "warning")
 
 
 def groups_of_runs(values: pd.DataFrame) -> Iterator[Anomaly]:

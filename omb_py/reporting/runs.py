@@ -12,7 +12,7 @@ import pandas as pd
 
 from omb_py.analysis.table import library
 
-OWN = ("run", "command")
+OWN = ("run", "command", "other_processes")
 """Metadata that every run has of its own: it does not make a group."""
 
 DETAILS = "the library says"

@@ -18,6 +18,9 @@ class Collector(Writer[Any]):
     def start(self, metadata: dict[str, str]) -> None:
         self.runs[metadata["run"]] = metadata
 
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        self.runs.setdefault(run, {}).update(metadata)
+
     def row(self, row: Any) -> None:
         values = asdict(row)
         if "percentiles" in values:

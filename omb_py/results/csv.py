@@ -26,9 +26,13 @@ class CsvWriter(Writer[Any]):
         self._columns = columns(record)
 
     def start(self, metadata: dict[str, str]) -> None:
-        lines = [f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items()]
-        comments = "".join(lines).encode(errors="backslashreplace")
-        self._sink.append(comments, first=comments + header_of(self._columns).encode())
+        text = comments(metadata).encode(errors="backslashreplace")
+        self._sink.append(text, first=text + header_of(self._columns).encode())
+
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        # named, since another job may have begun a run in the same file
+        text = comments({"run": run} | metadata)
+        self._sink.append(text.encode(errors="backslashreplace"))
 
     def row(self, row: Any) -> None:
         text = io.StringIO()
@@ -38,6 +42,11 @@ class CsvWriter(Writer[Any]):
 
     def finish(self) -> None:
         self._sink.close()
+
+
+def comments(metadata: dict[str, str]) -> str:
+    """Metadata as comment lines."""
+    return "".join(f"# {name}: {' '.join(value.split())}\n" for name, value in metadata.items())
 
 
 def header_of(names: tuple[str, ...]) -> str:

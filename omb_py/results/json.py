@@ -27,6 +27,9 @@ class JsonWriter(Writer[Any]):
     def start(self, metadata: dict[str, str]) -> None:
         self._append({"metadata": metadata})
 
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        self._append({"metadata": {"run": run} | metadata})
+
     def row(self, row: Any) -> None:
         item = {column: getattr(row, column) for column in columns(type(row))}
         if "percentiles" in item:

@@ -24,5 +24,8 @@ class Writer(ABC, Generic[Record]):
     def row(self, row: Record) -> None:
         """One more result; when this returns it is out of our hands."""
 
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        """More metadata of the run, known when all is measured; before `finish`."""
+
     def finish(self) -> None:
         """The run is complete."""

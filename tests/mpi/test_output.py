@@ -61,7 +61,7 @@ def test_json_is_a_document_and_is_added_to(
     for _ in range(2):
         assert mpiexec(2, "latency", *QUICK, "-q", "-z", "--output", "rows.json").code == 0
     items = json.loads((tmp_path / "rows.json").read_text())
-    assert ["metadata" in item for item in items] == [True, False, False] * 2
+    assert ["metadata" in item for item in items] == [True, False, False, True] * 2
     assert list(items[1]) == list(COLUMNS)
     assert set(items[1]["percentiles"]) == {"p50", "p90", "p99"}
 
@@ -87,9 +87,13 @@ def test_a_file_of_something_else_is_left_alone(
 def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layout: str) -> None:
     out = mpiexec(2, "allreduce", *QUICK, "--format", layout).out
     if layout == "csv":
-        assert out.splitlines()[-1].count(",") == len(COLUMNS) - 1
+        table, _, metadata = out.rpartition("# run: ")
+        assert table.splitlines()[-1].count(",") == len(COLUMNS) - 1
+        assert metadata.splitlines()[1].startswith("# other_processes: ")
     else:
-        assert json.loads(out)[-1]["bytes"] == 8
+        *_, row, end = json.loads(out)
+        assert row["bytes"] == 8
+        assert set(end["metadata"]) == {"run", "other_processes"}
 
 
 def test_eight_jobs_at_once_keep_all_their_rows(tmp_path: Path) -> None:

@@ -220,6 +220,15 @@ def test_more_ranks_than_cores_on_a_host(said: Any) -> None:
     )
 
 
+def test_a_machine_that_others_used(said: Any) -> None:
+    quiet = "# other_processes: 0.4% of 2 cores of node1, steal 0.0%, wait for a core 0.1%\n"
+    assert said([row()], quiet) == []
+    busy = "# other_processes: 33.4% of 2 cores of node1, steal 2.0%, wait for a core 35.0%\n"
+    (found,) = said([row()], busy)
+    assert (found.kind, found.where["hosts"]) == ("busy machine", "node1")
+    assert found.text.startswith("Other programs used up to 35 % of the cores in 1 run (most in")
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     start=st.floats(0.2, 100),

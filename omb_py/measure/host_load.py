@@ -1,0 +1,231 @@
+"""How busy other programs kept the cores of this job while it measured.
+
+The kernel counts CPU time for each core (``/proc/stat``, proc(5)) and for each process, and how
+long a thread waited in a run queue (``/proc/PID/schedstat``, Documentation/scheduler/sched-stats).
+Both are read before and after all that is measured. What the cores spent, less what the ranks
+and their launcher spent, is other processes'.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omb_py.job import Job
+
+PROC = Path("/proc")
+TICKS_PER_SECOND = 100
+"""The unit of /proc/stat (USER_HZ), the same on every architecture that runs MPI."""
+
+BUSY = 0.05
+"""Share of the cores' time, or of a rank's, from which results are likely to show it."""
+
+PRESENT = 0.01
+"""Share from which others can have made a rank wait. Below it, the kernel's own threads did, which
+write the job's files say, or the ranks themselves."""
+
+MOST_CORES = 8192
+"""Core numbers that a mask has bits for."""
+
+METADATA = "other_processes"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters of this process and its host at one moment, in seconds.
+
+    ``cores`` has the CPU time that programs used on each core, and what the hypervisor took of it;
+    ``own`` is the CPU time of this process and of its children that ended, ``launcher`` that of
+    the processes that started it, ``waited`` how long it has waited for a core.
+    """
+
+    clock: float
+    cores: Mapping[int, tuple[float, float]]
+    own: float
+    launcher: float
+    waited: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """Shares between 0 and 1 of the time of a host's ``cores``, and the longest wait of a rank.
+
+    ``others`` is the CPU time of other processes, ``stolen`` what the hypervisor took, ``waited``
+    the share of its time that a rank waited for a core; 0 where ranks share cores among them.
+    """
+
+    cores: int
+    others: float
+    stolen: float
+    waited: float
+
+    @property
+    def worst(self) -> float:
+        """What is compared with `BUSY`: what others took, or how long a rank waited for them."""
+        taken = self.others + self.stolen
+        return max(taken, self.waited) if taken >= PRESENT else taken
+
+    def describe(self, host: str) -> str:
+        """The shares as metadata has them."""
+        return (
+            f"{self.others:.1%} of {self.cores} cores of {host}, steal {self.stolen:.1%}, "
+            f"wait for a core {self.waited:.1%}"
+        )
+
+    def note(self, host: str) -> str | None:
+        """A sentence where other programs had a part in what was measured."""
+        if self.worst < BUSY:
+            return None
+        taken = f"other processes took {self.others:.0%}"
+        if self.stolen >= PRESENT:
+            taken += f" and other virtual machines {self.stolen:.0%}"
+        waited = f", and a rank waited {self.waited:.0%} of the time" if self.waited else ""
+        return (
+            f"{taken} of the {self.cores} cores of {host} during the measurement{waited}: "
+            "measure again on a quiet machine"
+        )
+
+
+def read(whole: bool) -> Reading | None:
+    """The counters now; those of cores and launcher only where ``whole`` is asked for.
+
+    None where the system does not have them.
+    """
+    try:
+        waited = waited_seconds((PROC / "self/schedstat").read_text())
+        stat = (PROC / "stat").read_text() if whole else ""
+        launcher = launcher_seconds() if whole else 0.0
+        ended = os.times()
+    except (OSError, ValueError, IndexError):
+        return None
+    own = time.process_time() + ended.children_user + ended.children_system
+    return Reading(time.perf_counter(), core_seconds(stat), own, launcher, waited)
+
+
+def core_seconds(stat: str) -> dict[int, tuple[float, float]]:
+    """Seconds of programs (user, nice and system) and of steal of each core in ``/proc/stat``.
+
+    Interrupts are left out: those of the job's own messages are among them.
+    """
+    found = {}
+    for line in stat.splitlines():
+        name, *fields = line.split() or [""]
+        if name.startswith("cpu") and name[3:].isdecimal() and len(fields) >= 8:
+            ticks = [int(field) for field in fields]
+            busy = ticks[0] + ticks[1] + ticks[2]
+            found[int(name[3:])] = (busy / TICKS_PER_SECOND, ticks[7] / TICKS_PER_SECOND)
+    return found
+
+
+def waited_seconds(schedstat: str) -> float:
+    """Seconds that a thread waited in run queues, by its ``schedstat``."""
+    return int(schedstat.split()[1]) / 1e9
+
+
+def launcher_seconds() -> float:
+    """CPU time of this process's parent with its ended children, and of the parent's parent.
+
+    The one is what started the ranks on this host, the other the launcher, or their shell.
+    """
+    parent, _, _ = process_seconds((PROC / "self/stat").read_text(errors="replace"))
+    launcher, own, ended = process_seconds((PROC / f"{parent}/stat").read_text(errors="replace"))
+    above = PROC / f"{launcher}/stat"
+    try:
+        return own + ended + process_seconds(above.read_text(errors="replace"))[1]
+    except OSError:
+        return own + ended  # the parent is the first process of its namespace
+
+
+def process_seconds(stat: str) -> tuple[int, float, float]:
+    """A process's parent, and the CPU seconds of itself and of its ended children."""
+    fields = stat.rpartition(")")[2].split()
+    own, ended = (int(a) + int(b) for a, b in (fields[11:13], fields[13:15]))
+    return int(fields[1]), own / TICKS_PER_SECOND, ended / TICKS_PER_SECOND
+
+
+def load(
+    before: Reading, after: Reading, usable: set[int], own: float, waited: float, running: int
+) -> Load | None:
+    """What happened on a host between two readings of it.
+
+    ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited``
+    the longest wait of one in between; ``running`` is how many ranks or threads there are.
+    None where the counters do not cover the cores or no time passed.
+    """
+    cores = usable & before.cores.keys() & after.cores.keys()
+    elapsed = after.clock - before.clock
+    if not cores or elapsed <= 0:
+        return None
+    ours = own + after.launcher - before.launcher
+    busy, stolen = (
+        sum(after.cores[core][part] - before.cores[core][part] for core in cores) for part in (0, 1)
+    )
+    capacity = elapsed * len(cores)
+    # Both counters are read in whole ticks: one of each core may belong to another time.
+    error = len(cores) / TICKS_PER_SECOND
+    shares = [min(1.0, max(0.0, seconds - error) / capacity) for seconds in (busy - ours, stolen)]
+    wait = waited / elapsed if running <= len(cores) else 0.0
+    return Load(len(cores), shares[0], shares[1], min(1.0, max(0.0, wait)))
+
+
+class HostLoad:
+    """The load of all hosts of a job from the making of this object to `finish`."""
+
+    def __init__(self, job: Job, threads: int = 0) -> None:
+        """Read the counters; ``threads`` are those of all ranks together, if they have several."""
+        self._job = job
+        self._threads = threads
+        self._before = read(job.leads_host)
+
+    def finish(self) -> tuple[dict[str, str], str | None]:
+        """Metadata of the host that others used most, and a note if that was much; collective.
+
+        Both are the same on all ranks, and empty where no host tells.
+        """
+        after = read(self._job.leads_host)
+        found = self._of_host(after)
+        host = os.uname().nodename
+        score = -1.0 if found is None else found.worst
+        worst = self._job.rank_of_greatest(score)
+        told = "" if found is None else f"{found.describe(host)}\n{found.note(host) or ''}"
+        metadata, _, note = self._job.text_of(told, worst).partition("\n")
+        return ({METADATA: metadata} if metadata else {}), note or None
+
+    def _of_host(self, after: Reading | None) -> Load | None:
+        """What happened on this host, on the rank that leads it; None elsewhere; collective."""
+        before, mpi = self._before, self._job.MPI
+        own = waited = 0.0
+        if before is not None and after is not None:
+            own, waited = after.own - before.own, after.waited - before.waited
+        sums = array("d", [own, float(before is None or after is None)])
+        all_sums, longest = array("d", [0.0, 0.0]), array("d", [0.0])
+        mask, union = core_mask(), bytearray(MOST_CORES // 8)
+        host = self._job.comm.Split_type(mpi.COMM_TYPE_SHARED)
+        host.Reduce([sums, 2, mpi.DOUBLE], [all_sums, 2, mpi.DOUBLE], mpi.SUM, 0)
+        waits = [array("d", [waited]), 1, mpi.DOUBLE]
+        host.Reduce(waits, [longest, 1, mpi.DOUBLE], mpi.MAX, 0)
+        host.Reduce([mask, len(mask), mpi.BYTE], [union, len(union), mpi.BYTE], mpi.BOR, 0)
+        ranks, leads = host.size, host.rank == 0
+        host.Free()
+        if not leads or before is None or after is None or all_sums[1]:
+            return None
+        running = max(ranks, self._threads * ranks // self._job.ranks)
+        return load(before, after, cores_in(union), all_sums[0], longest[0], running)
+
+
+def core_mask() -> bytearray:
+    """The cores that this process may run on, a bit each; none where the system does not tell."""
+    mask = bytearray(MOST_CORES // 8)
+    for core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ():
+        if core < MOST_CORES:
+            mask[core // 8] |= 1 << core % 8
+    return mask
+
+
+def cores_in(mask: bytearray) -> set[int]:
+    """The cores of a mask."""
+    return {core for core in range(8 * len(mask)) if mask[core // 8] >> core % 8 & 1}
