@@ -71,12 +71,15 @@ def arguments_of(options: Mapping[str, Any], command: click.Command) -> list[str
     Raises `UsageError` for a name that is no option.
     """
     known = {name.lstrip("-").replace("-", "_"): name for p in command.params for name in p.opts}
+    off = {p.name: name for p in command.params for name in p.secondary_opts}
     flags = {name for p in command.params if getattr(p, "is_flag", False) for name in p.opts}
     words = []
     for name, value in options.items():
         option = known.get(name)
         if option is None:
             raise UsageError(f"{command.name} has no option {name!r}: {', '.join(sorted(known))}")
+        if value is False and name in off:
+            words.append(off[name])
         if value is None or value is False:
             continue
         if value is True:

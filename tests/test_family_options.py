@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 import pytest
 
+from omb_py.analysis.values import EXPERIMENT
 from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.parameters import NodeMap, Threads, TopologyType
+from omb_py.guest import arguments_of
 from omb_py.options import Options
 from omb_py.topology import Topology
 from tests.test_command_line import parsed
@@ -98,3 +101,20 @@ def test_no_benchmark_has_an_option_twice() -> None:
     for benchmark in all_benchmarks():
         letters = [name for option in options_of(benchmark) for name in option.opts]
         assert len(set(letters)) == len(letters), benchmark.name
+
+
+def test_writes_are_synchronised_unless_that_is_turned_off() -> None:
+    assert parsed("file_write", "--file", "data").file_sync
+    assert not parsed("file_write_all", "--file", "data", "--no-file-sync").file_sync
+    with pytest.raises(click.NoSuchOption):
+        parsed("file_read", "--file", "data", "--file-sync")
+
+
+def test_an_option_that_is_on_by_default_is_turned_off_from_python() -> None:
+    command = benchmark_command(find_benchmark("file_write"))
+    assert arguments_of({"file_sync": False}, command) == ["--no-file-sync"]
+    assert arguments_of({"file_sync": True, "session": False}, command) == ["--file-sync"]
+
+
+def test_rows_with_and_without_synchronisation_are_never_compared() -> None:
+    assert "file_sync" in EXPERIMENT

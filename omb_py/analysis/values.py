@@ -46,6 +46,7 @@ EXPERIMENT = (
     "partitions",
     "threads",
     "nodes",
+    "file_sync",
 )
 """What was measured: rows that differ here are never compared. Message size comes on top."""
 

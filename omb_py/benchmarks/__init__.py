@@ -207,6 +207,7 @@ class Benchmark:
     ranks, nccl-tests' size in bytes and the part of it that must pass each rank's link.
     ``elements`` is the only length of a message, where there is but one; ``parts`` must divide it.
     ``preset`` are defaults of options that are not everybody's, ``heading`` lines below the banner.
+    ``slowest`` makes the slowest rank's time that of an iteration, rather than the ranks' mean.
     ``start_up`` says what is measured of a job's start; there is then no plan. ``native`` is
     false for what native OMB lacks.
     """
@@ -232,6 +233,7 @@ class Benchmark:
     parts: Callable[[Options], int] = lambda options: 1
     heading: Callable[[Options, int], tuple[str, ...]] = lambda options, ranks: ()
     value: str = "Avg Latency(us)"
+    slowest: bool = False
     start_up: StartUp | None = None
     native: bool = True
 

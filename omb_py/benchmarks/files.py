@@ -6,10 +6,20 @@ from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
 from omb_py.calls import Call, Step
+from omb_py.options import Options
+
+SYNC = "# Sync: MPI_File_sync in every iteration"
+NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"
+CACHED = "# Page cache: holds what is read, which was written just before"
 
 
 def plan(function: str, case: Case) -> Plan:
-    """One call on each rank, at a place of its own; all ranks' parts lie one after the other."""
+    """One call on each rank, at a place of its own; all ranks' parts lie one after the other.
+
+    As in IMB-IO's non-aggregate mode, each write is synchronised. The barrier at the end lasts
+    until the last rank is done: the longest time of a rank is then that from the first start to
+    the last end, also where ranks take turns.
+    """
     message = case.message()
     file, part = case.provider.file(case.size)
     writes = function.startswith("file_write")
@@ -17,6 +27,7 @@ def plan(function: str, case: Case) -> Plan:
     steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)
     if case.options.file_sync:
         steps += (Call("file_sync", on=file),)
+    steps += (Call("barrier"),)
     source, target = (message.memory, part) if writes else (part, message.memory)
     exchange = Exchange(
         steps,
@@ -25,6 +36,11 @@ def plan(function: str, case: Case) -> Plan:
         settle=(Call("file_sync", on=file), Call("barrier")),
     )
     return Plan((exchange,), case.payload, messages=case.ranks)
+
+
+def sync_line(options: Options, ranks: int) -> tuple[str, ...]:
+    """What the table says of the disk."""
+    return (SYNC if options.file_sync else NO_SYNC,)
 
 
 def benchmark(name: str, summary: str) -> Benchmark:
@@ -36,12 +52,15 @@ def benchmark(name: str, summary: str) -> Benchmark:
         name=name,
         title=f"{name.capitalize()} Bandwidth",
         family="file",
-        summary=f"Data per second of all ranks that {summary}.",
+        summary=f"Data per second of all ranks that {summary}"
+        + (", synchronised with the disk." if writes else ", from the page cache."),
         plan=partial(plan, function),
         metric=Metric.BANDWIDTH,
         defaults=Defaults(100, 10, 20, 2, smallest=1, largest=4 << 20),
         options=frozenset({"file"} | ({"file_sync"} if writes else set())),
         memory=lambda options, size, ranks: size,
+        heading=sync_line if writes else lambda options, ranks: (CACHED,),
+        slowest=True,
         native=False,
     )
 

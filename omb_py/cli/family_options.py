@@ -165,8 +165,12 @@ FAMILY_OPTIONS: tuple[OptionRow, ...] = (
         feature="file",
     ),
     OptionRow(
-        ("--file-sync",),
-        FLAG | {"help": "Also bring the data to the disk (MPI_File_sync) in every iteration."},
+        ("--file-sync/--no-file-sync",),
+        {
+            "default": True,
+            "help": "Bring the data to the disk (MPI_File_sync) in every iteration, or leave it to "
+            "the page cache.",
+        },
         feature="file_sync",
     ),
     OptionRow(

@@ -63,7 +63,10 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     options = case.options
     combined, payload = outcome.combined, outcome.plan.payload
     scale = MICROSECONDS / benchmark.round_trips(options)
-    summary = summarize([seconds * scale for seconds in combined.samples])
+    samples = combined.samples
+    if benchmark.slowest and combined.slowest is not None:
+        samples = combined.slowest
+    summary = summarize([seconds * scale for seconds in samples])
     latency = benchmark.metric is Metric.LATENCY
     messages = outcome.plan.messages
     rate = messages / summary.mean * scale
@@ -172,6 +175,7 @@ def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "nodes": len(set(case.nodes)) if case.nodes else None,
         "algorithm": options.algorithm,
         "segment": _segment(benchmark, options),
+        "file_sync": options.file_sync if "file_sync" in has else None,
     }
 
 

@@ -73,6 +73,7 @@ DETAILS = (
     (re.compile(r"# Datatype: (MPI_\w+)\."), "mpi_type"),
     (re.compile(r"# Window creation: MPI_Win_(\w+)"), "window_kind"),
     (re.compile(r"# Synchronization: MPI_Win_([\w/]+)"), "window_sync"),
+    (re.compile(r"# Sync: (MPI_File_sync|none)\b"), "file_sync"),
     (re.compile(r"# Partitions: (\d{1,9})\b"), "partitions"),
     (re.compile(r"# Number of (?:Sender threads|forked processes in sender): (\d+)"), "senders"),
     (re.compile(r"# Number of (?:Receiver threads|forked processes in receiver): (\d+)"), "takers"),
@@ -240,6 +241,8 @@ def detail_of(line: str, table: dict[str, Any]) -> bool:
             table[name] = int(match[1]) if name in NUMBERS else match[1]
             if name == "window_sync":
                 table[name] = SYNCHRONIZATIONS.get(match[1], match[1])
+            if name == "file_sync":
+                table[name] = match[1] != "none"
             if name == "pairs":
                 if window := WINDOW_SIZE.search(line):
                     table["window"] = int(window[1])

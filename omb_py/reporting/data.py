@@ -40,6 +40,7 @@ TITLES = {
     "partitions": "Partitions",
     "threads": "Threads",
     "nodes": "Nodes",
+    "file_sync": "File synchronised",
     "send_mode": "Send mode",
     "sync": "Kept together by",
     "base": "Compared with",

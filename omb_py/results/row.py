@@ -27,7 +27,8 @@ class Row:
     communication alone. ``files`` is how many of them a part of the start opened, the mean over
     the ranks; such a part has neither calls nor samples. ``library_algorithm`` is what the MPI
     library was told to do, ``algorithm`` the word of ``--algorithm``, ``segment`` the bytes of what
-    it cuts messages into, ``variant`` the user's own name for what else was chosen.
+    it cuts messages into, ``file_sync`` whether each write to a file was brought to the disk,
+    ``variant`` the user's own name for what else was chosen.
     """
 
     run: str
@@ -102,6 +103,7 @@ class Row:
     library_algorithm: str | None
     algorithm: str | None
     segment: int | None
+    file_sync: bool | None
     variant: str | None
 
 

@@ -102,6 +102,18 @@ class HangingBinding(FailingLater):
         time.sleep(60)
 
 
+class LateBinding(BufferBinding):
+    """Starts each iteration 20 ms later than the other ranks, before its own clock is read."""
+
+    name = "late"
+
+    def bound(self, round_: Round) -> BoundRound:
+        bound = super().bound(round_)
+        if not here(self):
+            return bound
+        return replace(bound, before=(*bound.before, lambda: time.sleep(0.02)))
+
+
 class FlakyBinding(FailingLater):
     """Fails as long as the file that ``OMB_TEST_FLAG`` names is not there, and makes it."""
 
