@@ -71,7 +71,7 @@ class Cell:
     count: int = 1
 
 
-MOVES_OUT = frozenset({"put", "rput", "file_write_at", "file_write_at_all", "pack"})
+MOVES_OUT = frozenset({"put", "rput", "accumulate", "file_write_at", "file_write_at_all", "pack"})
 """Functions, beside those named after send, that only read the memory they are given."""
 
 

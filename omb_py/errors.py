@@ -63,6 +63,10 @@ class SharedError(OmbError):
         self.exit_code = exit_code
 
 
+class BenchmarkError(SharedError):
+    """A benchmark contradicts itself; the text says what its author has to mend."""
+
+
 class ValidationError(SharedError):
     """Data that arrived is not the data that was sent."""
 

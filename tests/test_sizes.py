@@ -37,12 +37,31 @@ def test_any_list_is_measured_as_it_is() -> None:
     assert sizes_of("bw", sizes=(1000, 0, 7)).sizes == (1000, 0, 7)
 
 
-def test_less_than_an_element_is_left_out_quietly_and_broken_elements_with_a_note() -> None:
+def test_default_sizes_begin_with_an_element_and_others_are_left_out_with_a_note() -> None:
+    assert sizes_of("bw", datatype="int32", largest=16) == Sizes((4, 8, 16))
     found = sizes_of("bw", datatype="int32", smallest=1, largest=16)
-    assert found == Sizes((4, 8, 16))
+    assert found == Sizes((4, 8, 16), ("left out 1, 2 bytes: not whole elements of int32",))
     found = sizes_of("bw", datatype="int32", sizes=(4, 6, 10))
     assert found.sizes == (4,)
     assert found.notes == ("left out 6, 10 bytes: not whole elements of int32",)
+
+
+@pytest.mark.parametrize("size", [7, 28])
+def test_a_broken_element_is_noted_however_small(size: int) -> None:
+    found = sizes_of("bw", datatype="float64", sizes=(size, 8))
+    assert found.notes == (f"left out {size} bytes: not whole elements of float64",)
+
+
+def test_sizes_that_a_benchmark_cannot_share_out_are_noted_where_they_were_asked_for() -> None:
+    assert sizes_of("reduce_scatter_block", ranks=3, largest=8).notes == ()
+    (note,) = sizes_of("reduce_scatter_block", ranks=3, sizes=(2, 3)).notes
+    reason = "reduce_scatter_block on 3 ranks needs at least 3 elements"
+    assert note == f"left out 2 bytes of int8: {reason}"
+    (note,) = sizes_of("partitioned_latency", sizes=(4, 8, 12), partitions=8).notes
+    reason = "partitioned_latency has 8 parts of whole elements"
+    assert note == f"left out 4, 12 bytes of int8: {reason}"
+    (note,) = sizes_of("bcast", layout=parse_layout("vect:8:4"), sizes=(4, 8)).notes
+    assert note == "left out 4 bytes of int8: layout vect:8:4 sends nothing of them"
 
 
 def test_equal_parts_need_an_element_for_each_rank() -> None:

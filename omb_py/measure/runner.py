@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
-from omb_py.errors import ValidationError
+from omb_py.errors import BenchmarkError, ValidationError
 from omb_py.loop import Calls, time_once
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
@@ -67,6 +67,8 @@ class Run(Walk):
         if self._algorithm_check is not None:
             with self.agreement():
                 self._algorithm_check.check(self.binding, plan, case)
+        if options.validate:
+            self._require_outputs(plan)
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
@@ -96,6 +98,14 @@ class Run(Walk):
                     writer.row(row)
         if passed is False:
             self._report(faults, self.where(case))
+
+    def _require_outputs(self, plan: Plan) -> None:
+        """Raise `BenchmarkError` where no rank has data to check; collective."""
+        if self.job.total(sum(len(exchange.outputs) for exchange in plan.exchanges)) == 0:
+            raise BenchmarkError(
+                f"{self.benchmark.name} does not say what data should arrive, so that -c can check "
+                "nothing: its plan needs outputs; leave out -c until it has them"
+            )
 
     def _report_topology(self, case: Case, plan: Plan, writers: list[Writer[Any]]) -> None:
         """A row of its own for the making of the graph, once; collective."""

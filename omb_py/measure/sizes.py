@@ -22,10 +22,10 @@ class Sizes:
 def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ranks: int) -> Sizes:
     """The sizes asked for that hold whole elements and fit the memory limit.
 
-    Sizes of less than one element (one for each rank where parts are equal) are left out, as in
-    native OMB; so are other sizes that are not whole elements, with a note. Over the memory
-    limit, sizes that were asked for are an error (`UsageError`) and default ones are left out
-    with a note. Where nothing is left, a note says so.
+    Sizes that are not whole elements are left out with a note; so are those with fewer elements
+    than the benchmark or the layout needs. Default sizes begin where there are enough, as in
+    native OMB, without a note. Over the memory limit, sizes that were asked for are an error
+    (`UsageError`) and default ones are left out with a note. Where nothing is left, a note says so.
     """
     if not benchmark.sized:
         return Sizes((0,))
@@ -33,11 +33,17 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
         return Sizes((benchmark.elements * datatype.itemsize,))
     asked = tuple(asked_sizes(benchmark, options))
     whole = [size for size in asked if size % datatype.itemsize == 0]
+    usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
     notes = []
-    ragged = [size for size in asked if size % datatype.itemsize and size > datatype.itemsize]
+    chosen = options.sizes is not None or options.smallest is not None
+    begin = 0 if chosen else min(usable, default=0)
+    ragged = [size for size in asked if size % datatype.itemsize and size >= begin]
     if ragged:
         notes.append(f"left out {_list(ragged)} bytes: not whole elements of {datatype.name}")
-    usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
+    idle = [size for size in whole if size not in usable and size >= begin]
+    if idle:
+        why = _needs(benchmark, options, ranks)
+        notes.append(f"left out {_list(idle)} bytes of {datatype.name}: {why}")
     fitting = [size for size in usable if _fits(benchmark, options, ranks, size)]
     if len(fitting) < len(usable):
         too_large = (
@@ -95,6 +101,16 @@ def _moves_data(
     if elements < benchmark.smallest_elements(ranks) or elements % benchmark.parts(options):
         return False
     return size == 0 or options.layout.transmitted(elements) > 0
+
+
+def _needs(benchmark: Benchmark, options: Options, ranks: int) -> str:
+    """What a size has to have that `_moves_data` refuses."""
+    least, parts = benchmark.smallest_elements(ranks), benchmark.parts(options)
+    if least > 1:
+        return f"{benchmark.name} on {ranks} ranks needs at least {least} elements"
+    if parts > 1:
+        return f"{benchmark.name} has {parts} parts of whole elements"
+    return f"layout {options.layout.text} sends nothing of them"
 
 
 def _fits(benchmark: Benchmark, options: Options, ranks: int, size: int) -> bool:

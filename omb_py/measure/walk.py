@@ -63,6 +63,7 @@ class Walk(ABC):
         self._buffer = setting.buffer
         self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
+        self._skipped_types: list[tuple[str, str]] = []
         from omb_py.measure.resources import Resources
 
         self.resources = Resources(self.job.comm, self.options)
@@ -114,23 +115,43 @@ class Walk(ABC):
             job.note(note)
         if self._clock is not None:
             self._clock.free()
+        self._report_skipped()
+
+    def _report_skipped(self) -> None:
+        """Raise `SharedError` where sizes or types were left out, with what and the first why."""
+        parts = []
         if self._skipped:
-            left_out = ", ".join(str(size) for size, _ in self._skipped)
-            what = f"messages of {left_out} bytes" if self.benchmark.sized else "what was asked for"
-            raise SharedError(
-                f"left out {what}: {self._skipped[0][1]}",
-                LeftOutError.exit_code,
-            )
+            listed = ", ".join(str(size) for size in dict(self._skipped))
+            what = f"messages of {listed} bytes" if self.benchmark.sized else "what was asked for"
+            parts.append(f"{what}: {self._skipped[0][1]}")
+        if self._skipped_types:
+            names = dict(self._skipped_types)
+            what = "type" if len(names) == 1 else "types"
+            parts.append(f"{what} {', '.join(names)}: {self._skipped_types[0][1]}")
+        if parts:
+            raise SharedError(f"left out {'; and '.join(parts)}", LeftOutError.exit_code)
 
     def _walk(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
-        options = self.options
-        windows = VARIED_WINDOWS if options.vary_window else (options.window,)
-        for datatype, found in sizes.items():
-            for writer in writers if found.sizes else ():
+        """Measure each type; one of several that is not supported is left out."""
+        measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
+        for datatype, found in measurable.items():
+            for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
-            for size in found.sizes:
-                for window in windows:
-                    self._measure(self._case(datatype, size, window), writers)
+            try:
+                self._walk_type(datatype, found, writers)
+            except SharedError as error:
+                if error.exit_code != UnsupportedError.exit_code:
+                    raise
+                self._skipped_types.append((datatype.name, str(error)))
+                if len(self._skipped_types) == len(measurable):
+                    raise SharedError(self._skipped_types[0][1], error.exit_code) from error
+                self._release()
+
+    def _walk_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
+        options = self.options
+        for size in found.sizes:
+            for window in VARIED_WINDOWS if options.vary_window else (options.window,):
+                self._measure(self._case(datatype, size, window), writers)
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""
@@ -199,6 +220,10 @@ class Walk(ABC):
             if error.exit_code != LeftOutError.exit_code:
                 raise
             self._skipped.append((case.size, str(error)))
+        self._release()
+
+    def _release(self) -> None:
+        """Give back what belongs to one case; collective."""
         for binding in self.bindings:
             binding.release()
         self.resources.release()

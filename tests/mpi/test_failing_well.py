@@ -210,3 +210,43 @@ def test_stdout_can_be_closed_early(tmp_path: Path) -> None:
     command = f"{BIN / 'omb-py'} list | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_nothing_to_check_is_an_error_of_the_benchmark_and_never_passes(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    (tmp_path / "forgetful.py").write_text(
+        "from dataclasses import replace\n"
+        "from omb_py.benchmarks import find_benchmark\n"
+        "BCAST = find_benchmark('bcast')\n"
+        "def plan(case):\n"
+        "    plan = BCAST.plan(case)\n"
+        "    exchanges = tuple(replace(one, outputs=()) for one in plan.exchanges)\n"
+        "    return replace(plan, exchanges=exchanges)\n"
+        "BENCHMARKS = (replace(BCAST, name='forgetful', plan=plan),)\n"
+    )
+    folder = tmp_path / "forgetful-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: forgetful\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[omb_py.benchmarks]\nforgetful = forgetful:BENCHMARKS\n"
+    )
+    job = mpiexec(2, "forgetful", "-c", *QUICK, PYTHONPATH=str(tmp_path))
+    assert_failed_well(job, "forgetful does not say what data should arrive")
+    assert "Pass" not in job.out
+
+
+def test_a_type_that_cannot_be_measured_leaves_the_others(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    words = ("-i", "4", "-x", "1", "-T", "all", "-q", "--output", "rows.csv")
+    job = mpiexec(2, "cas_latency", *words)
+    assert job.code == 3
+    (sentence,) = job.sentences
+    assert sentence.startswith("omb-py: left out types mpi_float, float64, ")
+    assert "MPI compares and swaps integers alone, not mpi_float" in sentence
+    measured = {row["dtype"] for row in rows_of(tmp_path / "rows.csv")}
+    assert measured == {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+    none = mpiexec(2, "cas_latency", "-T", "float32", "-T", "float64", "-q")
+    assert none.code == 5
+    assert_failed_well(none, "integers alone, not float32")
