@@ -35,7 +35,7 @@ HEADINGS = {
     "Min Comm.(us)": ("latency_min_us", HUNDREDTHS),
     "Max Comm.(us)": ("latency_max_us", HUNDREDTHS),
     "Overlap(%)": ("overlap_percent", HUNDREDTHS),
-    "Validation": ("validation", WORD),
+    "Validation": ("validation", f"{WORD}|-"),
     "Transmit Size": ("payload_bytes", COUNT),
     "Algbw(GB/s)": ("algbw_GBps", THOUSANDTHS),
     "Busbw(GB/s)": ("busbw_GBps", THOUSANDTHS),

@@ -261,7 +261,7 @@ def values_of(state: Reading, cells: list[str]) -> dict[str, Any] | None:
             own = TAILS_AS_SAMPLES.get(column.percentile)
             if own and columns[0].name == "latency_us":
                 found[own] = float(cell)
-        elif column.name == "validation":
+        elif column.name == "validation" and cell != "-":
             found[column.name] = "Pass" if cell.lower().startswith("pass") else "Fail"
         elif cell != "-":
             found[column.name] = float(cell)

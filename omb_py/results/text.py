@@ -203,7 +203,7 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.bus:
         cells += [number(row.algbw_GBps), number(row.busbw_GBps)]
     if options.validate:
-        cells.append(f"{row.validation:>18}")
+        cells.append(f"{row.validation or '-':>18}")
     if options.sync == "clock":
         cells.append(number(row.late_starts))
     if options.statistics:
