@@ -76,6 +76,8 @@ def sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, OmbError):
         return text
+    if isinstance(error, MemoryError):
+        return "not enough memory: lower -i (each iteration needs some 100 bytes) or message sizes"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return f"{type(error).__name__}: {text}; run with --debug for the traceback"

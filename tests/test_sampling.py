@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure.sampling import GROWTH, Goal, is_precise, next_stretch
+from omb_py.errors import UsageError, sentence
+from omb_py.loop import Loop
+from omb_py.measure.sampling import (
+    GROWTH,
+    MOST_AT_ONCE,
+    Goal,
+    check_counts,
+    is_precise,
+    next_stretch,
+    run_counted,
+)
 from omb_py.measure.statistics import median_interval, percentile
+from omb_py.options import Options
 
 SAMPLES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=300).map(sorted)
 
@@ -46,3 +59,60 @@ def test_without_limits_the_samples_grow_by_half() -> None:
 @pytest.mark.parametrize("elapsed", [1.0, 1.5])
 def test_time_that_is_over_ends_it(elapsed: float) -> None:
     assert next_stretch(Goal(10**6, 0, 0.02, max_time=1.0), 50, elapsed) == 0
+
+
+class CountingLoop(Loop):
+    """Stores each iteration's number as its seconds; ``runs`` has the length of each run."""
+
+    def __init__(self) -> None:
+        self.runs: list[int] = []
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        self.runs.append(len(seconds))
+        for index in range(len(seconds)):
+            seconds[index] = first + index
+
+
+@given(st.integers(0, 50), st.integers(0, 300), st.integers(0, 300), st.booleans())
+def test_iterations_are_run_once_and_the_counted_ones_kept(
+    first: int, uncounted: int, counted: int, reported: bool
+) -> None:
+    loop, told = CountingLoop(), []
+    report = (lambda done, total: told.append((done, total))) if reported else None
+    seconds = run_counted(loop, first, uncounted, counted, report)
+    total = uncounted + counted
+    assert list(seconds) == list(range(first + uncounted, first + total))
+    assert sum(loop.runs) == total
+    if not reported:
+        assert len(loop.runs) == (total > 0)
+    elif total:
+        assert told[-1] == (total, total)
+
+
+def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
+    class StoppedError(Exception):
+        pass
+
+    class StoppingLoop(CountingLoop):
+        def run(self, first: int, seconds: array[float]) -> None:
+            assert len(seconds) <= MOST_AT_ONCE
+            if len(self.runs) == 2:
+                raise StoppedError
+            self.runs.append(len(seconds))
+
+    for iterations in (99_999_999_999, 99_999_999_999_999_999_999):
+        loop = StoppingLoop()
+        with pytest.raises(StoppedError):
+            run_counted(loop, 0, 10, iterations)
+        assert loop.runs == [MOST_AT_ONCE] * 2
+
+
+@pytest.mark.parametrize("name", ["iterations", "warmup", "max_iterations"])
+def test_more_iterations_than_ranks_can_agree_on_are_refused(name: str) -> None:
+    check_counts(Options(**{name: 99_999_999_999}))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="choose at most 9007199254740992 iterations"):
+        check_counts(Options(**{name: 99_999_999_999_999_999_999}))  # type: ignore[arg-type]
+
+
+def test_too_little_memory_is_a_sentence() -> None:
+    assert sentence(MemoryError()).startswith("not enough memory: lower -i")

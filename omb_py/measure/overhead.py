@@ -17,7 +17,7 @@ from omb_py.bindings import Binding
 from omb_py.errors import OmbError, UsageError
 from omb_py.loop import Loop
 from omb_py.measure.rows import on_device, placement
-from omb_py.measure.sampling import SETTLING, warm_up
+from omb_py.measure.sampling import SETTLING, run_counted, warm_up
 from omb_py.measure.statistics import median_interval, percentile
 from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import overhead_writers
@@ -71,9 +71,11 @@ class Overhead(Walk):
             if self.options.auto_warmup:
                 warm_up(job, loop, plan.timed)
             else:
-                loop.run(0, array("d", bytes(8 * warmup)))
+                run_counted(loop, 0, warmup, 0, self.report)
         seconds = self._take_turns(loops, block)
         combined = [job.combine(measured, plan.timed) for measured in seconds]
+        for found in combined:
+            self.look_for_steps(case, found)
         scale = MICROSECONDS / self._divisor(case)
         medians = {
             binding.name: [value * scale for value in block_medians(found.samples, block)]
@@ -117,10 +119,10 @@ class Overhead(Walk):
         for turn in range(self._rounds):
             for place in range(len(loops)):
                 chosen = (turn + place) % len(loops)
-                part = array("d", bytes(8 * (SETTLING + block)))
                 self.job.comm.Barrier()
-                loops[chosen].run(turn * len(part), part)
-                seconds[chosen].extend(part[SETTLING:])
+                first = turn * (SETTLING + block)
+                part = run_counted(loops[chosen], first, SETTLING, block, self.report)
+                seconds[chosen].extend(part)
         return seconds
 
     def _divisor(self, case: Case) -> int:

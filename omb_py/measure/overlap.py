@@ -12,6 +12,7 @@ from omb_py.calls import Call, Step
 from omb_py.job import Job
 from omb_py.loop import Loop, Pace
 from omb_py.measure.rows import Overlap
+from omb_py.measure.sampling import Report, run_counted
 from omb_py.measure.statistics import percentile, summarize
 from omb_py.measure.work import Laps, Worker
 
@@ -27,9 +28,15 @@ class OverlapMeasure:
     """Measures one plan of non-blocking calls through one binding."""
 
     def __init__(
-        self, job: Job, worker: Worker, make_loop: Callable[[Plan, Pace], Loop], test_calls: int
+        self,
+        job: Job,
+        worker: Worker,
+        make_loop: Callable[[Plan, Pace], Loop],
+        test_calls: int,
+        report: Report | None = None,
     ) -> None:
         """``make_loop`` is collective and raises on all ranks alike."""
+        self._report = report
         self._job = job
         self._worker = worker
         self._make_loop = make_loop
@@ -83,12 +90,10 @@ class OverlapMeasure:
         iterations, warmup = counts
         loop = self._make_loop(plan, pace)
         self._job.comm.Barrier()
-        loop.run(0, array("d", bytes(8 * warmup)))
+        run_counted(loop, 0, warmup, 0, self._report)
         if laps is not None:
             laps.clear()
-        seconds = array("d", bytes(8 * iterations))
-        loop.run(warmup, seconds)
-        return seconds
+        return run_counted(loop, warmup, 0, iterations, self._report)
 
     def _combined(
         self,

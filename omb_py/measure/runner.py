@@ -77,11 +77,12 @@ class Run(Walk):
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            sampled = sample(job, loop, pace.start, plan.timed, goal)
+            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
             starts = self._starts(pace.start, len(sampled.seconds))
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
+        self.look_for_steps(case, combined)
         on_device = None
         if len(loop.device_seconds) >= len(sampled.seconds) > 0 and not options.validate:
             on_device = job.combine(loop.device_seconds[-len(sampled.seconds) :], plan.timed)
@@ -140,7 +141,11 @@ class Run(Walk):
         from omb_py.measure.overlap import OverlapMeasure
 
         made = OverlapMeasure(
-            self.job, self._worker, partial(self.loop, self.binding), self.options.test_calls
+            self.job,
+            self._worker,
+            partial(self.loop, self.binding),
+            self.options.test_calls,
+            self.report,
         )
         self.binding.release()
         return made.measure(plan, sampled.seconds, len(sampled.seconds), sampled.warmup)
@@ -206,6 +211,8 @@ class Run(Walk):
                     self.binding.deliver(step, result)
                 faults += check.faults(exchange, iteration)
             self.binding.release()
+            if self.report is not None:
+                self.report(iteration + 1, iterations)
         return seconds, faults
 
     def _report(self, faults: list[str], where: str) -> None:

@@ -6,16 +6,32 @@ Ranks decide together, between two stretches of iterations and never inside what
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from omb_py.errors import UsageError
 from omb_py.job import Job
 from omb_py.loop import Loop
 from omb_py.measure.statistics import median_interval, percentile
+from omb_py.options import Options
 
 if TYPE_CHECKING:
     from omb_py.clock import CommonStart
+
+Report: TypeAlias = Callable[[int, int], None]
+"""Is told how many iterations are done, and of how many."""
+
+MOST_AT_ONCE = 1 << 20
+"""Iterations whose times are allocated at once."""
+
+MOST_COUNTED = 1 << 53
+"""The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
+
+REPORT_SECONDS = 0.01
+"""Where somebody is told of progress, a stretch that took less is followed by one four times as
+long."""
 
 FIRST_STRETCH = 50
 GROWTH = 1.5
@@ -62,7 +78,50 @@ class Sampled:
     precise: bool = True
 
 
-def sample(job: Job, loop: Loop, start: CommonStart | None, timed: bool, goal: Goal) -> Sampled:
+def check_counts(options: Options) -> None:
+    """Raise `UsageError` for more iterations than can be counted."""
+    counts = {
+        "-i": options.iterations,
+        "-x": options.warmup,
+        "--max-iterations": options.max_iterations,
+    }
+    for name, count in counts.items():
+        if count is not None and count > MOST_COUNTED:
+            raise UsageError(f"{name} {count}: choose at most {MOST_COUNTED} iterations")
+
+
+def run_counted(
+    loop: Loop, first: int, uncounted: int, counted: int, report: Report | None = None
+) -> array[float]:
+    """Run iterations from number ``first`` on; the seconds of the last ``counted``.
+
+    Without ``report`` they are one run of the loop, unless they are very many.
+    """
+    total, done = uncounted + counted, 0
+    stretch = MOST_AT_ONCE if report is None else 1
+    seconds = array("d")
+    while done < total:
+        part = array("d", bytes(8 * min(stretch, total - done)))
+        begin = perf_counter()
+        loop.run(first + done, part)
+        elapsed = perf_counter() - begin
+        seconds.extend(part[max(0, uncounted - done) :])
+        done += len(part)
+        if report is not None:
+            report(done, total)
+            if elapsed < REPORT_SECONDS:
+                stretch = min(4 * stretch, MOST_AT_ONCE)
+    return seconds
+
+
+def sample(
+    job: Job,
+    loop: Loop,
+    start: CommonStart | None,
+    timed: bool,
+    goal: Goal,
+    report: Report | None = None,
+) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
     ``timed`` says whether this rank's clock counts. Of a common ``start``, the last values of
@@ -71,17 +130,15 @@ def sample(job: Job, loop: Loop, start: CommonStart | None, timed: bool, goal: G
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        first = goal.warmup or 0
-        seconds = array("d", bytes(8 * (first + goal.iterations)))
-        loop.run(0, seconds)
-        return Sampled(seconds[first:], warmup)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report)
+        return Sampled(seconds, warmup)
     if goal.warmup:
-        loop.run(0, array("d", bytes(8 * warmup)))
+        run_counted(loop, 0, warmup, 0, report)
     stretch = min(FIRST_STRETCH, goal.iterations)
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
         stretch = int(job.told(min(stretch, max(1, affordable))))
-    return _until_precise(job, loop, start, timed, goal, warmup, stretch)
+    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report)
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
@@ -107,6 +164,7 @@ def _until_precise(
     goal: Goal,
     warmup: int,
     stretch: int,
+    report: Report | None,
 ) -> Sampled:
     """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
@@ -115,14 +173,13 @@ def _until_precise(
     begin = perf_counter()
     while stretch:
         uncounted = min(SETTLING, stretch)
-        part = array("d", bytes(8 * (uncounted + stretch)))
         job.comm.Barrier()
-        loop.run(done, part)
+        part = run_counted(loop, done, uncounted, stretch, report)
         if start is not None:
-            del start.lateness[-len(part) : -stretch]
-        done += len(part)
-        seconds.extend(part[uncounted:])
-        combined = job.combine(part[uncounted:], timed)
+            del start.lateness[-(uncounted + stretch) : -stretch]
+        done += uncounted + stretch
+        seconds.extend(part)
+        combined = job.combine(part, timed)
         if combined is not None:
             elapsed = perf_counter() - begin
             ordered = sorted([*ordered, *combined.samples])

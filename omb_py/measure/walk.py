@@ -13,10 +13,11 @@ from omb_py.bindings import Binding
 from omb_py.buffers import Buffer, Place
 from omb_py.datatypes import Datatype
 from omb_py.errors import LeftOutError, SharedError, UnsupportedError, UsageError
-from omb_py.job import Job
+from omb_py.job import Combined, Job
 from omb_py.loop import Loop, Pace
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
+from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck
 from omb_py.measure.writers import finish_writers, start_writers
@@ -64,6 +65,9 @@ class Walk(ABC):
         self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
+        self._stepped: list[int] = []
+        watchdog = setting.watchdog
+        self.report: Report | None = None if watchdog is None else watchdog.alive
         from omb_py.measure.resources import Resources
 
         self.resources = Resources(self.job.comm, self.options)
@@ -84,6 +88,7 @@ class Walk(ABC):
         """
         job, options = self.job, self.options
         check_ranks(self.benchmark, options, job)
+        check_counts(options)
         self._place()
         sizes = sizes_by_type(self.benchmark, options, self._setting.datatypes, job.ranks)
         nodes = job.nodes(devices.word(self._setting.buffer.device))
@@ -115,6 +120,10 @@ class Walk(ABC):
             job.note(note)
         if self._clock is not None:
             self._clock.free()
+        if self._stepped:
+            listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
+            place = f" at {listed} bytes" if self.benchmark.sized else ""
+            job.note(f"the clock stepped back{place}: times are below zero; measure again")
         self._report_skipped()
 
     def _report_skipped(self) -> None:
@@ -206,6 +215,11 @@ class Walk(ABC):
         from omb_py.clock import CommonStart
 
         return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
+
+    def look_for_steps(self, case: Case, combined: Combined | None) -> None:
+        """Keep in mind that times are below zero, as only a clock that steps back makes them."""
+        if combined is not None and min(combined.samples, default=0.0) < 0:
+            self._stepped.append(case.size)
 
     def agreement(self) -> AbstractContextManager[None]:
         """Make a failure of any rank inside the block a failure of all at its end."""

@@ -11,7 +11,8 @@ import pytest
 
 from tests.conftest import BIN, Finished, rows_of, run
 
-QUICK = ("-i", "2", "-x", "1", "--sizes", "8")
+FEW = ("-i", "2", "-x", "1")
+QUICK = (*FEW, "--sizes", "8")
 
 
 def assert_failed_well(job: Finished, *words: str) -> None:
@@ -144,13 +145,33 @@ def test_a_rank_that_hangs_is_ended_by_the_timeout(
 ) -> None:
     output = tmp_path / "rows.csv"
     job = mpiexec(
-        *(2, "latency", "--sizes", "1,8", "-i", "10", "--binding", "hanging", "--timeout", "2"),
+        *(2, "latency", "--sizes", "1,8", *FEW, "--binding", "hanging", "--timeout", "2"),
         *("--output", str(output)),
         OMB_TEST_RANK="1",
     )
     assert_failed_well(job, "no progress for 2 s", "measuring latency", "8 bytes", "--timeout")
     assert [row["bytes"] for row in rows_of(output)] == ["1"]
     assert left_behind(str(output)) == []
+
+
+@pytest.mark.parametrize("binding", ["buffer", "native"])
+def test_ranks_that_work_for_too_long_are_not_said_to_hang(
+    mpiexec: Callable[..., Finished], binding: str
+) -> None:
+    """Nor are so many times allocated before the first call."""
+    words = ("-i", "99999999999", "--binding", binding, "--timeout", "2")
+    job = mpiexec(2, "allreduce", "--sizes", "8", *words)
+    assert_failed_well(
+        job, "the time limit of 2 s passed", "of 100000000099 iterations", "or lower -i"
+    )
+    assert "hangs" not in job.err
+
+
+def test_a_clock_that_steps_back_is_noted(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "latency", *QUICK, "--binding", "stepping")
+    assert job.code == 0
+    (note,) = job.sentences
+    assert note.startswith("omb-py: note: the clock stepped back at 8 bytes: times are below zero")
 
 
 def test_a_rank_that_never_arrives_is_ended_by_the_timeout(tmp_path: Path) -> None:

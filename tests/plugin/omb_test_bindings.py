@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mpi4py import MPI
@@ -14,6 +16,7 @@ from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.buffers import Memory
 from omb_py.calls import Call, Cell, Message, Round, Step
+from omb_py.loop import Loop, Pace
 from omb_py.options import Options
 
 
@@ -112,6 +115,25 @@ class LateBinding(BufferBinding):
         if not here(self):
             return bound
         return replace(bound, before=(*bound.before, lambda: time.sleep(0.02)))
+
+
+class SteppingLoop(Loop):
+    """Runs another loop, and steps its clock back by a second in every iteration."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        self._loop.run(first, seconds)
+        for index, value in enumerate(seconds):
+            seconds[index] = value - 1
+
+
+class SteppingBinding(BufferBinding):
+    name = "stepping"
+
+    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+        return SteppingLoop(super().loop(rounds, pace))
 
 
 class FlakyBinding(FailingLater):
