@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("busy machine")
 
 BIN = Path(sys.executable).parent
 PLUGIN = Path(__file__).parent / "plugin"

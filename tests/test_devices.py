@@ -41,7 +41,7 @@ def opened(driver: Path) -> Iterator[Buffer]:
         yield RAW.prepare(local_rank=0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tile=TILES, nbytes=st.integers(0, 300))
 def test_fill_repeats_the_tile(opened: Buffer, tile: bytes, nbytes: int) -> None:
     memory = opened.allocate(nbytes, CHAR)
@@ -50,7 +50,7 @@ def test_fill_repeats_the_tile(opened: Buffer, tile: bytes, nbytes: int) -> None
     assert memory.first_difference(tile) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tile=TILES, nbytes=st.integers(1, 300), data=st.data())
 def test_the_first_difference_is_found(
     opened: Buffer, tile: bytes, nbytes: int, data: st.DataObject
@@ -115,7 +115,6 @@ def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     threads=st.integers(1, 8),
     data=st.data(),
 )
-@settings(deadline=None)
 def test_the_kernel_finds_the_first_difference(
     length: int, tile: bytes, blocks: int, threads: int, data: st.DataObject
 ) -> None:
@@ -165,7 +164,7 @@ def numbers(datatype: Datatype, count: int, seed: int) -> np.ndarray:
     threads=st.integers(1, 8),
     seed=st.integers(0, 1000),
 )
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_kernel_adds_as_numpy_does(
     datatype: Datatype, count: int, blocks: int, threads: int, seed: int
 ) -> None:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.measure import file_memory
@@ -16,7 +16,6 @@ TILES = st.binary(min_size=1, max_size=70)
 
 
 @given(st.integers(0, 50), st.integers(0, 300), TILES, st.integers(1, 64), st.data())
-@settings(deadline=None)
 def test_it_does_what_bytes_do(
     start: int, nbytes: int, tile: bytes, chunk: int, data: st.DataObject
 ) -> None:

@@ -99,7 +99,7 @@ def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:
 
 
 @each_algorithm
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     ranks=st.integers(1, 17),
     elements=st.integers(0, 200),

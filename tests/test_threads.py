@@ -7,7 +7,7 @@ from array import array
 from itertools import cycle, islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.loop import Loop, PythonLoop
@@ -29,7 +29,6 @@ class Numbering(Loop):
 
 
 @given(st.integers(1, 5), st.integers(0, 30), st.integers(0, 30))
-@settings(deadline=None)
 def test_iteration_i_is_made_by_thread_i_modulo_n(threads: int, first: int, length: int) -> None:
     loops = [Numbering(thread, threads) for thread in range(threads)]
     seconds = array("d", bytes(8 * length))
@@ -45,7 +44,6 @@ def test_each_loop_has_a_thread_of_its_own() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 9), st.integers(0, 9))
-@settings(deadline=None)
 def test_threads_go_through_the_exchanges_as_one_would(
     threads: int, rounds: int, first: int, length: int
 ) -> None:

@@ -28,7 +28,7 @@ def content_of(buffer: Buffer, datatype: Datatype, elements: int, sources: range
 
 @pytest.mark.parametrize("name", BUFFER_NAMES)
 @given(datatype=DATATYPES, elements=st.integers(1, 3000), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_changed_byte_is_found(
     name: str, datatype: Datatype, elements: int, data: st.DataObject
 ) -> None:
@@ -67,7 +67,6 @@ def test_memory_that_nothing_was_written_to_is_found(name: str, datatype: Dataty
 
 
 @given(DATATYPES, st.integers(1, 600), st.integers(0, 100))
-@settings(deadline=None)
 def test_sums_are_exact_and_fit(datatype: Datatype, ranks: int, iteration: int) -> None:
     memory = BUFFERS.load("bytearray").allocate(0, datatype)
     each = [
@@ -116,7 +115,6 @@ def test_a_part_of_a_sum_starts_where_the_part_does() -> None:
 
 @pytest.mark.parametrize("name", BUFFER_NAMES)
 @given(nbytes=st.integers(0, 10_000), length=st.integers(1, 600), seed=st.integers(0, 1000))
-@settings(deadline=None)
 def test_memory_tiles_compares_and_slices(name: str, nbytes: int, length: int, seed: int) -> None:
     (datatype,) = [datatype for datatype in TYPES if datatype.name == "uint8"]
     memory = BUFFERS.load(name).allocate(nbytes, datatype)

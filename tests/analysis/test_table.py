@@ -122,7 +122,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_file_cut_anywhere_gives_its_first_rows(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

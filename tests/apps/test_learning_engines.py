@@ -48,7 +48,7 @@ def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
     bytes_at_a_time=st.sampled_from([1, 100_000, 1 << 19]),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_sums_of_clusters_are_those_of_the_nearest_centers(
     name: str, count: int, features: int, k: int, bytes_at_a_time: int, seed: int
 ) -> None:
@@ -96,7 +96,7 @@ def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatc
     features=st.integers(1, 5),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_nearest_samples_are_found(
     count: int, queries: int, features: int, data: st.DataObject
 ) -> None:

@@ -22,7 +22,7 @@ FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 
 
 @given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
     noise: bytes, path: Path, cut: int, scale: float
 ) -> None:
@@ -55,7 +55,7 @@ def planned(calls: list[Calls], scale: float) -> Plan | None:
 
 
 @given(st.lists(ANY_CALLS, max_size=8), st.floats(0, 2))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_each_size_is_called_in_its_proportion_and_at_least_once(
     calls: list[Calls], scale: float
 ) -> None:
@@ -72,7 +72,7 @@ def test_each_size_is_called_in_its_proportion_and_at_least_once(
 
 
 @given(st.lists(ANY_CALLS, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
     plan = planned(calls, 1.0)
     keys = [(item.function, item.nbytes) for item in plan.items] if plan else []
@@ -80,7 +80,7 @@ def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
 
 
 @given(st.lists(ANY_CALLS, min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_calls_are_spread_evenly(calls: list[Calls]) -> None:
     plan = planned(calls, 0.05)
     if plan is None:

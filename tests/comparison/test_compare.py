@@ -476,7 +476,7 @@ rows_of_tables = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows_of_tables, rows_of_tables)
 def test_any_tables_are_compared_whole_or_refused_with_a_reason(
     base: list[dict[str, Any]], other: list[dict[str, Any]]

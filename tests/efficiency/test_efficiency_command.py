@@ -260,7 +260,7 @@ def test_records_of_two_runs_in_a_folder_are_refused(tmp_path: Path) -> None:
         load([str(tmp_path)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ from tests.observe.made import MadeRecord
 NETWORKS = st.tuples(st.integers(0, 300), st.integers(0, 5))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(program=PROGRAMS, network=NETWORKS, starts=st.lists(st.integers(0, 90), min_size=4))
 def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
     program: Program, network: tuple[int, int], starts: list[int]
@@ -39,7 +39,7 @@ def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
     assert found.notes == ()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(program=PROGRAMS, network=NETWORKS)
 def test_factors_are_their_products(program: Program, network: tuple[int, int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def test_factors_are_their_products(program: Program, network: tuple[int, int]) 
     assert times.ideal <= times.elapsed * (1 + 1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     program=PROGRAMS,
     network=NETWORKS,

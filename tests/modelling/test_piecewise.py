@@ -158,7 +158,7 @@ def test_many_sizes_are_fitted_too() -> None:
     assert switch.after == pytest.approx(500, abs=15)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     of_time=st.floats(1e-3, 1e6),

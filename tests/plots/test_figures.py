@@ -64,7 +64,7 @@ class TestOverSizes:
     @given(
         st.dictionaries(st.sampled_from([0, 1, 8, 1000, 1 << 20]), st.floats(1e-3, 1e6), min_size=2)
     )
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def test_a_line_has_the_numbers_of_the_rows(self, latencies: dict[int, float]) -> None:
         rows = [row(bytes=size, latency_us=value) for size, value in latencies.items()]
         chart = only(results(*rows), kind="size")
@@ -143,7 +143,7 @@ class TestOverSizes:
 
 class TestRuns:
     @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=7))
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def test_several_runs_are_a_median_with_a_band(self, latencies: list[float]) -> None:
         rows = [row(bytes=n, latency_us=value) for value in latencies for n in (1, 2)]
         chart = only(results(*rows), kind="size")

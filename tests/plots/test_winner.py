@@ -161,7 +161,7 @@ def test_a_figure_writes_every_cell() -> None:
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=6, unique=True), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_factor_is_that_of_the_first_two(values: list[float], lower: bool) -> None:
     unknown = float("nan")
     cell = best([Contender(f"{value}", value, unknown, unknown) for value in values], lower)

@@ -213,7 +213,7 @@ def profile_in(content: bytes) -> Profile:
 
 
 @given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_happened_to_a_file_of_mpitrace_it_is_read_or_refused(
     path: Path, data: st.DataObject
 ) -> None:
@@ -239,7 +239,7 @@ def test_a_number_of_ranks_beyond_all_reason_costs_nothing() -> None:
 
 
 @given(name=st.sampled_from(sorted(HEADER_OFFSETS)), value=st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_damaged_header_is_read_or_refused(
     name: str, value: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

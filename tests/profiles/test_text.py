@@ -215,7 +215,7 @@ def test_strings_cannot_change_the_layout() -> None:
 
 
 @given(profiles())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_profile_can_be_written(profile: Profile) -> None:
     text_of(profile)
     for member in profile.members:

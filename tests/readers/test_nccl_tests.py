@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
@@ -206,7 +206,7 @@ def test_factors_are_those_of_our_busbw(program: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     data: st.DataObject,
 ) -> None:

@@ -229,7 +229,7 @@ def test_a_machine_that_others_used(said: Any) -> None:
     assert found.text.startswith("Other programs used up to 35 % of the cores in 1 run (most in")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     start=st.floats(0.2, 100),
     rate=st.floats(1e-6, 1e-1),

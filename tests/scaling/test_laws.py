@@ -41,7 +41,6 @@ def measured(speedups: dict[int, float], scaling: str = "strong", spread: float 
 
 
 @given(FRACTIONS, RANKS)
-@settings(deadline=None)
 def test_exact_amdahl_data_give_back_the_serial_fraction(serial: float, ranks: list[int]) -> None:
     found = fitted(AMDAHL, ranks, [amdahl(serial, n) for n in ranks])
     assert found.parameters[0] == pytest.approx(serial, abs=1e-9)
@@ -50,7 +49,6 @@ def test_exact_amdahl_data_give_back_the_serial_fraction(serial: float, ranks: l
 
 
 @given(FRACTIONS, RANKS)
-@settings(deadline=None)
 def test_exact_gustafson_data_give_back_the_serial_fraction(
     serial: float, ranks: list[int]
 ) -> None:
@@ -59,7 +57,6 @@ def test_exact_gustafson_data_give_back_the_serial_fraction(
 
 
 @given(FRACTIONS, st.floats(0, 0.1), st.lists(st.integers(2, 512), min_size=3, unique=True))
-@settings(deadline=None)
 def test_exact_data_with_a_logarithm_give_back_both_parameters(
     serial: float, growing: float, ranks: list[int]
 ) -> None:
@@ -71,7 +68,7 @@ def test_exact_data_with_a_logarithm_give_back_both_parameters(
 
 
 @given(FRACTIONS, RANKS, st.floats(0, 0.5), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_band_contains_the_truth_where_the_repeats_do(
     serial: float, ranks: list[int], spread: float, data: st.DataObject
 ) -> None:
@@ -85,7 +82,7 @@ def test_the_band_contains_the_truth_where_the_repeats_do(
 
 
 @given(RANKS, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_speedups_give_a_band_around_the_prediction(
     ranks: list[int], data: st.DataObject
 ) -> None:
@@ -104,7 +101,7 @@ def test_any_speedups_give_a_band_around_the_prediction(
     st.lists(st.tuples(st.floats(0.1, 5), st.floats(0.1, 5)), min_size=2, max_size=6),
     st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_other_parameters_within_the_bounds_are_nearer(
     terms: list[tuple[float, float]], data: st.DataObject
 ) -> None:

@@ -120,7 +120,7 @@ def test_a_torn_last_line_is_left_out(content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
     content: bytes, data: st.DataObject
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject) -> None:
     text = data.draw(noisy(content.decode()))
     assert [run.row for run in runs_in(text.encode())[0]] == [
@@ -139,7 +139,7 @@ def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject
 
 
 @given(st.data(), st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_damage_makes_it_raise(content: bytes, data: st.DataObject, noise: bytes) -> None:
     changed = data.draw(damaged(content))
     for text in (changed, noise + changed, content + noise + b"\n" + changed):

@@ -91,7 +91,7 @@ def test_where_nothing_can_be_predicted_it_is_said_why(rows: list, words: str) -
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_is_read_of_a_damaged_table_can_be_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         rows = [row(n, one, 0.05, host_cores=8) for n, one in AMDAHL.items()]

@@ -88,7 +88,7 @@ def same(one: Content, other: Content) -> bool:
 
 
 @given(jobs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_both_kinds_of_file_show_every_event_once(job: tuple[list[list[Event]], int]) -> None:
     made, room = job
     with TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def test_both_kinds_of_file_show_every_event_once(job: tuple[list[list[Event]], 
 
 
 @given(jobs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_calls_and_computing_fill_the_time_of_a_rank(job: tuple[list[list[Event]], int]) -> None:
     made, _ = job
     with TemporaryDirectory() as folder:
@@ -125,7 +125,7 @@ def test_calls_and_computing_fill_the_time_of_a_rank(job: tuple[list[list[Event]
 
 
 @given(jobs(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_part_can_be_shown(job: tuple[list[list[Event]], int], data: st.DataObject) -> None:
     made, room = job
     with TemporaryDirectory() as folder:
@@ -171,7 +171,7 @@ def damage(draw: Callable[..., Any], content: bytes) -> bytes:
 
 
 @given(jobs(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_damaged_records_are_refused_or_shown(
     job: tuple[list[list[Event]], int], data: st.DataObject
 ) -> None:

@@ -230,7 +230,7 @@ def test_two_runs_in_one_folder_are_refused(omb_py: Command, run: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
         folder = doubling_and_a_send(Path(name))

@@ -66,7 +66,7 @@ class Least(Negotiation):
         return least
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 40))
 def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
     data: st.DataObject, ranks: int, gradients: int, fusion: int
