@@ -28,6 +28,12 @@ class UsageError(OmbError):
     shared = True
 
 
+class OneRankError(UsageError):
+    """The same, where one rank decides for all."""
+
+    shared = False
+
+
 class UnsupportedError(OmbError):
     """This benchmark, buffer and binding do not go together; the text says why."""
 

@@ -26,9 +26,6 @@ THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_
 LONGEST_TEXT = 4096
 """Bytes set aside for a message of failure."""
 
-SECONDS_TO_BE_HEARD = 0.3
-"""How long the launcher gets to pass on what a rank printed before the rank aborts the job."""
-
 
 @dataclass(frozen=True)
 class Node:
@@ -117,7 +114,7 @@ class Job:
             sys.exit(code)
         launcher.stagger(self.rank)
         self._say(f"rank {self.rank}: {sentence(error)}", error)
-        time.sleep(SECONDS_TO_BE_HEARD)
+        time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self.comm.Abort(code)
         os._exit(code)  # MPICH's abort returns before the launcher has ended the process
 

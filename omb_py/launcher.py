@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import sys
 import time
 
@@ -10,6 +12,9 @@ STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
 """Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
 the launcher has ended the others by then: one speaks for all."""
+
+SECONDS_TO_BE_HEARD = 0.3
+"""How long the launcher gets to pass on what a rank printed before the rank ends the job."""
 
 RANK_VARIABLES = (
     "OMPI_COMM_WORLD_RANK",
@@ -73,6 +78,40 @@ def stagger(rank: int) -> None:
     """Let lower ranks report the same failure, and end the job, first."""
     if rank > 0:
         time.sleep(LAUNCHER_SECONDS + min(STAGGER_SECONDS * rank, 2.0))
+
+
+def ends_with_first() -> bool:
+    """Whether the first rank that leaves with an error, by `end_job`, is known to end the job."""
+    known = _hydra_channel() is not None or "OMPI_COMM_WORLD_RANK" in os.environ
+    return known and ranks() > 1
+
+
+def end_job(exit_code: int) -> None:
+    """End all ranks from one that leaves before MPI is started, where the launcher would not.
+
+    Hydra, the launcher of MPICH and Intel MPI, leaves the others in MPI_Init for ever; it ends
+    them at an abort of its process management interface (PMI-1). That of Open MPI ends them by
+    itself, but can crash while others are connecting to it.
+    """
+    if not ends_with_first():
+        return
+    time.sleep(SECONDS_TO_BE_HEARD)
+    channel = _hydra_channel()
+    if channel is not None:
+        with contextlib.suppress(OSError):
+            os.write(channel, f"cmd=abort exitcode={exit_code}\n".encode())
+            time.sleep(LAUNCHER_SECONDS)
+
+
+def _hydra_channel() -> int | None:
+    """The connection to Hydra, None where another launcher started this process."""
+    channel = _find(("PMI_FD",))
+    if channel is None or "PMI_JOBID" in os.environ:  # Slurm's
+        return None
+    try:
+        return channel if stat.S_ISSOCK(os.fstat(channel).st_mode) else None
+    except OSError:
+        return None
 
 
 def _first(variables: tuple[str, ...], default: int) -> int:

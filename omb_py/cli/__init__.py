@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-import time
 from typing import NoReturn
 
 import click
 
 import omb_py
 from omb_py import launcher
-from omb_py.errors import INTERRUPTED, UsageError, sentence
+from omb_py.errors import INTERRUPTED, OmbError, UsageError, sentence
 
 LATER = (
     *("profile", "watch", "timeline", "efficiency", "traffic"),
@@ -164,15 +164,38 @@ def main() -> NoReturn:
         sys.exit(1)
     except Exception as error:
         if "--debug" in sys.argv:
-            raise
-        leave(sentence(error), getattr(error, "exit_code", 1))
+            from traceback import print_exception
+
+            print_exception(error)
+        alone = isinstance(error, OmbError) and not error.shared
+        leave(sentence(error), getattr(error, "exit_code", 1), alone)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def leave(text: str, exit_code: int) -> NoReturn:
-    """Say ``text`` on rank 0 alone and end this process."""
-    if launcher.rank() == 0:
-        print(f"omb-py: {' '.join(text.split())}", file=sys.stderr, flush=True)
+def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
+    """Say ``text``, on rank 0 for all that fail alike, and end this process and the job.
+
+    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init.
+    """
+    rank, text = launcher.rank(), " ".join(text.split())
+    if rank == 0:
+        print(f"omb-py: {text}", file=sys.stderr, flush=True)
     else:
-        time.sleep(launcher.LAUNCHER_SECONDS)  # the first rank to leave ends the job
+        launcher.stagger(rank)
+        if launcher.ends_with_first():  # so rank 0 has not failed
+            print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
+    launcher.end_job(exit_code)
+    if alone and launcher.ranks() > 1 and not launcher.ends_with_first():
+        abort(exit_code)
     sys.exit(exit_code)
+
+
+def abort(exit_code: int) -> None:
+    """End a job that no other means ends: start MPI, if it can be started, and abort it."""
+    from omb_py import mpi
+
+    with contextlib.suppress(Exception):
+        module = mpi.load()
+        if not module.Is_finalized():
+            mpi.initialize("single")
+            module.COMM_WORLD.Abort(exit_code)

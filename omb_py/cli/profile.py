@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from omb_py import launcher
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import UsageError
-from omb_py.observe.settings import EVENTS, Settings
+from omb_py.errors import OmbError, UsageError
+from omb_py.observe.settings import EVENTS, TIMELINES, Settings
 
 FOLDER = "omb-profile"
 
@@ -79,6 +80,7 @@ def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any)
     (mpi_profile.*).
     """
     if reads:
+        refuse_other_options()
         show(words)
         return
     settings = settings_of(values)
@@ -86,12 +88,30 @@ def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any)
     profiled(name, tuple(arguments), is_module, settings, values["force"])
 
 
+def refuse_other_options() -> None:
+    """Raise `UsageError` for options beside --read that only concern the run of a program."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not isinstance(option, click.Option) or name in ("reads", "debug") or not given:
+            continue
+        if name == "timelines":
+            raise UsageError(
+                "--read shows a profile and writes no timeline: write it with "
+                "omb-py timeline FOLDER --output FILE"
+            )
+        raise UsageError(f"{option.opts[0]} is for running a program: leave it out of --read")
+
+
 def settings_of(values: dict[str, Any]) -> Settings:
     """What is to be recorded; raises `UsageError` for options that do not go together."""
     timelines, events = values["timelines"], values["events"]
     for path in timelines:
-        if not path.endswith((".json", ".json.gz", ".pftrace")):
-            raise UsageError(f"--timeline {path}: name a file that ends in .json or .pftrace")
+        if not path.endswith(TIMELINES):
+            raise UsageError(
+                f"--timeline {path}: name a file that ends in .json, .json.gz or .pftrace"
+            )
     if values["level"] == "c":
         for option in ("call_sites", "cpu_time"):
             if values[option]:
@@ -121,11 +141,12 @@ def profiled(
 
     asked = program.found(name, arguments, is_module)
     if launcher.rank() == 0:
-        ending.clear(settings.folder, force)
+        ending.prepare(settings, force)
     session = Session(settings, {"command": asked.command, "python": sys.version.split()[0]})
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__
+    program.check_module(asked)
     code: Any = 0
     try:
         program.run(asked)
@@ -156,6 +177,7 @@ def crashed(session: Any, error: BaseException) -> None:
         )
         time.sleep(0.3)
         session.abort(130 if isinstance(error, KeyboardInterrupt) else 1)
+    launcher.end_job(1)
     sys.exit(1)
 
 
@@ -169,6 +191,11 @@ def finish(session: Any, settings: Settings) -> None:
     if rank == 0:
         from omb_py.observe import ending
 
+        if session.replaced:
+            raise OmbError(
+                f"another job has replaced the profile in {settings.folder}: name a folder for "
+                "each job with --output"
+            )
         ending.report(settings, ranks)
 
 

@@ -1,14 +1,19 @@
-"""What rank 0 does when all ranks have ended: texts and tables from their records."""
+"""What rank 0 does before the program starts, and when all ranks have ended.
+
+It makes room for their records, then writes texts and tables from them.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from omb_py import launcher, records
-from omb_py.errors import OmbError, UsageError
-from omb_py.observe.settings import Settings
+from omb_py.errors import MissingPackageError, OmbError, OneRankError, UsageError
+from omb_py.observe.settings import PROTOBUF, Settings
 from omb_py.records.layout import SUFFIX, path_in
 
 SECONDS = 20.0
@@ -17,21 +22,50 @@ SECONDS = 20.0
 PAUSE = 0.02
 
 
-def clear(folder: str, force: bool) -> None:
-    """Make room for a new run's records; raises `UsageError` where others are in the way."""
-    there = sorted(Path(folder).glob(f"rank-*{SUFFIX}")) if Path(folder).is_dir() else []
+def prepare(settings: Settings, force: bool) -> None:
+    """Make room for a new run's records, and see that all its files can be written.
+
+    Raises `OneRankError` where a name cannot be that of a file or others' records are in the way,
+    and `OmbError` where something cannot be written.
+    """
+    folder = settings.folder
     if Path(folder).exists() and not Path(folder).is_dir():
-        raise UsageError(f"--output {folder} is a file: name a folder")
+        raise OneRankError(f"--output {folder} is a file: name a folder")
+    for name in settings.timelines:
+        if Path(name).is_dir():
+            raise OneRankError(f"--timeline {name} is a folder: name a file in it")
+    there = sorted(Path(folder).glob(f"rank-*{SUFFIX}"))
     if there and not force:
-        raise UsageError(
+        raise OneRankError(
             f"{folder} holds the profile of another run: name another folder with --output, or "
             "replace it with --force"
         )
+    _try_to_write(Path(folder), folder, "--output")
+    for name in settings.timelines:
+        _try_to_write(Path(name).parent, name, "--timeline")
+        if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
+            raise MissingPackageError(
+                f"--timeline {name}", "perfetto", "pip install 'omb-py[perfetto]'"
+            )
     for path in (*there, *Path(folder).glob("profile*"), *Path(folder).glob("traffic-*")):
         try:
             path.unlink()
         except OSError as error:
             raise OmbError(f"cannot remove {path}: {error.strerror or error}") from error
+
+
+def _try_to_write(folder: Path, name: str, option: str) -> None:
+    """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        taken = isinstance(error, FileExistsError)
+        reason = "Not a directory" if taken else error.strerror or error
+        raise OmbError(
+            f"cannot write {name}: {reason}; choose another place with {option}"
+        ) from error
 
 
 def report(settings: Settings, ranks: int) -> None:

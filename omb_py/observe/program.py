@@ -46,13 +46,41 @@ def found(name: str, arguments: tuple[str, ...], module: bool) -> Program:
     return Program(path, arguments)
 
 
+def check_module(program: Program) -> None:
+    """Raise `UsageError` where there is no such module to run.
+
+    Packages around the module are imported, so that they must already be observed.
+    """
+    if not program.module:
+        return
+    from importlib.util import find_spec
+
+    sys.path.insert(0, "")
+    name = program.path
+    try:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name = f"{name}.__main__"
+            spec = find_spec(name)
+    except ModuleNotFoundError as error:
+        if not name.startswith(f"{error.name}."):
+            raise
+        spec = None
+    except ValueError:  # a relative name
+        spec = None
+    if spec is None:
+        raise UsageError(
+            f"there is no module {name} for Python {sys.executable}: name another after -m, or "
+            "install it there"
+        )
+
+
 def run(program: Program) -> None:
     """Run it as ``__main__`` until it ends; exceptions, `SystemExit` among them, pass through."""
     sys.argv[:] = [program.path, *program.arguments]
     if program.module:
         from runpy import run_module
 
-        sys.path.insert(0, "")
         run_module(program.path, run_name="__main__", alter_sys=True)
         return
     if os.path.isdir(program.path) or program.path.endswith((".pyz", ".zip")):

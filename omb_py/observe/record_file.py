@@ -30,7 +30,7 @@ class RecordFile:
     ) -> None:
         """Make the file, with room for ``events`` events, and tell ``about`` the run.
 
-        Raises `OmbError` where it cannot be written.
+        Raises `OmbError` where it cannot be written or is there already: another job writes it.
         """
         assert HEADER_FORMAT.size <= layout.HEADER_BYTES
         capacities = {
@@ -45,7 +45,7 @@ class RecordFile:
             values |= {f"{part}_at": at, f"{part}_capacity": capacity}
             at += -(-capacity * width // 8) * 8
         self.path = path
-        self._map = mapped(path, at)
+        self._map, self._identity = mapped(path, at)
         self.memory = memoryview(self._map)
         self.events_at = values["events_at"]
         self._cells_at = values["cells_at"]
@@ -123,20 +123,34 @@ class RecordFile:
         self.set("cells_used", count)
         self.set("cells_lost", lost)
 
+    def in_place(self) -> bool:
+        """Whether it is still this file that has the name."""
+        try:
+            return os.path.samestat(os.stat(self.path), self._identity)
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Unmap the file."""
         self.memory.release()
         self._map.close()
 
 
-def mapped(path: str, nbytes: int) -> mmap.mmap:
-    """A new file of so many bytes, whose blocks are there, in memory.
+def mapped(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
+    """A new file of so many bytes, whose blocks are there, in memory; and its status.
 
     Raises `OmbError` where it cannot be made: a disk that is full would else kill the process
-    when it writes.
+    when it writes. One that is there is never cut, which would kill the process that has it mapped.
     """
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError as error:
+            raise OmbError(
+                f"another job is writing its profile to {os.path.dirname(path)}: name another "
+                "folder with --output"
+            ) from error
         try:
             try:
                 os.posix_fallocate(handle, 0, nbytes)
@@ -144,7 +158,7 @@ def mapped(path: str, nbytes: int) -> mmap.mmap:
                 if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                     raise
                 os.ftruncate(handle, nbytes)
-            return mmap.mmap(handle, nbytes)
+            return mmap.mmap(handle, nbytes), os.fstat(handle)
         finally:
             os.close(handle)
     except OSError as error:

@@ -23,7 +23,6 @@ from omb_py.records.layout import path_in
 if TYPE_CHECKING:
     from omb_py.observe.publisher import Publisher
 
-SECONDS_TO_BE_HEARD = 0.3
 NS = 1e9
 
 
@@ -61,6 +60,11 @@ class Session:
     def folder(self) -> str:
         """Where the record is."""
         return self._settings.folder
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another job has put its record in the place of this rank's."""
+        return self._file is not None and not self._file.in_place()
 
     def leave(self) -> tuple[int, int]:
         """Finalize MPI unless the program has; this rank and how many there are."""
@@ -124,7 +128,8 @@ class Session:
         world, settings = self._world, self._settings
         self._rank, self._ranks = rank, ranks = world.Get_rank(), world.Get_size()
         try:
-            os.makedirs(settings.folder, exist_ok=True)
+            if rank > 0:
+                world.Barrier()  # rank 0's record keeps other jobs out of the folder
             self._file = file = RecordFile(
                 path_in(settings.folder, rank),
                 rank,
@@ -133,6 +138,8 @@ class Session:
                 settings.events,
                 self._about | self._library(module),
             )
+            if rank == 0:
+                world.Barrier()
             self._compare_clocks("first")
             if self._traffic is not None:
                 self._traffic.begin(world, settings.folder)
@@ -157,7 +164,7 @@ class Session:
     def _fail(self, rank: int, error: BaseException) -> None:
         launcher.stagger(rank)
         print(f"omb-py: rank {rank}: {sentence(error)}", file=sys.stderr, flush=True)
-        time.sleep(SECONDS_TO_BE_HEARD)
+        time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self._world.Abort(1)
         os._exit(1)
 

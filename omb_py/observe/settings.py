@@ -7,6 +7,10 @@ from dataclasses import dataclass
 EVENTS = 100_000
 """Events of a timeline that each rank keeps, 64 bytes each."""
 
+PROTOBUF = (".pftrace", ".perfetto-trace")
+TIMELINES = (".json", ".json.gz", *PROTOBUF)
+"""How names of timelines end."""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.errors import OmbError, UsageError
+from omb_py.observe.settings import PROTOBUF, TIMELINES
 from omb_py.timelines import json_trace, perfetto_trace
 from omb_py.timelines.model import Timeline
 
-PROTOBUF = (".pftrace", ".perfetto-trace")
-JSON, PACKED = ".json", ".json.gz"
+PACKED = ".json.gz"
 
 
 def check(path: Path, force: bool) -> None:
     """Raise `UsageError` for a name that says no kind of file, or is taken without ``force``."""
-    if not path.name.endswith((JSON, PACKED, *PROTOBUF)):
+    if not path.name.endswith(TIMELINES):
         raise UsageError(
             f"{path}: a timeline is written as .json, .json.gz or .pftrace; end its name so"
         )

@@ -15,7 +15,7 @@ import pytest
 
 from omb_py import records
 from omb_py.errors import UsageError
-from omb_py.records.layout import Kind
+from omb_py.records.layout import SUFFIX, Kind
 from tests.conftest import BIN, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 
@@ -354,6 +354,74 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
     assert len(records.read_folder(tmp_path / "omb-profile")) == 2
     assert profiled(1, "--force", *words).code == 0
     assert len(records.read_folder(tmp_path / "omb-profile")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["-o", "there", OBSERVED], 2, "there holds the profile of another run"),
+        (["-o", "there/rank-0.record/below", OBSERVED], 1, "Not a directory; choose another"),
+        (["--timeline", "there/rank-0.record/t.json", OBSERVED], 1, "with --timeline"),
+        (["-m", "nosuchmodule"], 2, "there is no module nosuchmodule"),
+    ],
+)
+def test_what_rank_0_refuses_before_mpi_is_started_ends_the_job(
+    profiled: Profiled, tmp_path: Path, words: list[str], code: int, sentence: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / f"rank-0{SUFFIX}").write_bytes(b"")
+    done = profiled(3, *words, timeout=20)
+    assert done.code == code
+    assert len(done.sentences) == 1, done.err
+    assert sentence in done.sentences[0]
+    assert "Traceback" not in done.err
+    assert [path.name for path in (tmp_path / "there").iterdir()] == [f"rank-0{SUFFIX}"]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "failing", "sentence"),
+    [
+        (["latency", "-m", "8:8"], ["latency", "--nonsense"], 0, "--nonsense"),
+        (["latency", "-m", "8:8"], ["latency", "--nonsense"], 1, "--nonsense"),
+        (["profile", OBSERVED], ["profile", "-m", "nosuchmodule"], 1, "there is no module"),
+    ],
+)
+def test_what_one_rank_alone_finds_before_mpi_is_started_ends_the_job(
+    tmp_path: Path, good: list[str], bad: list[str], failing: int, sentence: str
+) -> None:
+    ranks = [bad if rank == failing else good for rank in range(2)]
+    words = [word for one in ranks for word in (":", "-n", "1", OMB_PY, *one)]
+    done = run([MPIEXEC, *words[1:]], {}, tmp_path, 20)
+    assert done.code != 0
+    assert len(done.sentences) == 1, done.err
+    assert sentence in done.sentences[0]
+    assert ("rank 1: " in done.sentences[0]) == (failing == 1)
+
+
+def test_a_job_whose_profile_another_job_has_replaced_says_so(tmp_path: Path) -> None:
+    """The first program runs the second job, in the middle of its own."""
+    text = f"""
+import os, subprocess, sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.Barrier()
+if len(sys.argv) > 1 and comm.rank == 0:
+    launchers = ("PMI", "OMPI_COMM", "PRTE")
+    clean = {{k: v for k, v in os.environ.items() if not k.startswith(launchers)}}
+    for more in ([], ["--force"]):
+        command = [{MPIEXEC!r}, "-n", "2", {OMB_PY!r}, "profile", *more, __file__]
+        print(subprocess.run(command, env=clean).returncode)
+comm.Barrier()
+"""
+    command = [MPIEXEC, "-n", "2", OMB_PY, "profile", script(tmp_path, text), "first"]
+    done = run(command, {}, tmp_path, 60)
+    assert done.out.split() == ["2", "0"]
+    assert done.code == 1
+    refused, written, replaced = done.sentences
+    assert "holds the profile of another run" in refused
+    assert "profile of 2 ranks" in written
+    assert "another job has replaced the profile in omb-profile" in replaced
+    assert all(record.complete for record in records.read_folder(tmp_path / "omb-profile"))
 
 
 def test_a_program_without_mpi_has_no_profile(profiled: Profiled, tmp_path: Path) -> None:

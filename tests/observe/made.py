@@ -23,9 +23,9 @@ class MadeRecord:
     """One rank's record; times are ns after the beginning of the record."""
 
     def __init__(self, folder: Path, rank: int, ranks: int, *, events: int = 1000, host: str = "a"):
-        self.file = RecordFile(
-            path_in(str(folder), rank), rank, ranks, PYTHON, events, {"program": "made.py"}
-        )
+        path = path_in(str(folder), rank)
+        Path(path).unlink(missing_ok=True)
+        self.file = RecordFile(path, rank, ranks, PYTHON, events, {"program": "made.py"})
         self.world = Communicator("world", ranks, "world")
         self._cells: dict[tuple[int, int, int, int], list[int]] = {}
         self.file.set("began", START)

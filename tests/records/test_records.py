@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py import records
-from omb_py.errors import UsageError
+from omb_py.errors import OmbError, UsageError
 from omb_py.observe.record_file import PYTHON, RecordFile
 from omb_py.records import layout
 from omb_py.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
@@ -46,6 +46,18 @@ def test_a_ring_keeps_the_last_events_in_order(tmp_path: pathlib.Path) -> None:
     assert [began - START for began in record.events["began"]] == [6, 7, 8, 9]
     assert record.lost_events == 6
     assert record.cells["calls"].tolist() == [10]
+
+
+def test_a_record_that_is_there_is_never_written_over(tmp_path: pathlib.Path) -> None:
+    path = path_in(str(tmp_path / "new"), 0)
+    first = RecordFile(path, 0, 1, PYTHON, 0, {"command": "first.py"})
+    with pytest.raises(OmbError, match="another job is writing"):
+        RecordFile(path, 0, 1, PYTHON, 0, {})
+    assert first.in_place()
+    assert records.read(path).about == {"command": "first.py"}
+    pathlib.Path(path).unlink()
+    RecordFile(path, 0, 1, PYTHON, 0, {})
+    assert not first.in_place()
 
 
 def test_names_with_no_room_are_counted(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,53 @@
+"""What is checked before a profiled program starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omb_py.errors import OmbError
+from omb_py.observe import ending
+from omb_py.observe.settings import Settings
+from omb_py.records.layout import SUFFIX, path_in
+
+
+@pytest.mark.parametrize(
+    ("folder", "timeline", "sentence"),
+    [
+        ("run", "t.json", "run holds the profile of another run"),
+        ("file", "t.json", "--output file is a file"),
+        ("file/new", "t.json", "cannot write file/new: Not a directory"),
+        ("/proc/new", "t.json", "cannot write /proc/new"),
+        ("new", "folder.json", "--timeline folder.json is a folder"),
+        ("new", "file/t.json", "cannot write file/t.json: Not a directory"),
+        ("new", "/proc/new/t.pftrace", "cannot write /proc/new/t.pftrace"),
+    ],
+)
+def test_places_that_cannot_be_written_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, timeline: str, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("folder.json").mkdir()
+    Path("run").mkdir()
+    record = Path(path_in("run", 0))
+    record.touch()
+    with pytest.raises(OmbError) as raised:
+        ending.prepare(Settings(folder, timelines=(timeline,)), force=False)
+    assert sentence in str(raised.value)
+    assert not raised.value.shared
+    assert record.exists()
+
+
+def test_a_former_profile_makes_room_only_where_all_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(f"rank-000000{SUFFIX}").touch()
+    Path("notes.txt").touch()
+    with pytest.raises(OmbError):
+        ending.prepare(Settings(".", timelines=("notes.txt/t.json",)), force=True)
+    assert len(list(Path().iterdir())) == 2
+    ending.prepare(Settings(".", timelines=("new/t.json", "t.json.gz")), force=True)
+    assert sorted(map(str, Path().iterdir())) == ["new", "notes.txt"]
