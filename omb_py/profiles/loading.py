@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omb_py.errors import UsageError
+from omb_py.observe.settings import PROTOBUF
 from omb_py.profiles import csv, json
 from omb_py.profiles.mpitrace import RankFile, read_profile
 from omb_py.profiles.profile import Profile
@@ -13,6 +14,8 @@ from omb_py.records import layout
 
 RECORD, TEXT = "a record", "a profile of mpitrace"
 FILES_OF_MPITRACE = "mpi_profile.*"
+TIMELINES_ALONE = (".json.gz", *PROTOBUF)
+TIMELINE_BEGINS = b'{"displayTimeUnit"'
 RECORDS = f"rank-*{layout.SUFFIX}"
 
 
@@ -38,14 +41,20 @@ def loaded(paths: Sequence[str]) -> Profile:
 def kind_of(path: Path) -> str:
     """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
     try:
-        if not path.is_file():
+        if not path.exists():
             raise UsageError(f"there is no file {path}")
+        if not path.is_file():
+            raise UsageError(f"{path} is no regular file: copy what it gives into one")
         with path.open("rb") as file:
             start = file.read(64)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     if start.startswith(layout.MAGIC) or path.name.endswith(layout.SUFFIX):
         return RECORD
+    if path.name.endswith(TIMELINES_ALONE) or start.startswith(TIMELINE_BEGINS):
+        raise UsageError(
+            f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
+        )
     if start.startswith(csv.MARK):
         return csv.KIND
     return json.KIND if start.lstrip().startswith(b"{") else TEXT

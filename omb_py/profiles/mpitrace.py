@@ -126,6 +126,8 @@ class RankFile:
 def read_profile(path: str) -> RankFile:
     """The profile in a file; raises `UsageError` when it cannot be read."""
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UsageError(f"{path} is no regular file: copy what it gives into one")
         content = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error

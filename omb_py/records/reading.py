@@ -175,6 +175,8 @@ def read(path: str | Path, events: bool = True) -> Record:
     Without ``events`` only the little is read that a rank goes on changing.
     """
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise UsageError(f"{path} is no record of omb-py profile")
         with open(path, "rb") as file:
             return _record(file, str(path), events)
     except OSError as error:

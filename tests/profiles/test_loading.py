@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omb_py import records
+from omb_py.cli.profile import command, settings_of
 from omb_py.errors import UsageError
 from omb_py.profiles import csv, json, load
-from omb_py.profiles.mpitrace import parsed
+from omb_py.profiles.mpitrace import parsed, read_profile
 from omb_py.profiles.profile import LOST_NAME, Extreme, Profile
 from omb_py.profiles.traced import profile_of
 from omb_py.readers import source_of
@@ -257,3 +261,58 @@ def test_a_damaged_header_is_read_or_refused(
         load([str(path)])
     except UsageError as error:
         assert "rank-000000.record" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.perfetto-trace", b"\n\x05", "a.perfetto-trace is a timeline: open it at https://ui"),
+        ("a.pftrace", b"\n\x05", "a.pftrace is a timeline"),
+        ("a.json.gz", b"\x1f\x8b", "a.json.gz is a timeline"),
+        ("a.json", b'{"displayTimeUnit":"ns","otherData":{}}', "a.json is a timeline"),
+        ("a", None, "a is no regular file"),
+    ],
+)
+def test_other_files_are_named_for_what_they_are(
+    tmp_path: Path, name: str, content: bytes | None, sentence: str
+) -> None:
+    if content is None:
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=sentence):
+        load([str(tmp_path / name)])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "rank-000000.record"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="no regular file"):
+        read_profile(str(pipe))
+    with pytest.raises(UsageError, match="no record"):
+        records.read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--timeline", "t.json", "--read", "run"], "omb-py timeline FOLDER"),
+        (["--read", "--traffic", "run"], "--traffic is for running a program"),
+        (["-q", "--read", "run"], "--quiet is for running a program"),
+        (["-o", "omb-profile", "--read", "run"], "--output is for running a program"),
+        (["--timeline", "t.txt", "run.py"], "ends in .json, .json.gz or .pftrace"),
+    ],
+)
+def test_options_that_read_would_ignore_are_refused(words: list[str], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        command.main(words, standalone_mode=False)
+
+
+def test_a_timeline_may_have_either_of_perfettos_suffixes() -> None:
+    for path in ("a.perfetto-trace", "a.pftrace", "a.json", "a.json.gz"):
+        assert settings_of(values_of(["--timeline", path, "a.py"])).timelines == (path,)
+
+
+def values_of(words: list[str]) -> dict[str, Any]:
+    """What click makes of the words of ``omb-py profile``."""
+    return command.make_context("profile", words).params
