@@ -41,7 +41,7 @@ def option(
 
     Its type is that of ``default``; a tuple is an option that can be given again. ``least`` is the
     smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M, ``argument``
-    for a file that is not an option but the command's argument.
+    for a file or folder that is not an option but the command's argument.
     """
     metadata = {"help": help, "least": least, "choices": tuple(choices)}
     metadata |= {"kind": kind, "metavar": metavar}

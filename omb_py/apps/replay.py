@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Part, option
@@ -23,16 +25,20 @@ from omb_py.datatypes import find_types
 from omb_py.errors import OutOfMemoryError, UsageError
 from omb_py.measure.team import Team
 from omb_py.measure.validation import DataCheck
-from omb_py.profiles.mpitrace import RankFile, read_profile
+from omb_py.profiles import load, text
+from omb_py.profiles.loading import TEXT, kind_of
+from omb_py.profiles.mpitrace import RankFile, parsed, read_profile
+from omb_py.readers import source_of
 
 TAG = 1
+FIRST = "profile.0.txt"
 
 
 @dataclass(frozen=True)
 class Recorded:
     """A profile, and how much of it is replayed."""
 
-    file: str = option("", "A profile of mpitrace.", kind="argument")
+    file: str = option("", "A profile's folder or file.", kind="argument", metavar="PROFILE")
     scale: float = option(
         0.1, "Part of the profile's calls that is made, at least one of each size.", least=0.0
     )
@@ -43,6 +49,30 @@ class Recorded:
     def plan(self, profile: RankFile) -> Plan:
         """What is to be done; raises `UsageError` where that is nothing."""
         return plan_of(profile, self.scale, self.leave_out)
+
+
+def rank_profile(path: str) -> RankFile:
+    """The calls of one rank: a file's, or those of the lowest rank in a folder or whole profile.
+
+    Raises `UsageError` where it cannot be read, and for the calls of several ranks together.
+    """
+    text_of_first = Path(path) / FIRST  # instead of the records of all ranks, on each rank
+    if text_of_first.is_file():
+        path = str(text_of_first)
+    if not Path(path).is_dir() and kind_of(Path(path)) == TEXT:
+        found = read_profile(path)
+        if found.of_several:
+            raise UsageError(
+                f"{path} adds up the calls of several ranks, which no rank has made: name the "
+                f"profile's folder, or the text of one rank, as in {FIRST}"
+            )
+        return found
+    profile = load([path])
+    if not profile.counted:
+        raise UsageError(f"{path} has no rank's calls: name another profile")
+    out = io.StringIO()
+    text.write(profile, profile.counted[0].rank, out)
+    return parsed(source_of(path, out.getvalue().encode()))
 
 
 @dataclass(frozen=True)
@@ -58,7 +88,7 @@ class Replay(Kernel[Recorded]):
 
     def __init__(self, team: Team, problem: Recorded) -> None:
         super().__init__(team, problem)
-        self._profile = read_profile(problem.file)
+        self._profile = rank_profile(problem.file)
         self._plan = problem.plan(self._profile)
         self._data: list[tuple[DataCheck, Exchange]] = []
         calls = [self._bound(item) for item in self._plan.items]
@@ -173,13 +203,13 @@ def _told(profile: RankFile, plan: Plan) -> Iterator[Part]:
 
 def calls_per_second(problem: Recorded, seconds: float) -> float:
     """The calls of the profile's rank over the time that they take here."""
-    plan = problem.plan(read_profile(problem.file))
+    plan = problem.plan(rank_profile(problem.file))
     return sum(item.calls for item in plan.items) / seconds
 
 
 def compare(problem: Recorded, made: Sequence[Made], reference: Any) -> Check:
     """Each rank made exactly the calls that are planned for it, and data arrived as it was sent."""
-    plan = problem.plan(read_profile(problem.file))
+    plan = problem.plan(rank_profile(problem.file))
     wrong, words = disagreement(plan, [one.tallies for one in made])
     faults = [fault for one in made for fault in one.faults]
     number = sum(sum(one.tallies.values()) for one in made)
@@ -190,7 +220,7 @@ def compare(problem: Recorded, made: Sequence[Made], reference: Any) -> Check:
 APPLICATION = Application(
     name="replay",
     title="Replay",
-    summary="The MPI calls of a profile by mpitrace, beside the times that it tells.",
+    summary="The MPI calls of a recorded profile, beside its times.",
     problem=Recorded,
     kernel=Replay,
     metric=calls_per_second,
@@ -199,10 +229,11 @@ APPLICATION = Application(
     references=False,
     split_wait=False,
     details="""\
-FILE is one rank's profile (mpi_profile.JOB.RANK). Its calls are made in its proportions, spread
-evenly over the whole, with nothing computed between them: what the profile's times have beyond
-that is waiting for ranks that computed, or another machine. The parts compare rank 0's seconds
-with the profile's, both for all calls of the profile.
+PROFILE is the folder of omb-py profile, whose rank 0 is replayed, or one rank's text
+(profile.RANK.txt, or mpitrace's mpi_profile.JOB.RANK). Its calls are made in its proportions,
+spread evenly over the whole, with nothing computed between them: what the profile's times have
+beyond that is waiting for ranks that computed, or another machine. The parts compare rank 0's
+seconds with the profile's, both for all calls of the profile.
 
 Sizes are the profile's averages, rounded to whole elements, each as mpitrace counts it. All ranks
 do what the profile's rank did; rank 0 is the root. Reductions add up: 8 bytes as one integer,

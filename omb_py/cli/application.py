@@ -115,7 +115,7 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     if said["kind"] == "bytes":
         settings |= {"type": Bytes(), "metavar": "BYTES"}
     elif said["kind"] == "argument":
-        settings |= {"type": click.Path(exists=True, dir_okay=False, readable=True)}
+        settings |= {"type": click.Path(exists=True, readable=True)}
     elif said["choices"]:
         settings |= {"type": click.Choice(said["choices"])}
     elif isinstance(one.default, bool):
@@ -126,10 +126,10 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
         settings |= {"type": Number(min=said["least"]), "metavar": "X"}
     if isinstance(one.default, tuple):
         settings |= {"multiple": True}
-    if said["kind"] == "argument":
-        return click.Argument([one.name], **settings)
     if said["metavar"]:
         settings["metavar"] = said["metavar"]
+    if said["kind"] == "argument":
+        return click.Argument([one.name], **settings)
     name = one.name.replace("_", "-")
     settings |= {"default": one.default, "help": said["help"]}
     return click.Option([f"--{name}", one.name], **settings)

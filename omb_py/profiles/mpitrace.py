@@ -18,6 +18,7 @@ from omb_py.errors import UsageError
 from omb_py.readers import Source, source_of
 
 BEGINNING = re.compile(r"Data for MPI rank (\d{1,9}) of (\d{1,9}):(?: \(all communicators\))?")
+OF_SEVERAL = re.compile(r"Data for (?:all|\d{1,9} of) \d{1,9} MPI ranks\b.*:")
 NAME = r"MPI_(\w+(?: \((?:pickle|started)\))?)"
 COLUMNS = r"\s+#calls\s+avg\. bytes\s+time\(sec\)"
 ROUTINES = re.compile(rf"MPI(?:-IO)? Routine{COLUMNS}")
@@ -85,11 +86,13 @@ class RankFile:
     distributions, ``tasks`` those of the table of ranks, which only rank 0 has. ``spread`` and
     ``most`` have a value and its rank for ``minimum``, ``median``, ``maximum`` (communication
     time) and ``memory utilization`` (MiB), ``elapsed time``. ``position`` is which of the first
-    three this rank has. ``notes`` say what was left out or does not agree.
+    three this rank has. ``of_several``: the calls are those of several ranks together, which no
+    rank has made. ``notes`` say what was left out or does not agree.
     """
 
     rank: int | None = None
     ranks: int | None = None
+    of_several: bool = False
     routines: tuple[Calls, ...] = ()
     sizes: tuple[Calls, ...] = ()
     communicate_s: float | None = None
@@ -175,6 +178,8 @@ class _Found:
                 self.notes.append(f"another profile begins in line {number} and is left out")
                 return False
             self.told |= {"rank": int(match[1]), "ranks": int(match[2])}
+        elif OF_SEVERAL.fullmatch(line):
+            self.told["of_several"] = True
         elif PARTS.fullmatch(line):
             if not self.of_part:
                 self.notes.append("its tables for each size of communicators are left out")

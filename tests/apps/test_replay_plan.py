@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
-from omb_py.apps.replay import Made, Recorded, calls_per_second, compare
+from omb_py.apps.replay import Made, Recorded, calls_per_second, compare, rank_profile
 from omb_py.errors import UsageError
+from omb_py.profiles import files, load
 from omb_py.profiles.mpitrace import Calls, RankFile, parsed, read_profile
 from omb_py.readers import source_of
+from tests.profiles.made import made_rank, made_run
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
@@ -129,6 +131,34 @@ def test_what_cannot_be_replayed_is_said(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         plan_of(read_profile(str(OF_CPUS)), scale, leave_out)
+
+
+def test_of_a_whole_profile_the_calls_of_its_first_rank_are_replayed(tmp_path: Path) -> None:
+    whole = load([str(made_run(tmp_path / "run"))])
+    files.write(whole, tmp_path / "run")
+    by_mpitrace = tmp_path / "by-mpitrace"
+    by_mpitrace.mkdir()
+    for rank in (0, 1):
+        copied = tmp_path / "run" / f"profile.{rank}.txt"
+        (by_mpitrace / f"mpi_profile.4711.{rank}").write_bytes(copied.read_bytes())
+    of_first = rank_profile(str(tmp_path / "run" / "profile.0.txt"))
+    assert [calls.calls for calls in of_first.sizes if calls.routine == "Allreduce"] == [3, 1]
+
+    for path in ("run", "run/profile.json", "run/profile.csv", "run/rank-000000.record"):
+        assert rank_profile(str(tmp_path / path)).calls == of_first.calls
+    (tmp_path / "run" / "profile.0.txt").unlink()
+    assert rank_profile(str(tmp_path / "run")) == of_first
+    assert rank_profile(str(by_mpitrace)).calls == of_first.calls
+
+
+@pytest.mark.parametrize("there", [range(4), range(2)], ids=["all ranks", "some ranks"])
+def test_the_sum_over_ranks_is_no_ranks_profile(tmp_path: Path, there: range) -> None:
+    for rank in there:
+        made_rank(tmp_path, rank)
+    files.write(load([str(tmp_path)]), tmp_path)
+    with pytest.raises(UsageError, match="adds up the calls of several ranks") as raised:
+        rank_profile(str(tmp_path / "profile.txt"))
+    assert "profile.0.txt" in str(raised.value)
 
 
 def test_its_number_is_that_of_calls_in_a_second() -> None:

@@ -27,6 +27,7 @@ ALONE = line(1, f"replay {EVERY_ROUTINE} {QUICK}")
 OBJECTS = line(2, f"replay {PROFILE} {QUICK} --binding pickle")
 NO_PROFILE = line(2, f"replay {DATA / 'mpitrace' / 'README.md'} {QUICK}")
 STRANGER = line(2, f"replay {PROFILE} {QUICK} --leave-out alltoall")
+FOLDER = line(3, f"replay {DATA / 'mpitrace'} {QUICK}")
 WEAK = line(2, f"replay {PROFILE} {QUICK} --scaling weak")
 
 
@@ -93,6 +94,7 @@ def test_another_profile_on_another_number_of_ranks(battery: Battery, line: Line
         (NO_PROFILE, "nothing to replay"),
         (STRANGER, "--leave-out alltoall: the profile has no calls of it"),
         (WEAK, "no weak scaling"),
+        (FOLDER, "holds no profile"),
     ],
     ids=str,
 )
