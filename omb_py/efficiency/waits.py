@@ -20,7 +20,7 @@ import numpy as np
 from omb_py.efficiency.stretches import Stretches
 from omb_py.records import Kind
 from omb_py.records.layout import NOBODY
-from omb_py.records.routines import Dependence, Role, base, dependence, nonblocking, role
+from omb_py.records.routines import Dependence, Role, base, dependence, nonblocking, prepares, role
 
 OF_ALL = frozenset(
     "comm_dup comm_split comm_split_type comm_create cart_create cart_sub graph_create "
@@ -216,7 +216,7 @@ def whom_of(name: str) -> Dependence | None:
 def acts_of(name: str) -> tuple[int, ...]:
     """What to do with the events of a routine: one `Act` for each kind of `KINDS`."""
     short, what = base(name), role(name)
-    later, persistent = nonblocking(name), name.removesuffix("_c").endswith("_init")
+    later, persistent = nonblocking(name), prepares(name)
     if what is Role.RECEIVE:
         return Act.NOTHING, Act.NOTHING if later else Act.RECEIVE, Act.RECEIVE, Act.RECEIVE
     if what is Role.SEND:

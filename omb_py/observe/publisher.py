@@ -17,7 +17,7 @@ from typing import Any
 from omb_py.observe.record_file import RecordFile
 from omb_py.observe.recorder import OBSERVERS, PythonRecorder
 from omb_py.records.layout import NOBODY
-from omb_py.records.routines import Role, role
+from omb_py.records.routines import begins_collective
 
 SECONDS = 0.25
 SHARE = 0.01
@@ -99,13 +99,13 @@ class Publisher:
         begun = sum(
             cell[6]
             for cell in cells
-            if cell[1] == communicator and role(recorder.names[cell[0]]) is Role.COLLECTIVE
+            if cell[1] == communicator and begins_collective(recorder.names[cell[0]])
         )
         rank = recorder.world_rank(communicator, peer) if isinstance(peer, int) else NOBODY
         file.set("now_communicator", communicator)
         file.set("now_peer", rank)
         file.set("now_began", round(call["began"] * recorder.tick))
-        file.set("now_collectives", begun + (role(routine) is Role.COLLECTIVE))
+        file.set("now_collectives", begun + begins_collective(routine))
         file.set("now_name", call["number"])
 
 

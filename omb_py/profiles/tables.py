@@ -15,7 +15,7 @@ from omb_py.profiles.profile import (
     ranked,
     spread_of,
 )
-from omb_py.records.routines import Role, base, role
+from omb_py.records.routines import Role, base, prepares, role
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -188,7 +188,7 @@ def both_ways(members: Iterable[RankProfile]) -> bool:
 
 def sends_data(routine: str) -> bool:
     """Whether calls of a routine give data to their peer; making persistent requests does not."""
-    return base(routine) in SENDS and not routine.endswith("_init")
+    return base(routine) in SENDS and not prepares(routine)
 
 
 def sites(members: Iterable[RankProfile]) -> list[SiteLine]:

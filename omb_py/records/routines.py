@@ -119,6 +119,16 @@ def role(routine: str) -> Role:
     return Role.ONE_SIDED if name.startswith("win_") else ROLES.get(name, Role.MANAGEMENT)
 
 
+def prepares(routine: str) -> bool:
+    """Whether a routine only makes a persistent request, of a message or a collective call."""
+    return routine.removesuffix("_c").endswith("_init")
+
+
+def begins_collective(routine: str) -> bool:
+    """Whether each call begins a collective operation: each takes its turn on a communicator."""
+    return role(routine) is Role.COLLECTIVE and not prepares(routine)
+
+
 def dependence(routine: str) -> Dependence | None:
     """Whom ranks wait for in a collective call, None for other routines."""
     return COLLECTIVES.get(base(routine))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from omb_py.records import Record
 from omb_py.records.layout import NOBODY
-from omb_py.records.routines import PICKLED, STARTED, Role, base, nonblocking, role
+from omb_py.records.routines import PICKLED, STARTED, Role, base, nonblocking, prepares, role
 
 Pairs: TypeAlias = dict[tuple[int, int], tuple[int, int]]
 """Messages and bytes from a rank to another one, both in MPI_COMM_WORLD."""
@@ -55,7 +55,7 @@ def asked(records: Iterable[Record]) -> Asked:
         for cell in record.cells:
             routine, peer = record.name(int(cell["routine"])), int(cell["peer"])
             calls, nbytes = int(cell["calls"]), max(0, int(cell["nbytes"]))
-            if routine.endswith("_init"):
+            if prepares(routine):
                 continue  # it sends nothing until it is started
             what = role(routine)
             if what in (Role.SEND, Role.SENDRECV):

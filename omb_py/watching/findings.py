@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
-from omb_py.records.routines import Role, base, role
+from omb_py.records.routines import base, begins_collective
 from omb_py.watching.looks import Change, Look, RankLook, State
 from omb_py.watching.waiting import Wait, Waiting, waiting
 from omb_py.watching.words import ranks_text, seconds_text, share_text
@@ -105,7 +105,7 @@ def mismatches(look: Look, patience_s: float, silence_s: float) -> Iterator[Find
         now = one.now
         if one.state(silence_s) is not State.RUNS or one.in_call_s < patience_s:
             continue
-        if now.communicator and role(now.routine) is Role.COLLECTIVE:
+        if now.communicator and begins_collective(now.routine):
             calls[now.communicator.key, now.collectives][base(now.routine)].append(one.rank)
     for (key, number), routines in calls.items():
         if len(routines) > 1:

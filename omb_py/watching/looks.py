@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from omb_py.records import NS, Communicator, Now, Record
-from omb_py.records.routines import STARTED, Role, nonblocking, role
+from omb_py.records.routines import STARTED, begins_collective
 
 KILLED_AFTER = 1.0
 """Seconds for which a rank whose process is gone may have said nothing, while it ends."""
@@ -164,7 +164,7 @@ def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> 
     going_on = max(0, at - now.began) if now.routine and not record.complete else 0
     communicators = record.communicators
     counts = collective_calls(record, communicators)
-    if now.communicator and role(now.routine) is Role.COLLECTIVE:
+    if now.communicator and begins_collective(now.routine):
         key = now.communicator.key
         counts[key] = max(counts.get(key, 0), now.collectives)
     return RankLook(
@@ -199,7 +199,7 @@ def collective_calls(record: Record, communicators: Mapping[int, Communicator]) 
     cells, found = record.cells, dict.fromkeys((one.key for one in communicators.values()), 0)
     for number in np.unique(cells["routine"]).tolist():
         name = record.name(number)
-        if role(name) is not Role.COLLECTIVE or (nonblocking(name) and name.endswith("_init")):
+        if not begins_collective(name):
             continue
         of_routine = cells[cells["routine"] == number]
         for comm in np.unique(of_routine["communicator"]).tolist():

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from omb_py.records.keys import WORLD
 from omb_py.records.layout import NOBODY, Communicator
-from omb_py.records.routines import Dependence, Role, base, dependence, role
+from omb_py.records.routines import Dependence, Role, base, begins_collective, dependence, role
 from omb_py.watching.looks import Look, RankLook, State
 
 MADE_BY_ALL = frozenset(
@@ -79,10 +79,9 @@ def awaited(
 ) -> tuple[int, ...]:
     """The ranks that ``one`` waits for; empty where that is not known."""
     now = one.now
-    kind = role(now.routine)
-    if kind is Role.COLLECTIVE and now.communicator:
+    if begins_collective(now.routine) and now.communicator:
         return _late(one, ranks)
-    if kind in TWO_SIDED:
+    if role(now.routine) in TWO_SIDED:
         return (now.peer,) if now.peer in by_rank and now.peer != one.rank else ()
     name = base(now.routine)
     if name in MADE_BY_ALL:

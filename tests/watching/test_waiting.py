@@ -61,6 +61,24 @@ def test_a_nonblocking_collective_counts_as_begun(tmp_path: Path) -> None:
     assert not about(Concern.WAITING, said(look(tmp_path, both, begun)))
 
 
+@pytest.mark.parametrize("routine", ["MPI_Allreduce_init", "MPI_Barrier_init", "MPI_Bcast_init"])
+def test_a_collective_that_is_only_prepared_has_not_begun(tmp_path: Path, routine: str) -> None:
+    prepared = (routine, 0.0, 0.1, 8)
+    reduce = Rank("MPI_Reduce", peer=0, since=2.0, collectives=1, calls=[prepared])
+    left = Rank(calls=[prepared, ("MPI_Reduce", 0.2, 0.3, 8)])
+    late = Rank(calls=[prepared])
+    (found,) = about(Concern.WAITING, said(look(tmp_path, reduce, left, late)))
+    assert (found.ranks, found.waiting) == ((2,), (0,))
+
+
+def test_ranks_that_prepare_a_collective_are_in_none(tmp_path: Path) -> None:
+    prepares = Rank("MPI_Allreduce_init", since=2.0, collectives=1)
+    barrier = Rank("MPI_Barrier", since=2.0, collectives=1)
+    found = said(look(tmp_path, prepares, prepares, barrier))
+    assert not about(Concern.MISMATCH, found)
+    assert [(one.ranks, one.waiting) for one in about(Concern.WAITING, found)] == [((0, 1), (2,))]
+
+
 def test_only_members_of_a_communicator_are_waited_for(tmp_path: Path) -> None:
     rows = Communicator("rows#1", 2, "rows")
     in_it = Rank("MPI_Allreduce", since=2.0, collectives=1, communicator=rows)
