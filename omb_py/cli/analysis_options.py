@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from omb_py.cli.parameters import Precision
 from omb_py.errors import needing
 
 if TYPE_CHECKING:
@@ -17,6 +18,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOST_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
+
+
+launch_spread_option = click.option(
+    "--launch-spread",
+    type=Precision(),
+    metavar="P%",
+    help="What launches of the same thing differ by on this machine (relative standard deviation), "
+    "for points with too few runs to tell.",
+)
 
 
 def input_options(command: Command) -> Command:

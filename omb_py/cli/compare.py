@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py import launcher as launchers
-from omb_py.cli.analysis_options import input_options, read
+from omb_py.cli.analysis_options import input_options, launch_spread_option, read
 from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.errors import OmbError, UsageError, needing
 
@@ -73,9 +73,10 @@ class CompareCommand(click.Command):
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 when more than 5% or 1.05x slower: on the whole, or at a size beyond "
-    "the noise; or when points of BASE are missing.",
+    help="Exit with code 4 when more than 5% or 1.05x slower beyond the noise, at a size or on "
+    "average; or when points of BASE are missing. Unclear points do not fail.",
 )
+@launch_spread_option
 @click.option("--summary", is_flag=True, help="Only the verdicts, no tables.")
 @click.option(
     "--format",
@@ -110,7 +111,7 @@ class CompareCommand(click.Command):
     type=WholeNumber(min=1),
     default=5,
     show_default=True,
-    help="Turns of each; at least 4 to tell a difference from noise.",
+    help="Turns of each; at least 3 to tell a difference from noise.",
 )
 @click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
 @click.option(
@@ -140,7 +141,12 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tables, names = from_files(values)
     else:
         tables, names = from_turns(values)
-    points = compare(*tables, statistic=values["statistic"], names=names)
+    points = compare(
+        *tables,
+        statistic=values["statistic"],
+        names=names,
+        launch_spread=values["launch_spread"],
+    )
     reasons = [] if allowed is None else verdict.failures(points, allowed)
     write(points, names[0], kind, values["output"], values["summary"])
     say_verdicts(points, reasons, allowed, err=kind == "csv" and values["output"] is None)
@@ -274,15 +280,20 @@ def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summar
 def say_verdicts(
     points: pd.DataFrame, reasons: list[str], allowed: float | None, err: bool
 ) -> None:
-    """A line about each other, and whether it is too slow."""
+    """A line about each other, how far the verdicts carry, and whether it is too slow."""
     from omb_py.comparison import verdict
 
     click.echo("", err=err)
     for other in points["other"].unique():
         click.echo(verdict.verdict(points, other), err=err)
+    for remark in verdict.remarks(points):
+        click.echo(f"Note: {remark}", err=err)
     if allowed is None:
         return
-    if not reasons:
+    unjudged = verdict.unjudged(points)
+    if unjudged is not None:
+        click.echo(f"UNCLEAR: {unjudged}", err=err)
+    if not reasons and points["slowdown_low"].notna().any():
         click.echo(f"PASS: nothing is more than {verdict.factor(allowed)} slower", err=err)
     for reason in reasons[:MOST_REASONS]:
         click.echo(f"FAIL: {reason}", err=err)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.analysis_options import input_options, read
+from omb_py.cli.analysis_options import input_options, launch_spread_option, read
 from omb_py.errors import OmbError, needing
 
 
@@ -19,12 +19,14 @@ from omb_py.errors import OmbError, needing
     help="The page, an HTML file; by default report.html, in FILE if that is a folder.",
 )
 @click.option("--base", help="File or folder of results to compare with.")
+@launch_spread_option
 @click.option("--title", help="The page's heading.")
 @input_options
 def command(
     paths: tuple[str, ...],
     output: Path | None,
     base: str | None,
+    launch_spread: float | None,
     title: str | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -39,7 +41,13 @@ def command(
 
     results = read(paths, where, assume)
     # no name for the base's rows here, so that they can be forgotten once they are compared
-    page = report(results, None if base is None else read([base], where, assume), title, statistic)
+    page = report(
+        results,
+        None if base is None else read([base], where, assume),
+        title,
+        statistic,
+        launch_spread,
+    )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
     try:

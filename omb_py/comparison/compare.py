@@ -14,7 +14,14 @@ import pandas as pd
 from omb_py.analysis.table import load
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, valued
 from omb_py.comparison.pairing import Pairs, coded, pair
-from omb_py.comparison.ratio import by_runs, by_samples, enough
+from omb_py.comparison.ratio import (
+    LAUNCHES_FOR_SPREAD,
+    Interval,
+    by_runs,
+    by_samples,
+    enough,
+    with_launches,
+)
 from omb_py.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
@@ -23,11 +30,14 @@ COLUMNS = (
     *("other", "pair", *EXPERIMENT, "bytes"),
     *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
     *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
-    *("statistic", "noise", "verdict"),
+    *("launch_spread", "statistic", "noise", "verdict"),
     *(f"base_{name}" for name in CONFIGURATION),
     *(f"other_{name}" for name in CONFIGURATION),
 )
 """Columns of a comparison: see `compare`."""
+
+SIZE_CLASSES = (1 << 10, 1 << 16)
+"""Largest message sizes in bytes of the small and the medium size class; above is large."""
 
 IDENTITY = (*EXPERIMENT, *CONFIGURATION, "bytes")
 NUMBERS = (
@@ -43,11 +53,15 @@ def compare(
     *others: Source,
     statistic: str = "auto",
     names: Sequence[str] | None = None,
+    launch_spread: float | None = None,
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
 
     Each argument is a file, a folder, or the rows that `load` read; ``names`` are words for them,
-    the base's first. Rows of one point in one argument are repeated runs. The columns:
+    the base's first. Rows of one point in one argument are repeated runs. ``launch_spread`` states
+    the relative standard deviation between launches (0.03 for 3 %) where runs were not repeated
+    often enough for a rank test; without it that of the compared runs is taken, where it is known
+    from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The columns:
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
@@ -56,19 +70,23 @@ def compare(
       ``msg/s``), medians over repeated runs; ``statistic`` tells whether a run's number is its
       ``median`` or its ``mean``: ``auto`` takes medians where both sides have them at all sizes;
     - ``difference``: value - base;
-    - ``ratio``: value / base, but the median over all pairs of runs where both sides have
-      repeated ones; ``ratio_low`` and ``ratio_high``: its 95 % interval, where noise is known;
+    - ``ratio``: value / base; ``ratio_low`` and ``ratio_high``: its 95 % interval, where the noise
+      between launches is known;
     - ``slowdown``, ``slowdown_low``, ``slowdown_high``: the ratio for latencies, its inverse for
       bandwidths and rates, so that above 1 the other is slower;
-    - ``noise``: where the interval is from, ``runs`` (`ratio.by_runs`) or ``samples``
-      (`ratio.by_samples`), or why there is none, ``too few runs`` or ``unknown``;
+    - ``noise``: where the interval is from, ``runs`` (`ratio.by_runs`) or ``spread``
+      (`ratio.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
     - ``p_value``: of the rank test of repeated runs; ``runs_base``, ``runs_other``: how many;
+    - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
+      runs of both sides in the pair and size class; missing where nothing is repeated;
     - ``verdict``: ``slower``, ``faster``, ``same`` (no difference beyond the noise), ``unclear``
       (no interval), ``only in base``, ``only in other``;
     - ``base_…`` and ``other_…``: how each was measured.
 
     Raises `UsageError` where it is not clear what to compare with what, or nothing can be.
     """
+    if launch_spread is not None and not 0 < launch_spread < 1:
+        raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
@@ -79,7 +97,7 @@ def compare(
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
         pairs = pair(sides[0], side, (called[0], name))
-        part = against(sides[0], side, pairs, statistic)
+        part = against(sides[0], side, pairs, statistic, launch_spread)
         if not part["ratio"].notna().any():
             raise UsageError(
                 f"nothing to compare: no message size of {called[0]} was measured in {name}, too"
@@ -156,12 +174,14 @@ def copies(rows: pd.DataFrame) -> pd.Series:
     return found
 
 
-def against(base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: str) -> pd.DataFrame:
+def against(
+    base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: str, stated: float | None
+) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
     sizes = coded([base["bytes"], other["bytes"]])
     runs = [
         members.assign(size=size[members["row"]]).join(
-            frame[["mean", "median", "low", "high"]], on="row"
+            frame[["bytes", "mean", "median", "low", "high"]], on="row"
         )
         for frame, members, size in zip(
             (base, other), (pairs.base, pairs.other), sizes, strict=True
@@ -192,7 +212,7 @@ def against(base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: st
     table["difference"] = table["value"] - table["base"]
     table["runs_base"] = points["runs_x"].fillna(0).astype(int)
     table["runs_other"] = points["runs_y"].fillna(0).astype(int)
-    judge(table, points, runs)
+    judge(table, points, runs, stated)
     return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
 
 
@@ -249,12 +269,56 @@ def either(first: pd.Series, second: pd.Series) -> pd.Series:
     return first.astype(object).where(~missing, second.astype(object)).infer_objects()
 
 
-def judge(table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> None:
-    """Add ratios, their intervals, where these are from, and verdicts to ``table``."""
-    found = by_samples(
-        *([points[f"{name}_{end}"].to_numpy() for name in ("value", "low", "high")] for end in "xy")
+def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """How much launches differ, one row for each pair and size class that has repeated runs.
+
+    ``spread`` is the pooled standard deviation of the values' logarithms around the mean of their
+    point. All sizes of a launch share its noise, so ``degrees`` of freedom are those of the size
+    that has most, not their sum.
+    """
+    every = pd.concat([side.assign(side=number) for number, side in enumerate(runs)])
+    every = every.assign(log=np.log(every["value"]), size_class=size_class(every["bytes"]))
+    points = every.groupby(["pair", "size_class", "size", "side"])["log"].agg(["var", "count"])
+    points["degrees"] = points["count"] - 1
+    points["squares"] = points["var"].fillna(0.0) * points["degrees"]
+    sizes = points.groupby(["pair", "size_class", "size"])[["squares", "degrees"]].sum()
+    groups = sizes.groupby(["pair", "size_class"])
+    pooled = groups["squares"].sum() / groups["degrees"].sum()
+    found = pd.DataFrame({"spread": np.sqrt(pooled), "degrees": groups["degrees"].max()})
+    return found[found["degrees"] > 0]
+
+
+def size_class(sizes: pd.Series) -> np.ndarray:
+    """The class of each message size: those without one are small."""
+    found = np.searchsorted(SIZE_CLASSES, pd.to_numeric(sizes).fillna(0).astype(float))
+    return np.asarray(found)
+
+
+def judge(
+    table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame], stated: float | None
+) -> None:
+    """Add ratios, their intervals, where these are from, and verdicts to ``table``.
+
+    ``stated`` is the relative spread between launches that is known without these runs.
+    """
+    counts = [points["runs_x"].to_numpy(float), points["runs_y"].to_numpy(float)]
+    keys = pd.MultiIndex.from_arrays([points["pair"], size_class(table["bytes"])])
+    known = launch_spreads(runs).reindex(keys)
+    spread, degrees = known["spread"].to_numpy(float), known["degrees"].to_numpy(float)
+    table["launch_spread"] = np.expm1(spread)
+    if stated is not None:
+        spread, degrees = np.full(len(points), np.log1p(stated)), np.full(len(points), np.inf)
+    found = with_launches(
+        by_samples(
+            *([points[f"{name}_{e}"].to_numpy() for name in ("value", "low", "high")] for e in "xy")
+        ),
+        counts,
+        np.where(degrees + 2 >= LAUNCHES_FOR_SPREAD, spread, np.nan),
+        degrees,
     )
-    noise = np.where(np.isnan(found.low), "unknown", "samples").astype(object)
+    single = (points["runs_x"] == 1) & (points["runs_y"] == 1)
+    noise = np.where(single, "one run a side", "too few runs").astype(object)
+    noise[~np.isnan(found.low)] = "spread"
     repeated = points[(points["runs_x"] > 1) & (points["runs_y"] > 1)]
     for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
         if not enough(int(m), int(n)):
@@ -264,11 +328,18 @@ def judge(table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame
             for side, end, k in zip(runs, "xy", (int(m), int(n)), strict=True)
         ]
         which = members.index.to_numpy()
-        for all_points, these in zip(found, by_runs(*values), strict=True):
-            all_points[which] = these
+        tested = by_runs(*values)
+        # the quotient of the medians may lie outside of the interval of the median quotient
+        found.low[which] = np.minimum(tested.low, found.ratio[which])
+        found.high[which] = np.maximum(tested.high, found.ratio[which])
+        found.p_value[which] = tested.p_value
         noise[which] = "runs"
-    several = (points["runs_x"] > 1) | (points["runs_y"] > 1)
-    noise[several & (noise == "unknown")] = "too few runs"
+    set_verdicts(table, points, found)
+    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
+
+
+def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval) -> None:
+    """Add ratios, slowdowns and verdicts to ``table``."""
     table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
     rate = (table["unit"] != "us").to_numpy()
     table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
@@ -282,4 +353,3 @@ def judge(table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame
         "faster": table["slowdown_high"] < 1,
     }
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), "same")
-    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)

@@ -144,11 +144,7 @@ def number(ratio: float) -> str:
 
 def said(row: dict[Any, Any]) -> str:
     """A point's verdict in the words of a table."""
-    if row["verdict"] == "same":
-        return "within noise"
-    if row["verdict"] == "unclear":
-        return "too few runs" if row["noise"] == "too few runs" else "noise unknown"
-    return str(row["verdict"])
+    return "within noise" if row["verdict"] == "same" else str(row["verdict"])
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
@@ -202,7 +198,8 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
             counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
             unclear = f", {row.unclear} unclear" if row.unclear else ""
             yield (
-                f"{row.other}: {row.title}: {whole(row.slowdown, row.least, row.most)}; "
+                f"{row.other}: {row.title}: "
+                f"{whole(row._asdict(), row.slowdown, row.least, row.most)}; "
                 f"{counts}{unclear}"
             )
 

@@ -17,6 +17,17 @@ from omb_py.errors import UsageError
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
 
+BUSY = 0.1
+"""Relative spread of repeated measurements above which the machine was busy."""
+
+TOO_FEW = {
+    "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "
+    "state what launches differ by, as with --launch-spread 3%",
+    "too few runs": "too few runs to tell what launches differ by: repeat 5 or more, by turns, or "
+    "state it, as with --launch-spread 3%",
+}
+"""What to do where points are unclear, by their ``noise``."""
+
 VERDICTS = ("slower", "faster", "same", "unclear", ONLY_BASE, ONLY_OTHER)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
@@ -93,27 +104,56 @@ def configuration_columns(points: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def verdict(points: pd.DataFrame, other: str) -> str:
-    """One line about all that was compared of one other.
-
-    Its numbers: geometric mean and range of the slowdown, and how many points differ by more than
-    noise.
-    """
+    """One line about all that was compared of one other: see `whole`, and how many points differ
+    by more than noise."""
     members = points[points["other"] == other]
     both = members[members["slowdown"].notna()]
     counts = members["verdict"].value_counts()
     parts = [f"{counts.get(name, 0)} {name}" for name in ("slower", "faster")]
     parts = [f"{' and '.join(parts)} beyond the noise", f"{counts.get('same', 0)} within it"]
-    if counts.get("unclear", 0):
-        parts.append(f"{counts['unclear']} unclear (noise unknown or too few runs)")
-    parts += [f"{counts[name]} {name}" for name in (ONLY_BASE, ONLY_OTHER) if name in counts]
+    parts += [f"{counts[name]} {name}" for name in VERDICTS[3:] if name in counts]
     slowdown = both["slowdown"]
-    on_the_whole = whole(float(np.exp(np.log(slowdown).mean())), slowdown.min(), slowdown.max())
+    mean = float(np.exp(np.log(slowdown).mean()))
+    on_the_whole = whole(counts, mean, slowdown.min(), slowdown.max())
     return f"{other}: {on_the_whole}; of {len(both)} points {', '.join(parts)}"
 
 
-def whole(mean: float, least: float, most: float) -> str:
-    """A mean slowdown with its range."""
-    return times(mean) + (f" ({times(least)} to {times(most)})" if least < most else "")
+def whole(counts: Mapping[Any, int], mean: float, least: float, most: float) -> str:
+    """A mean slowdown with its range over the points: in words if any of them changed.
+
+    >>> whole({"slower": 1, "same": 1}, 1.1, 1.01, 1.2)
+    '1.100x slower on average (points from 1.010x slower to 1.200x slower)'
+    >>> whole({"same": 2}, 1.01, 0.99, 1.03)
+    'no difference beyond the noise (mean slowdown 1.010, points from 0.990 to 1.030)'
+    """
+    several = least < most
+    if counts.get("slower", 0) + counts.get("faster", 0):
+        points = f" (points from {times(least)} to {times(most)})" if several else ""
+        return f"{times(mean)} on average{points}"
+    points = f", points from {least:.3f} to {most:.3f}" if several else ""
+    words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
+    return f"{words} (mean slowdown {mean:.3f}{points})"
+
+
+def remarks(points: pd.DataFrame) -> list[str]:
+    """Sentences about how far the verdicts carry: few launches, or launches that differ much."""
+    found = [text for noise, text in TOO_FEW.items() if (points["noise"] == noise).any()]
+    spread = points["launch_spread"].median()
+    if spread == spread:
+        much = ": the machine was busy, or has several states" if spread > BUSY else ""
+        found.append(
+            f"repeated runs of a point differ by {percent(spread)} (standard deviation){much}"
+        )
+    return found
+
+
+def percent(part: float) -> str:
+    """A part as a percentage with two digits.
+
+    >>> percent(0.0291), percent(0.5)
+    ('2.9 %', '50 %')
+    """
+    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:.0f} %"
 
 
 def times(slowdown: float) -> str:
@@ -154,32 +194,41 @@ def limit(text: str) -> float:
     return found
 
 
+def unjudged(points: pd.DataFrame) -> str | None:
+    """A sentence about the points that have no verdict and cannot fail; None if all have one."""
+    unclear = int((points["verdict"] == "unclear").sum())
+    if not unclear:
+        return None
+    count = int(points["slowdown"].notna().sum())
+    return (
+        f"{unclear} of {count} points have no verdict and cannot fail: repeat the runs to guard "
+        "them"
+    )
+
+
 def failures(points: pd.DataFrame, allowed: float) -> list[str]:
     """Why a comparison fails, a sentence for each reason; none if it passes.
 
-    A point fails where its slowdown's whole interval is above ``allowed``, or, the noise being
-    unknown, the slowdown itself; a pair of several points where the geometric mean of the lower
-    ends is, which holds however alike the noise of its points is; and points of the base that are
-    missing do, since nothing guards them.
+    A point fails where its slowdown's whole interval is above ``allowed``; a pair of several points
+    where the geometric mean of the lower ends is, which holds however alike the noise of its points
+    is; and points of the base that are missing do, since nothing guards them. Unclear points do
+    not fail: see `unjudged`.
     """
     found = []
     named = titles(points)
-    lower = points["slowdown_low"].fillna(points["slowdown"])
+    lower = points["slowdown_low"]
+    judged = points[lower.notna()]
     least = np.exp(np.log(lower).groupby(points["pair"], sort=False).mean())
-    several = points["slowdown"].groupby(points["pair"], sort=False).count() > 1
-    for row in summary(points).itertuples():
+    several = lower.groupby(points["pair"], sort=False).count() > 1
+    for row in summary(judged).itertuples():
         if several[row.pair] and least[row.pair] > allowed:
             found.append(
-                f"{row.other}: {row.title}: {times(row.slowdown)} on the whole, allowed is "
+                f"{row.other}: {named[row.pair]}: {times(row.slowdown)} on average, allowed is "
                 f"{factor(allowed)}"
             )
     for row in points[lower > allowed].itertuples():
         where = f"{row.other}: {named[row.pair]}{at(row.bytes)}"
-        how = (
-            f"noise {row.noise}"
-            if pd.isna(row.slowdown_low)
-            else f"95 % interval {factor(row.slowdown_low)} to {factor(row.slowdown_high)}"
-        )
+        how = f"95 % interval {factor(row.slowdown_low)} to {factor(row.slowdown_high)}"
         values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
         found.append(
             f"{where}: {values}, {times(row.slowdown)} ({how}), allowed is {factor(allowed)}"

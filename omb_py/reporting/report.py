@@ -75,14 +75,23 @@ class Findings:
 
 
 def report(
-    results: Results, base: Results | None = None, title: str | None = None, statistic: str = "auto"
+    results: Results,
+    base: Results | None = None,
+    title: str | None = None,
+    statistic: str = "auto",
+    launch_spread: float | None = None,
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
-    ``statistic`` is the number of a row, as in `valued`. Raises `OmbError` where no row has a
+    ``statistic`` is the number of a row, as in `valued`; ``launch_spread`` what launches differ by,
+    as in `compare`. Raises `OmbError` where no row has a
     number, `UsageError` where it is not clear what to compare with what.
     """
-    table = None if base is None else compare(base.rows, results.rows, statistic=statistic)
+    table = (
+        None
+        if base is None
+        else compare(base.rows, results.rows, statistic=statistic, launch_spread=launch_spread)
+    )
     base = None  # its rows may be many, and nothing more is needed of them
     values = values_of(results.rows, statistic)
     added = overhead_values(results.overhead)

@@ -18,7 +18,7 @@ from omb_py.comparison import compare as comparing
 from omb_py.comparison import pairing, ratio, verdict
 from omb_py.comparison import text as compare_text
 from omb_py.comparison.compare import COLUMNS, compare, names_of
-from omb_py.comparison.verdict import failures, limit, summary
+from omb_py.comparison.verdict import failures, limit, summary, unjudged
 from omb_py.errors import UsageError
 from omb_py.results.row import Row
 
@@ -233,30 +233,97 @@ def test_medians_are_compared_where_both_have_them_else_means() -> None:
     row = only(compare(ours, table(sampled(2.0, 1.9, 2.1))))
     assert (row.statistic, row.base, row.value) == ("median", 1.0, 2.0)
     row = only(compare(table(NATIVE | {"bytes": 8, "latency_us": 1.0}), ours))
-    assert (row.statistic, row.value, row.noise) == ("mean", 3.0, "unknown")
+    assert (row.statistic, row.value, row.noise) == ("mean", 3.0, "one run a side")
     with pytest.raises(UsageError, match="not all rows have a median"):
         compare(ours, table(latency(1.0)), statistic="median")
 
 
-def test_intervals_of_medians_tell_a_difference_from_noise() -> None:
+def test_one_run_a_side_is_no_verdict_whatever_its_samples_say() -> None:
+    row = only(compare(table(sampled(1.0, 0.99, 1.02)), table(sampled(37.6, 36.0, 40.0))))
+    assert (row.verdict, row.noise) == ("unclear", "one run a side")
+    assert np.isnan([row.ratio_low, row.ratio_high, row.launch_spread]).all()
+
+
+def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> None:
     base = table(sampled(1.0, 0.99, 1.02))
-    assert only(compare(base, table(sampled(1.1, 1.09, 1.12)))).verdict == "slower"
-    assert only(compare(base, table(sampled(0.9, 0.89, 0.92)))).verdict == "faster"
-    row = only(compare(base, table(sampled(1.01, 0.98, 1.03))))
-    assert (row.verdict, row.noise) == ("same", "samples")
+    told = {
+        value: only(
+            compare(base, table(sampled(value, value - 0.01, value + 0.02)), launch_spread=0.03)
+        )
+        for value in (0.8, 0.95, 1.05, 1.2)
+    }
+    assert [row.verdict for row in told.values()] == ["faster", "same", "same", "slower"]
+    assert {row.noise for row in told.values()} == {"spread"}
 
 
-def test_the_interval_recovers_variances_from_both_sides() -> None:
-    row = only(compare(table(sampled(1.0, 0.8, 1.1)), table(sampled(2.0, 1.9, 2.3))))
-    low = np.log(2) - np.hypot(np.log(2 / 1.9), np.log(1.1))
-    high = np.log(2) + np.hypot(np.log(2.3 / 2), np.log(1 / 0.8))
+def test_the_interval_adds_the_spread_between_launches_to_that_of_the_samples() -> None:
+    base, other = table(sampled(1.0, 0.8, 1.1)), table(sampled(2.0, 1.9, 2.3))
+    row = only(compare(base, other, launch_spread=0.03))
+    between = 1.959964 * np.log(1.03) * np.sqrt(2)
+    low = np.log(2) - np.hypot(between, np.hypot(np.log(2 / 1.9), np.log(1.1)))
+    high = np.log(2) + np.hypot(between, np.hypot(np.log(2.3 / 2), np.log(1 / 0.8)))
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx([low, high])
+
+
+def test_a_stated_spread_is_enough_for_single_means() -> None:
+    base, other = table(NATIVE | {"bytes": 8, "latency_us": 1.0}), table(latency(1.2))
+    row = only(compare(base, other, launch_spread=0.03))
+    half = 1.959964 * np.log(1.03) * np.sqrt(2)
+    assert (row.verdict, row.statistic) == ("slower", "mean")
+    assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
+        [np.log(1.2) - half, np.log(1.2) + half]
+    )
+
+
+@pytest.mark.parametrize("spread", [0.0, -0.1, 1.0, 3.0])
+def test_a_spread_is_a_part(spread: float) -> None:
+    with pytest.raises(UsageError, match=r"as 0\.03 for 3 %"):
+        compare(runs([1.0]), runs([1.0]), launch_spread=spread)
+
+
+def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> None:
+    values = [1.00, 1.02, 0.98, 1.01, 0.99]
+    row = only(compare(runs(values), runs([1.03])))
+    spread = np.log(values).std(ddof=1)
+    half = 2.776445 * spread * np.sqrt(np.pi / 2 / 5 + 1)
+    assert (row.verdict, row.noise, row.runs_base, row.runs_other) == ("same", "spread", 5, 1)
+    assert row.launch_spread == pytest.approx(np.expm1(spread))
+    assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
+        [np.log(1.03) - half, np.log(1.03) + half]
+    )
+    assert only(compare(runs(values), runs([1.2]))).verdict == "slower"
+
+
+def test_the_spread_is_that_of_the_pair_and_the_size_class() -> None:
+    def side(*factors: float, **columns: Any) -> pd.DataFrame:
+        """Launches of a quiet small size, a noisy large one and another binding."""
+        return table(
+            *(
+                latency(value**power, size, run=f"run {number}", **columns)
+                for number, value in enumerate(factors)
+                for size, power in ((8, 1), (1 << 20, 10))
+            )
+        )
+
+    points = compare(side(1.00, 1.02, 0.98, 1.01, 0.99), side(1.0))
+    small, large = points.launch_spread
+    assert large == pytest.approx(10 * small, rel=0.1)
+    quiet = pd.concat([side(1.0, binding="native"), side(1.0)], ignore_index=True)
+    points = compare(
+        pd.concat(
+            [side(1.0, binding="native"), side(1.00, 1.02, 0.98, 1.01, 0.99)], ignore_index=True
+        ),
+        quiet,
+    )
+    told = points.groupby("base_binding")["noise"].first()
+    assert dict(told) == {"buffer": "spread", "native": "one run a side"}
 
 
 def test_a_bandwidths_interval_is_turned_round() -> None:
     samples = {"sample_mean_us": 10.0, "sample_p50_us": 10.0, "median_high_us": 10.2}
     base = table(bandwidth(100.0, **samples, median_low_us=9.9))
-    row = only(compare(base, table(bandwidth(50.0, **samples, median_low_us=9.9))))
+    other = table(bandwidth(50.0, **samples, median_low_us=9.9))
+    row = only(compare(base, other, launch_spread=0.03))
     assert row.ratio_low < 0.5 < row.ratio_high
     assert row.slowdown_low == pytest.approx(1 / row.ratio_high)
     assert row.slowdown_high == pytest.approx(1 / row.ratio_low)
@@ -265,7 +332,7 @@ def test_a_bandwidths_interval_is_turned_round() -> None:
 
 def test_single_means_have_no_noise_to_compare_with() -> None:
     row = only(compare(runs([1.0]), runs([2.0])))
-    assert (row.verdict, row.noise) == ("unclear", "unknown")
+    assert (row.verdict, row.noise) == ("unclear", "one run a side")
     assert np.isnan(row.ratio_low)
 
 
@@ -278,9 +345,9 @@ def test_repeated_runs_are_compared_by_their_ranks() -> None:
 
 
 def test_too_few_runs_are_no_verdict() -> None:
-    row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1, 6.2])))
+    row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1])))
     assert (row.verdict, row.noise) == ("unclear", "too few runs")
-    assert row.ratio == pytest.approx(6.1 / 1.1)
+    assert row.ratio == pytest.approx(6.05 / 1.1)
     assert [ratio.enough(m, n) for m, n in ((3, 4), (4, 4), (3, 5), (1, 30))] == [
         False,
         True,
@@ -289,11 +356,21 @@ def test_too_few_runs_are_no_verdict() -> None:
     ]
 
 
-def test_of_too_few_runs_the_intervals_of_all_samples_count() -> None:
-    base = table(sampled(1.0, 0.99, 1.01), sampled(1.1, 1.09, 1.11, run="second"))
-    row = only(compare(base, table(sampled(1.08, 1.07, 1.09))))
-    assert (row.verdict, row.noise) == ("same", "samples")
-    assert only(compare(base, table(sampled(1.2, 1.19, 1.21)))).verdict == "slower"
+def test_three_runs_a_side_are_enough_to_know_their_spread() -> None:
+    base = runs([1.0, 1.1, 1.2])
+    row = only(compare(base, runs([6.0, 6.1, 6.2])))
+    assert (row.verdict, row.noise) == ("slower", "spread")
+    assert only(compare(base, runs([1.2, 1.3, 1.4]))).verdict == "same"
+
+
+def test_the_ratio_is_the_quotient_of_both_values_and_lies_in_its_interval() -> None:
+    base = [0.5, 0.6, 1.41, 8.0, 9.0]
+    other = [0.6, 0.7, 8.74, 8.8, 9.1]
+    row = only(compare(runs(base), runs(other)))
+    assert (row.base, row.value) == (1.41, 8.74)
+    assert row.ratio == pytest.approx(8.74 / 1.41)
+    assert row.ratio_low <= row.ratio <= row.ratio_high
+    assert row.verdict == "same"
 
 
 def test_a_file_and_its_copy_are_one_run() -> None:
@@ -334,6 +411,57 @@ def test_the_ratio_does_not_depend_on_units_and_turns_round_with_the_sides(
     assert swapped.low == pytest.approx(1 / one.high)
 
 
+def launches(random: np.random.Generator, count: int, points: int) -> pd.DataFrame:
+    """Runs of one program at many sizes, each launch 3 % off, each median known to 0.5 %."""
+    of_launch = random.lognormal(0, 0.03, (points, count))
+    return table(
+        *(
+            sampled(value, 0.995 * value, 1.005 * value, bytes=size, run=f"run {number}")
+            for size, values in enumerate(of_launch)
+            for number, value in enumerate(values)
+        )
+    )
+
+
+def share_of_alarms(points: pd.DataFrame) -> float:
+    """The part of the points that are slower or faster."""
+    return float(points["verdict"].isin(["slower", "faster"]).mean())
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "stated", "rates"),
+    [
+        (1, 1, None, (0.0, 0.0)),
+        (1, 1, 0.03, (0.02, 0.06)),
+        (6, 6, None, (0.02, 0.06)),
+        (6, 6, 0.03, (0.02, 0.06)),
+    ],
+)
+def test_false_alarms_are_rare_with_three_percent_between_launches(
+    base: int, other: int, stated: float | None, rates: tuple[float, float]
+) -> None:
+    random = np.random.default_rng(19)
+    sides = launches(random, base, 1500), launches(random, other, 1500)
+    found = share_of_alarms(compare(*sides, launch_spread=stated))
+    assert rates[0] <= found <= rates[1]
+
+
+@pytest.mark.parametrize(("base", "other"), [(5, 1), (3, 3), (10, 1)])
+def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, other: int) -> None:
+    random = np.random.default_rng(19)
+    # a number of ranks for each size: its launches are then all that is known of the spread
+    sides = [launches(random, count, 600) for count in (base, other)]
+    apart = [side.assign(ranks=side["bytes"] + 1, bytes=8) for side in sides]
+    assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
+
+
+def test_a_real_change_is_still_found() -> None:
+    random = np.random.default_rng(19)
+    base, other = launches(random, 6, 300), launches(random, 6, 300)
+    other[["sample_p50_us", "median_low_us", "median_high_us"]] *= 1.1
+    assert share_of_alarms(compare(base, other)) > 0.9
+
+
 @pytest.mark.parametrize("runs_of_each", [4, 5, 8])
 def test_no_difference_is_taken_for_one_at_most_in_one_case_of_twenty(runs_of_each: int) -> None:
     random = np.random.default_rng(1)
@@ -353,7 +481,8 @@ def test_many_runs_have_a_normal_distribution() -> None:
 
 
 def test_a_slower_run_fails() -> None:
-    points = compare(table(sampled(1.0, 0.99, 1.01)), table(sampled(1.2, 1.19, 1.21)))
+    sides = table(sampled(1.0, 0.99, 1.01)), table(sampled(1.2, 1.19, 1.21))
+    points = compare(*sides, launch_spread=0.01)
     assert failures(points, limit("25%")) == []
     (at_8_bytes,) = failures(points, limit("5%"))
     assert "latency, 2 ranks" in at_8_bytes
@@ -368,8 +497,8 @@ def test_sizes_that_are_each_a_little_slower_fail_on_the_whole() -> None:
         sampled(value, value - 0.01, value + 0.01, bytes=size)
         for size, value in zip(sizes, slower, strict=True)
     ]
-    reasons = failures(compare(base, table(*after)), 1.05)
-    assert "1.070x slower on the whole, allowed is 1.050x" in reasons[0]
+    reasons = failures(compare(base, table(*after), launch_spread=0.001), 1.05)
+    assert "1.070x slower on average, allowed is 1.050x" in reasons[0]
     assert len(reasons) == 11
 
 
@@ -377,7 +506,7 @@ def test_sizes_that_are_slower_by_chance_do_not_fail_on_the_whole() -> None:
     sizes = range(20)
     base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
     after = [sampled(1.06, 0.96, 1.16, bytes=size) for size in sizes]
-    assert failures(compare(base, table(*after)), 1.05) == []
+    assert failures(compare(base, table(*after), launch_spread=0.001), 1.05) == []
 
 
 def test_one_slow_size_fails_though_the_mean_does_not() -> None:
@@ -385,7 +514,7 @@ def test_one_slow_size_fails_though_the_mean_does_not() -> None:
     base = table(*(sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes))
     after = [sampled(1.0, 0.99, 1.01, bytes=size) for size in sizes]
     after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.19, "median_high_us": 1.21}
-    (reason,) = failures(compare(base, table(*after)), 1.05)
+    (reason,) = failures(compare(base, table(*after), launch_spread=0.001), 1.05)
     assert "3 B" in reason
 
 
@@ -394,13 +523,47 @@ def test_a_difference_within_the_noise_does_not_fail_at_a_size() -> None:
     base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
     after = [sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes]
     after[3] |= {"sample_p50_us": 1.2, "median_low_us": 1.0, "median_high_us": 1.4}
-    assert failures(compare(base, table(*after)), 1.05) == []
+    assert failures(compare(base, table(*after), launch_spread=0.001), 1.05) == []
 
 
-def test_where_noise_is_unknown_the_slowdown_itself_decides() -> None:
-    points = compare(runs([1.0]), runs([1.06]))
-    assert any("noise unknown" in reason for reason in failures(points, 1.05))
-    assert failures(points, 1.07) == []
+def test_unclear_points_do_not_fail_and_are_said_not_to_be_guarded() -> None:
+    points = compare(runs([1.0]), runs([3.0]))
+    assert failures(points, 1.05) == []
+    assert unjudged(points) == (
+        "1 of 1 points have no verdict and cannot fail: repeat the runs to guard them"
+    )
+    assert unjudged(compare(runs([1.0]), runs([3.0]), launch_spread=0.03)) is None
+
+
+def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
+    sizes = (8, 16)
+    base = table(*(sampled(1.0, 0.9, 1.1, bytes=size) for size in sizes))
+    other = table(*(sampled(1.008 * size / 8, 0.9, 3.0, bytes=size) for size in sizes))
+
+    def line(points: pd.DataFrame) -> str:
+        return verdict.verdict(points, "other")
+
+    def slowed(*factors: float) -> pd.DataFrame:
+        names = ["sample_p50_us", "median_low_us", "median_high_us"]
+        return base.assign(**base[names].mul(np.array(factors), axis=0))
+
+    within = compare(base, slowed(1.008, 1.02), launch_spread=0.03)
+    assert line(within).startswith(
+        "other: no difference beyond the noise (mean slowdown 1.014, points from 1.008 to 1.020); "
+        "of 2 points 0 slower and 0 faster beyond the noise, 2 within it"
+    )
+    assert line(compare(base, other)).startswith("other: unclear (mean slowdown 1.426, points from")
+    changed = compare(base, slowed(1.008, 2.0), launch_spread=0.03)
+    assert "1.420x slower on average (points from 1.008x slower to 2.000x slower)" in line(changed)
+
+
+def test_remarks_tell_how_far_verdicts_carry() -> None:
+    (alone,) = verdict.remarks(compare(runs([1.0]), runs([2.0])))
+    assert alone.startswith("one run a side says nothing about launches: repeat 5 or more")
+    (quiet,) = verdict.remarks(compare(runs([1.0, 1.01, 1.02]), runs([1.0, 1.01, 1.02])))
+    assert quiet == "repeated runs of a point differ by 1 % (standard deviation)"
+    (busy,) = verdict.remarks(compare(runs([1.0, 2.0, 3.0]), runs([1.0, 2.0, 3.0])))
+    assert busy.endswith("the machine was busy, or has several states")
 
 
 def test_points_that_are_missing_fail() -> None:

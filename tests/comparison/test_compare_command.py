@@ -21,6 +21,7 @@ from tests.conftest import Finished
 RESULTS = Path(__file__).parents[2] / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
 LATENCY = ("--where", "benchmark=latency", "--where", "binding=native")
+SPREAD = ("--launch-spread", "3%")
 Start = Callable[..., Finished]
 
 NATIVE_TEXT = """
@@ -61,7 +62,7 @@ def slowed(factor: float, path: Path) -> Path:
 
 
 def test_two_files_are_a_table_and_a_verdict(omb_py: Start) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY)
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert "above 1 where it is slower, a bandwidth's below 1" in lines[0]
@@ -69,15 +70,17 @@ def test_two_files_are_a_table_and_a_verdict(omb_py: Start) -> None:
     assert "against families-mpich (MPICH 5.0.2), medians" in title
     rows = [cells(line) for line in lines if line.strip().startswith(("8 B", "1 MiB"))]
     assert rows[0] == [
-        *("8 B", "902 ns", "376 ns", "-526 ns", "0.417", "0.394 to 0.444", "faster"),
+        *("8 B", "902 ns", "376 ns", "-526 ns", "0.417", "0.377 to 0.462", "faster"),
     ]
-    assert "families-openmpi: 1.572x faster" in lines[-1]
-    assert "0 slower and 2 faster beyond the noise" in lines[-1]
+    assert (
+        "families-openmpi: 1.572x faster on average (points from 2.401x faster to 1.030x faster); "
+        "of 2 points 0 slower and 1 faster beyond the noise, 1 within it"
+    ) in lines[-1]
     assert "\x1b" not in done.out  # colours are for terminals
 
 
 def test_nothing_but_verdicts(omb_py: Start) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, "--summary")
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     assert len([line for line in done.out.splitlines() if line]) == 2
     assert "latency, 2 ranks (MPICH 5.0.2 against Open MPI 5.0.11)" in done.out
 
@@ -94,24 +97,36 @@ def test_csv_has_every_point_and_column(omb_py: Start, tmp_path: Path) -> None:
 
 
 def test_markdown_is_a_table_of_the_same_cells(omb_py: Start, tmp_path: Path) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, "-o", "table.md")
+    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "-o", "table.md")
     assert done.code == 0, done.err
     lines = (tmp_path / "table.md").read_text().splitlines()
-    assert "| 8 B | 902 ns | 376 ns | -526 ns | 0.417 | 0.394 to 0.444 | faster |" in lines
+    assert "| 8 B | 902 ns | 376 ns | -526 ns | 0.417 | 0.377 to 0.462 | faster |" in lines
     tables = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in tables}) == 1
 
 
 def test_a_guard_passes_and_fails_with_its_own_exit_code(omb_py: Start, tmp_path: Path) -> None:
-    slower = str(slowed(1.1, tmp_path / "slower.csv"))
-    for limit, code in (("12%", 0), ("1.12x", 0), ("5%", 4)):
-        done = omb_py("compare", str(MPICH), slower, *LATENCY, "--fail-above", limit)
+    slower = str(slowed(1.2, tmp_path / "slower.csv"))
+    for limit, code in (("22%", 0), ("1.22x", 0), ("5%", 4)):
+        done = omb_py("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--fail-above", limit)
         assert done.code == code, done.err
         assert ("PASS" in done.out) == (code == 0)
+        assert "UNCLEAR" not in done.out
     reasons = [line for line in done.out.splitlines() if line.startswith("FAIL: ")]
     assert len(reasons) == 3
-    assert "slower: latency, 2 ranks: 1.100x slower on the whole, allowed is 1.050x" in reasons[0]
-    assert "8 B: 992 ns against 902 ns" in reasons[1]
+    assert "slower: latency, 2 ranks: 1.200x slower on average, allowed is 1.050x" in reasons[0]
+    assert "8 B: 1.08 µs against 902 ns" in reasons[1]
+
+
+def test_a_guard_says_loudly_that_one_run_a_side_guards_nothing(
+    omb_py: Start, tmp_path: Path
+) -> None:
+    slower = str(slowed(30, tmp_path / "slower.csv"))
+    done = omb_py("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
+    assert done.code == 0, done.err
+    assert "Note: one run a side says nothing about launches: repeat 5 or more" in done.out
+    assert "UNCLEAR: 2 of 2 points have no verdict and cannot fail" in done.out
+    assert "PASS" not in done.out
 
 
 def test_a_guard_that_compares_only_a_part_fails(omb_py: Start, tmp_path: Path) -> None:
@@ -127,18 +142,19 @@ def test_native_text_is_compared_with_ours(omb_py: Start, tmp_path: Path) -> Non
     done = omb_py("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
     assert done.code == 0, done.err
     assert "osu_latency" in done.out
-    assert "noise unknown" in done.out
+    assert "unclear" in done.out
+    assert "one run a side says nothing about launches" in done.out
     assert "means" in done.out
 
 
 def test_several_results_stand_beside_each_other(omb_py: Start) -> None:
     names = ("--name", "base", "--name", "same", "--name", "open")
-    done = omb_py("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names)
+    done = omb_py("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names, *SPREAD)
     (row,) = [cells(line) for line in done.out.splitlines() if line.strip().startswith("8 B")]
     assert row[1:4] == ["902 ns", "902 ns", "0 ns"]
     assert row[6] == "within noise"
     assert row[-1] == "faster"
-    assert "same: equal; of 2 points" in done.out
+    assert "same: no difference beyond the noise (mean slowdown 1.000); of 2 points" in done.out
 
 
 def test_what_only_one_side_has_is_said(omb_py: Start) -> None:
@@ -160,7 +176,7 @@ def test_what_only_one_side_has_is_said(omb_py: Start) -> None:
 def test_tables_are_no_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm-256color")
-    points = compare(MPICH, OPEN_MPI, MPICH, names=["a", "b", "c"])
+    points = compare(MPICH, OPEN_MPI, MPICH, names=["a", "b", "c"], launch_spread=0.03)
     points = points[(points.benchmark == "bw") & (points.base_binding == "native")]
     terminal = Terminal()
     compare_text.print_text(points, "a", terminal)

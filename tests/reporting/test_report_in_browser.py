@@ -62,7 +62,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             *(row(size, benchmark="barrier") for size in (None,)),
         ]
     path = folder / "report.html"
-    page = report(read(folder / "new", rows["new"]), read(folder / "base", rows["base"]))
+    page = report(
+        read(folder / "new", rows["new"]), read(folder / "base", rows["base"]), launch_spread=0.03
+    )
     path.write_text(page, encoding="utf-8")
     return path
 
