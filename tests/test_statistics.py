@@ -15,6 +15,7 @@ from omb_py.measure.statistics import (
     median_interval,
     median_ranks,
     percentile,
+    relative_spread,
     summarize,
 )
 
@@ -94,3 +95,13 @@ def test_nineteen_of_twenty_intervals_hold_the_median() -> None:
         assert interval is not None
         held += interval[0] <= np.log(2) <= interval[1]
     assert 0.935 <= held / 2000 <= 0.985
+
+
+def test_the_spread_of_normal_values_is_their_deviation_over_their_mean() -> None:
+    values = np.random.default_rng(1).normal(2.0, 0.1, 20_000)
+    assert relative_spread(values.tolist()) == pytest.approx(0.05, rel=0.03)
+
+
+def test_a_few_values_far_off_do_not_make_a_machine_busy() -> None:
+    assert relative_spread([1.0, 1.01, 0.99, 1.0, 1.02, 50.0]) < 0.03
+    assert relative_spread([3.0]) == 0.0

@@ -13,12 +13,10 @@ from omb_py.analysis.units import digits, size_text, value_text
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.comparison.compare import ONLY_BASE, ONLY_OTHER
 from omb_py.errors import UsageError
+from omb_py.measure.statistics import BUSY
 
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
-
-BUSY = 0.1
-"""Relative spread of repeated measurements above which the machine was busy."""
 
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "

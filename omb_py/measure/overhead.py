@@ -18,7 +18,7 @@ from omb_py.errors import OmbError, UsageError
 from omb_py.loop import Loop
 from omb_py.measure.rows import on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
-from omb_py.measure.statistics import median_interval, percentile
+from omb_py.measure.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import overhead_writers
 from omb_py.results.row import OverheadRow
@@ -57,6 +57,13 @@ class Overhead(Walk):
         super().__init__(setting, bindings)
         self._rounds = rounds
         self._optional = optional
+        self._spreads: list[float] = []
+
+    def measure(self) -> None:
+        super().measure()
+        doubt = busy(self._spreads)
+        if doubt is not None:
+            self.job.note(doubt)
 
     def open_writers(self) -> list[Writer[OverheadRow]]:
         return overhead_writers(self.benchmark, self.options, self._rounds)
@@ -146,6 +153,8 @@ class Overhead(Walk):
         ours, theirs = medians[split.binding], medians[split.base]
         added = [a - b for a, b in zip(ours, theirs, strict=True)]
         ratio = [a / b for a, b in zip(ours, theirs, strict=True)]
+        if split.binding != split.base:
+            self._spreads.append(relative_spread(ratio))
         added_median, added_low, added_high = with_interval(added)
         ratio_median, ratio_low, ratio_high = with_interval(ratio)
         sized = self.benchmark.sized
@@ -175,6 +184,16 @@ class Overhead(Walk):
             window=case.window if "window" in self.benchmark.options else None,
             variant=self.options.variant,
         )
+
+
+def busy(spreads: Sequence[float]) -> str | None:
+    """A sentence where the rounds' ratios differ much, ``spreads`` being those of all rows."""
+    if not spreads or (spread := percentile(sorted(spreads), 50)) <= BUSY:
+        return None
+    return (
+        f"the ratios of the rounds differ by {spread:.0%} (standard deviation, median over the "
+        "rows): the machine was busy; repeat this when it is not, or raise --rounds and -i"
+    )
 
 
 def block_medians(samples: Sequence[float], block: int) -> list[float]:

@@ -10,6 +10,12 @@ from math import ceil, comb, floor, fsum, sqrt
 LARGEST_EXACT = 1000
 """Samples up to which the interval's ranks come from the binomial distribution itself."""
 
+BUSY = 0.1
+"""Relative spread of repeated measurements above which a machine is said to be busy."""
+
+NORMAL = 1.4826
+"""Standard deviation of normal values over their median deviation from the median."""
+
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """The smallest sample that at least ``percent`` % of the samples do not exceed.
@@ -49,6 +55,16 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     """The 95 % confidence interval of the median of sorted, independent samples, or None."""
     ranks = median_ranks(len(ordered))
     return None if ranks is None else (ordered[ranks[0] - 1], ordered[ranks[1] - 1])
+
+
+def relative_spread(values: Sequence[float]) -> float:
+    """Standard deviation of positive values over their median, from the median deviation.
+
+    So a few values far off do not count (P. J. Rousseeuw and C. Croux, *Alternatives to the median
+    absolute deviation*, JASA 88, 1993). 0 for a single value.
+    """
+    middle = percentile(sorted(values), 50)
+    return NORMAL * percentile(sorted(abs(value - middle) for value in values), 50) / middle
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,13 @@ HEADINGS = (
     f"{'Ratio':>10}{'95% interval':>19}"
 )
 
+PAIRED = (
+    "# Median: over the rounds. Added and Ratio: medians of the differences and ratios within "
+    "each round."
+)
+SLACK = 0.02
+"""By which the quotient of two medians may leave the ratio's interval: a tick of the clock."""
+
 
 class OverheadWriter(Writer[OverheadRow]):
     """A line for each binding, then one for each part."""
@@ -34,6 +41,7 @@ class OverheadWriter(Writer[OverheadRow]):
             f"# OMB-Py Overhead of {self._benchmark.title} v{omb_py.__version__} "
             f"(buffer {self._options.buffer}, {self._rounds} rounds, time {unit})"
         )
+        self._line(PAIRED)
 
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
@@ -57,6 +65,12 @@ class OverheadWriter(Writer[OverheadRow]):
                 f"{row.ratio:10.2f}{interval(row.ratio_low, row.ratio_high, sign=''):>19}"
             )
         self._line(text)
+        if contradicts(row):
+            self._line(
+                f"#   {row.binding}: the quotient of the medians is "
+                f"{row.median_us / row.base_us:.2f}: the speed of the machine changed between "
+                "rounds, which the ratio within rounds is free of"
+            )
 
     def finish(self) -> None:
         self._line(
@@ -67,6 +81,14 @@ class OverheadWriter(Writer[OverheadRow]):
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
+
+
+def contradicts(row: OverheadRow) -> bool:
+    """Whether the quotient of both medians is outside the interval of the ratio within rounds."""
+    quotient = row.median_us / row.base_us
+    low = row.ratio if row.ratio_low is None else row.ratio_low
+    high = row.ratio if row.ratio_high is None else row.ratio_high
+    return not low * (1 - SLACK) <= quotient <= high * (1 + SLACK)
 
 
 def interval(low: float | None, high: float | None, sign: str = "+") -> str:
