@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,14 @@ import click
 from omb_py import launcher as launchers
 from omb_py.cli.analysis_options import input_options, launch_spread_option, read
 from omb_py.cli.number_types import Seconds, WholeNumber
+from omb_py.cli.parameters import Bytes, SizeList, SizeRange
 from omb_py.errors import OmbError, UsageError, needing
+from omb_py.numerals import parse_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from omb_py.benchmarks import Benchmark
 
 FORMATS = {".csv": "csv", ".md": "markdown", ".txt": "text"}
 MOST_REASONS = 20
@@ -188,7 +193,7 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
     """
     from omb_py.analysis.select import where
-    from omb_py.benchmarks import find_benchmark
+    from omb_py.benchmarks import StartUp, find_benchmark
     from omb_py.bindings import BINDINGS
     from omb_py.comparison.beside_native import Turns, find_binary, find_launcher, measure
 
@@ -200,6 +205,10 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     benchmark = find_benchmark(name)
     if not benchmark.native:
         raise UsageError(f"native OMB has no {name}: compare files of omb-py's own")
+    if benchmark.start_up is StartUp.HELLO:
+        raise UsageError("native OMB's hello prints no time: compare init, the time of MPI_Init")
+    if benchmark.start_up is not None and values["bindings"] != "native":
+        raise UsageError(f"{name} passes through no binding: leave out --bindings")
     if any(option.partition("=")[0] == "--binding" for option in options):
         raise UsageError("--binding is omb-py's alone: name bindings with --bindings")
     bindings = tuple(dict.fromkeys(text.strip() for text in values["bindings"].split(",")))
@@ -210,7 +219,7 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     turns = Turns(
         find_binary(Path(values["native"]), name),
         name,
-        tuple(options),
+        with_plain_sizes(benchmark, options),
         bindings,
         values["ranks"],
         values["rounds"],
@@ -221,6 +230,48 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
         measured = measure(turns, folder, say)
     tables = [where(rows, values["where"]) for rows in measured.values()]
     return tables, list(values["names"]) or list(measured)
+
+
+def with_plain_sizes(benchmark: Benchmark, options: Sequence[str]) -> tuple[str, ...]:
+    """Options of a benchmark with their sizes in plain bytes: native OMB reads ``1M`` as 1 byte.
+
+    Raises `UsageError` for a size that is none.
+    """
+    from omb_py.cli.options import options_of
+
+    names = {
+        name
+        for option in options_of(benchmark)
+        if isinstance(option.type, Bytes | SizeRange | SizeList)
+        for name in option.opts
+    }
+    found: list[str] = []
+    named: str | None = None
+    for word in options:
+        option, equals, value = word.partition("=")
+        if named is not None:
+            word = plain_sizes(named, word)
+            named = None
+        elif word in names:
+            named = word
+        elif word.startswith("--") and option in names:
+            word = f"{option}{equals}{plain_sizes(option, value)}"
+        elif not word.startswith("--") and word[:2] in names:
+            word = f"{word[:2]}{plain_sizes(word[:2], word[2:])}"
+        found.append(word)
+    return tuple(found)
+
+
+def plain_sizes(option: str, text: str) -> str:
+    """Sizes of an option in plain bytes.
+
+    >>> plain_sizes("-m", "1K:1M")
+    '1024:1048576'
+    """
+    try:
+        return re.sub(r"[^:,]+", lambda size: str(parse_bytes(size[0])), text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from error
 
 
 @contextmanager

@@ -23,6 +23,9 @@ from omb_py.errors import OmbError, UsageError
 GRACE_SECONDS = 5.0
 """What a launcher that is told to end gets before it is killed."""
 
+OURS = "omb-py"
+"""What our program is called that passes through no binding."""
+
 ALONE = re.compile(r"(requires|needs?|must|runs on|at least|exactly)\b.*\b(process|ranks)", re.I)
 """What a benchmark says of a job of one process."""
 
@@ -58,8 +61,16 @@ class Turns:
         return f"osu_{self.benchmark}"
 
     def programs(self) -> dict[str, tuple[str, ...]]:
-        """What takes turns: name and command, native OMB first."""
+        """What takes turns: name and command, native OMB first.
+
+        Ours is called by its binding, or `OURS` where the benchmark has none.
+        """
         ours = (sys.executable, "-m", "omb_py", self.benchmark)
+        if find_benchmark(self.benchmark).start_up is not None:
+            return {
+                self.native: (str(self.binary), *self.options),
+                OURS: (*ours, *self.options),
+            }
         typed = () if self.mpi_type is None else ("-T", self.mpi_type)
         return {self.native: (str(self.binary), *self.options)} | {
             binding: (*ours, "--binding", binding, *self.options, *typed)
@@ -244,8 +255,9 @@ def rows_of(turns: Turns, name: str, folder: Path, rounds: int) -> pd.DataFrame:
 
 def title(turns: Turns, name: str) -> str:
     """A program in a sentence."""
-    ours = f"omb-py {turns.benchmark} --binding {name}"
-    return turns.binary.name if name == turns.native else ours
+    if name == turns.native:
+        return turns.binary.name
+    return f"omb-py {turns.benchmark}" + ("" if name == OURS else f" --binding {name}")
 
 
 SINGLETONS = (

@@ -25,6 +25,7 @@ from omb_py.readers._omb_words import (
     said_of_start,
     widths_of,
 )
+from omb_py.stages import INIT, SESSION
 
 BANNER = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<api>MPI|NCCL|RCCL)(?:-(?P<device>[A-Z]+))?"
@@ -126,10 +127,12 @@ def start_table(state: Reading, match: re.Match[str], index: int) -> None:
             table[key] = value
         elif words in ("staged", "with stream sync"):
             table["staged" if words == "staged" else "stream_sync"] = True
-        elif words:
+        elif words and words != "session":
             table["placement"] = words
     if name in pairs_only():
         table["ranks"] = 2
+    if name == "init":
+        table["part"] = SESSION if "session" in (match["how"] or "").split(", ") else INIT
     state.table, state.columns, state.windows, state.before = table, (), (), {}
     state.rates, state.sized, state.last = False, True, -1
     if state.graph_us is not None:

@@ -99,6 +99,7 @@ def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
     ours += own_words(benchmark, options)
     ours += [options.variant] if options.variant else []
+    ours += ["session"] if options.session else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"

@@ -12,7 +12,9 @@ import click
 import pandas as pd
 import pytest
 
+from omb_py.benchmarks import find_benchmark
 from omb_py.cli import command
+from omb_py.cli.compare import with_plain_sizes
 from omb_py.comparison import text as compare_text
 from omb_py.comparison.compare import COLUMNS, compare
 from omb_py.errors import OmbError
@@ -204,6 +206,9 @@ def test_tables_are_no_wider_than_the_terminal(width: int, monkeypatch: pytest.M
         (("--native", "/"), "name the BENCHMARK first"),
         (("--native", "/", "latency", "--binding", "native"), "--bindings"),
         (("--native", "/", "latency", "--bindings", "nativ"), "unknown binding 'nativ'"),
+        (("--native", "/", "hello"), "native OMB's hello prints no time: compare init"),
+        (("--native", "/", "init", "--bindings", "buffer"), "leave out --bindings"),
+        (("--native", "/bin/true", "latency", "-m", "1:1X"), "-m 1:1X: '1X' is not a number"),
     ],
 )
 def test_what_cannot_be_compared_is_said_in_a_sentence(
@@ -219,3 +224,20 @@ def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH))
     assert done.code == 2
     assert done.sentences == [done.err.strip()]
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        ("-m 1:1M", "-m 1:1048576"),
+        ("-m1K:64KiB", "-m1024:65536"),
+        ("-m :4M -i 10", "-m :4194304 -i 10"),
+        ("--message-size=2K: -M 1G", "--message-size=2048: -M 1073741824"),
+        ("--sizes 8,1K,1M --mem-limit 512M", "--sizes 8,1024,1048576 --mem-limit 536870912"),
+        ("-Tmpi_int -W 64 --variant 1M -z50,99.9", "-Tmpi_int -W 64 --variant 1M -z50,99.9"),
+        ("-x 20 -m", "-x 20 -m"),
+    ],
+)
+def test_native_omb_gets_sizes_in_plain_bytes(given: str, passed_on: str) -> None:
+    options = with_plain_sizes(find_benchmark("bw"), given.split())
+    assert " ".join(options) == passed_on

@@ -6,6 +6,7 @@ benchmark through binding `native`, whose text has native OMB's layout.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,30 @@ def test_several_bindings_take_turns_and_options_may_stand_anywhere(
     assert done.code == 0, done.err
     assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["native", "buffer"]
     assert "one run a side says nothing about launches" in done.err
+
+
+def test_native_omb_is_told_sizes_that_it_understands(omb_py: Start, tmp_path: Path) -> None:
+    written = f'echo "$@" > "{tmp_path}/told"; '
+    program(tmp_path / "omb", f"{written}{STAND_IN}")
+    done = omb_py(
+        *("compare", "--native", "omb", "latency", "-m", "1K:2K", "-M1G", "-i", "20", "-x", "2"),
+        *("--rounds", "1", "--format", "csv"),
+        timeout=60,
+    )
+    assert done.code == 0, done.err
+    assert (tmp_path / "told").read_text() == "-m 1024:2048 -M1073741824 -i 20 -x 2\n"
+    assert len(done.out.splitlines()) == 3
+
+
+def test_programs_without_sizes_are_compared(omb_py: Start, tmp_path: Path) -> None:
+    program(tmp_path / "omb", f'exec "{BIN}/omb-py" init "$@"', "osu_init")
+    done = omb_py(
+        *("compare", "--native", "omb", "init", "--rounds", "1", "--format", "csv"), timeout=60
+    )
+    assert done.code == 0, done.err
+    (row,) = pd.read_csv(io.StringIO(done.out)).itertuples()
+    assert (row.other, row.benchmark, row.verdict) == ("omb-py", "init", "unclear")
+    assert row.ratio > 0
 
 
 FAILURES = {
