@@ -12,6 +12,7 @@ import click
 import pandas as pd
 import pytest
 
+from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark
 from omb_py.cli import command
 from omb_py.cli.compare import with_plain_sizes
@@ -147,6 +148,22 @@ def test_native_text_is_compared_with_ours(omb_py: Start, tmp_path: Path) -> Non
     assert "unclear" in done.out
     assert "one run a side says nothing about launches" in done.out
     assert "means" in done.out
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "base", "said"),
+    [
+        ("put_latency", "native-omb.txt", True),
+        ("put_bw", "native-omb.txt", False),
+        ("put_latency", "families-openmpi.csv", False),
+    ],
+)
+def test_a_table_tells_what_native_omb_times_besides(benchmark: str, base: str, said: bool) -> None:
+    results = [load(RESULTS / name).rows for name in (base, "beside-native-omb.csv")]
+    chosen = [rows[(rows.benchmark == benchmark) & (rows.binding != "buffer")] for rows in results]
+    points = compare(*chosen)
+    for write in (compare_text.text, compare_text.markdown):
+        assert ("include two clock readings in each iteration" in write(points, "base")) == said
 
 
 def test_several_results_stand_beside_each_other(omb_py: Start) -> None:
