@@ -119,7 +119,8 @@ class Application(Generic[P]):
     ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
-    ``references`` and ``split_wait`` are false where these `Choices` have no meaning.
+    ``references`` and ``split_wait`` are false where these `Choices` have no meaning, and
+    ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     """
 
     name: str
@@ -134,13 +135,14 @@ class Application(Generic[P]):
     grown: Callable[[P, int], P] | None = None
     references: bool = True
     split_wait: bool = True
+    computes: Callable[[P], bool] = lambda problem: True
     details: str = ""
 
-    def meant(self, choices: Choices) -> Choices:
+    def meant(self, choices: Choices, problem: P) -> Choices:
         """The choices, without those that have no meaning here."""
         return replace(
             choices,
-            references=choices.references and self.references,
+            references=choices.references and self.references and self.computes(problem),
             split_wait=choices.split_wait and self.split_wait,
         )
 

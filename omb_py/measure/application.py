@@ -56,7 +56,7 @@ class Measurement:
 
     def __init__(self, setting: Setting, nodes: list[Node]) -> None:
         self._application = setting.asked.application
-        self._choices = self._application.meant(setting.asked.choices)
+        self._choices = self._application.meant(setting.asked.choices, setting.asked.problem)
         self._setting = replace(setting, asked=replace(setting.asked, choices=self._choices))
         self._job = setting.job
         self._nodes = nodes

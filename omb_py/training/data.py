@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.errors import needing
-from omb_py.training import Training
+from omb_py.errors import UsageError, needing
+from omb_py.training import REAL_MODELS, Training
 
 SIDE = 8
 CLASSES = 10
 """Handwritten digits are images of 8 x 8, and generated ones alike."""
 
 DIGITS = 1797
-"""As many handwritten digits are there; more than these cannot be asked for."""
+"""As many handwritten digits are there."""
 
 NOISE = 0.3
 """Standard deviation of the pixels of generated images, whose means are from 0 to 1."""
 
 
-def used(training: Training) -> int:
-    """The samples of an epoch: those asked for, or as many as there are."""
-    return min(training.samples, DIGITS) if training.data == "digits" else training.samples
+def check_samples(training: Training, samples: int) -> None:
+    """Raise `UsageError` where there are not so many samples to learn from."""
+    if training.model in REAL_MODELS and training.data == "digits" and samples > DIGITS:
+        raise UsageError(
+            f"there are {DIGITS} handwritten digits, not {samples}: use --data generated, or fewer "
+            "--samples"
+        )
 
 
 def load(training: Training) -> tuple[Any, Any, int]:
     """Images of float32, samples x 8 x 8 and mostly from 0 to 1, labels of int64, and the classes.
 
-    There are `used` samples. The seed decides on their order, or generates them. Raises
-    `MissingPackageError` where scikit-learn's are asked for and it is not installed.
+    The seed decides on their order, or generates them. Raises `UsageError` where there are not so
+    many, `MissingPackageError` where scikit-learn's are asked for and it is not installed.
     """
     import numpy as np
 
     random = np.random.default_rng(training.seed)
-    count = used(training)
+    count = training.samples
+    check_samples(training, count)
     if training.data == "generated":
         means = random.uniform(0, 1, (CLASSES, SIDE, SIDE))
         labels = random.integers(CLASSES, size=count)

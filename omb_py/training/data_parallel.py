@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from omb_py.measure.team import Team
 from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, batches, portion
+from omb_py.training.checking import gradients_difference, summed
 from omb_py.training.data import load
 from omb_py.training.epochs import learning
 from omb_py.training.exchange import GradientExchange
@@ -68,27 +70,71 @@ class DataParallelTraining(Kernel[Training]):
 
     def _train(self, own: Portion) -> float:
         """One step; the sum of the losses of this rank's samples."""
-        team, exchange = self.team, self._exchange
-        samples, labels = (data[slice(*own.own)] for data in (self._samples, self._labels))
-        loss = self._network.loss_and_gradients(samples, labels, exchange.ready, team.computing)
-        exchange.finish()
-        with phase("optimizer"), team.computing:
-            # Ranks have sums of samples' gradients, and the exchange gives the ranks' average.
-            self._network.descend(self.problem.learning_rate * team.ranks / own.size)
+        loss = self._learn(own)
+        with phase("optimizer"), self.team.computing:
+            self._descend(own)
         return loss
 
-    def result(self) -> dict[str, Any] | None:
-        """``losses``, of each epoch the mean one of a sample, and the final ``parameters``.
+    def _learn(self, own: Portion) -> float:
+        """The gradients of a batch; the sum of the losses of this rank's samples."""
+        team, exchange = self.team, self._exchange
+        samples, labels = self._own(own)
+        loss = self._network.loss_and_gradients(samples, labels, exchange.ready, team.computing)
+        exchange.finish()
+        return loss
 
-        ``different`` are the ranks whose parameters are not rank 0's to the last bit.
+    def _own(self, own: Portion) -> tuple[Any, Any]:
+        return self._samples[slice(*own.own)], self._labels[slice(*own.own)]
+
+    def _descend(self, own: Portion) -> None:
+        # Ranks have sums of samples' gradients, and the exchange gives the ranks' average.
+        self._network.descend(self.problem.learning_rate * self.team.ranks / own.size)
+
+    def result(self) -> dict[str, Any] | None:
+        """``losses`` are of each epoch the mean one of a sample.
+
+        ``different`` are the ranks whose parameters are not rank 0's to the last bit. ``gradients``
+        is how far those of a step are from one process's (`gradients_difference`), ``averages`` how
+        far their averages are off, as a part of the limit (`summed`).
         """
-        team = self.team
+        team, losses = self.team, self._losses
         own = [team.on_host(one.data) for one in self._parameters]
         everyone = team.comm.gather(b"".join(one.tobytes() for one in own), root=0)
+        gradients, worst = self._compare_steps()
         if everyone is None:
             return None
         different = [rank for rank, other in enumerate(everyone) if other != everyone[0]]
-        return {"losses": self._losses, "parameters": own, "different": different}
+        return {"losses": losses, "different": different, "gradients": gradients, "averages": worst}
+
+    def _compare_steps(self) -> tuple[float, float]:
+        """Of all steps made once more, ``gradients`` and ``averages`` of the result, on rank 0."""
+        import numpy as np
+
+        team, worst = self.team, [0.0]
+
+        def gradients() -> list[Any]:
+            return [np.array(team.on_host(one.data)) for one in self._gradients]
+
+        def learn(step: int) -> list[Any]:
+            portion = self._portions[step]
+            samples, labels = self._own(portion)
+            self._network.loss_and_gradients(samples, labels)
+            own = gradients()
+            self._learn(portion)
+            found = [one * team.ranks for one in gradients()]
+            sums, errors = zip(*map(partial(summed, team, self.problem), own, found), strict=True)
+            worst.extend(errors)
+            return list(sums)
+
+        self.distribute()
+        difference = gradients_difference(
+            team,
+            self.problem,
+            lambda: [team.on_host(one.data) for one in self._parameters],
+            learn,
+            lambda step: self._descend(self._portions[step]),
+        )
+        return difference, float(np.max(worst))
 
     def parts(self) -> list[Part]:
         return [

@@ -21,6 +21,7 @@ from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, Stretch, batches, portion
 from omb_py.training.boundary import Boundary
+from omb_py.training.checking import gradients_difference
 from omb_py.training.data import load
 from omb_py.training.epochs import epochs, learning, slowest
 from omb_py.training.layers import softmax_cross_entropy
@@ -119,6 +120,13 @@ class PipelinedTraining(Kernel[Training]):
 
     def _train(self, own: Portion) -> float:
         """One step; the sum of the losses of this pipeline's samples, where they are known."""
+        loss = self._learn(own)
+        with phase("optimizer"), self.team.computing:
+            self._descend(own)
+        return loss
+
+    def _learn(self, own: Portion) -> float:
+        """This stage's gradients of a batch; the sum of the losses, where they are known."""
         computing = self.team.computing
         samples, labels = (data[slice(*own.own)] for data in (self._samples, self._labels))
         passed = [(part, *self._forward(part, samples)) for part in own.parts]
@@ -131,9 +139,10 @@ class PipelinedTraining(Kernel[Training]):
                 self._gradients.data[...] = 0
         if self._sum_up is not None:
             self._sum_up()
-        with phase("optimizer"), computing:
-            self._parameters -= self.problem.learning_rate / own.size * self._summed.data
         return loss
+
+    def _descend(self, own: Portion) -> None:
+        self._parameters -= self.problem.learning_rate / own.size * self._summed.data
 
     def _forward(self, part: Stretch, samples: Any) -> tuple[Any, list[Any]]:
         """Take a micro-batch through this stage: the scores of the last one, and what is kept."""
@@ -167,15 +176,43 @@ class PipelinedTraining(Kernel[Training]):
         return loss
 
     def result(self) -> dict[str, Any] | None:
-        """``losses``, of each epoch the mean one of a sample, and the final ``parameters``."""
-        team = self.team
-        own = [team.on_host(one) for one in views(self._parameters, self._network.shapes)]
-        found = team.comm.gather((self._losses, own), root=0)
+        """``losses``, of each epoch the mean one of a sample.
+
+        ``different`` are the ranks whose parameters are not those of their stage's first rank to
+        the last bit. ``gradients`` is how far those of a step are from one process's
+        (`gradients_difference`).
+        """
+        own = self.team.on_host(self._parameters).tobytes()
+        found = self.team.comm.gather((self._losses, own), root=0)
+        gradients = self._compare_steps()
         if found is None:
             return None
         losses = summed([losses for losses, _ in found])
-        parameters = [one for _, of_stage in found[: self._stages] for one in of_stage]
-        return {"losses": losses, "parameters": parameters}
+        kept = [of_rank for _, of_rank in found]
+        different = [rank for rank, own in enumerate(kept) if own != kept[rank % self._stages]]
+        return {"losses": losses, "different": different, "gradients": gradients}
+
+    def _compare_steps(self) -> float:
+        """Of all steps made once more, ``gradients`` of the result, on rank 0."""
+        team = self.team
+
+        def whole(own: Any) -> Any:
+            """The tensors of all stages, on rank 0."""
+            found = team.comm.gather(views(team.on_host(own), self._network.shapes), root=0)
+            return found and [one for of_stage in found[: self._stages] for one in of_stage]
+
+        def learn(step: int) -> Any:
+            self._learn(self._portions[step])
+            return whole(self._summed.data)
+
+        self.distribute()
+        return gradients_difference(
+            team,
+            self.problem,
+            lambda: whole(self._parameters),
+            learn,
+            lambda step: self._descend(self._portions[step]),
+        )
 
     def parts(self) -> list[Part]:
         """Epochs, losses, the bubble and the sizes of the stages; collective.

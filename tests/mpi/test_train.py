@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.battery import Battery, Line, Record, line, refused
+from tests.conftest import BIN, run
 
 BINDINGS = ("buffer", "native")
 ONCE = "-i 1 -x 0 --no-references"
@@ -229,6 +232,7 @@ REFUSED = {
     line(2, "train --overlap --hierarchical"): "leave out --overlap",
     line(2, "train --overlap --binding pickle"): "use --binding buffer",
     line(2, "train --samples 1000 --scaling weak"): "use --data generated",
+    line(2, "train --samples 4000"): "use --data generated",
     line(2, "train --negotiation uncached --binding pickle"): "has no gatherv",
 }
 
@@ -236,3 +240,45 @@ REFUSED = {
 @on(*REFUSED)
 def test_what_cannot_be_is_said_in_one_sentence(battery: Battery, line: Line) -> None:
     refused(battery(line), REFUSED[line])
+
+
+@on(line(2, f"train --model cnn {ONCE}"), line(2, f"train --layers 12 --epochs 10 --seed 2 {ONCE}"))
+def test_rounding_that_grows_in_training_is_no_fault(battery: Battery, line: Line) -> None:
+    calls(battery(line))
+
+
+FAULTS = """
+from omb_py.cli import main
+from omb_py.training import data_parallel, exchange
+
+class Faulty(exchange.GradientExchange):
+    def __init__(self, team, gradients, names, training):
+        super().__init__(team, gradients, names, training)
+        self.last = gradients[-1].data.reshape(-1)
+
+    def finish(self):
+        super().finish()
+        {fault}
+
+data_parallel.GradientExchange = Faulty
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("self.last[0] *= 1.001", "averages are off by"),
+        ("self.last[1] = self.last[2]", "averages are off by"),
+    ],
+)
+def test_gradients_that_are_exchanged_wrongly_are_found(
+    tmp_path: Path, fault: str, words: str
+) -> None:
+    program = tmp_path / "faulty.py"
+    program.write_text(FAULTS.format(fault=fault))
+    options = f"--samples 64 --batch 32 --epochs 2 --hidden 8 --layers 3 {ONCE}".split()
+    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(program), "train", *options]
+    done = run(command, {}, tmp_path, 60)
+    assert done.code != 0
+    assert words in done.sentences[-1]

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from omb_py.errors import UsageError
 from omb_py.training import Training
-from omb_py.training.data import DIGITS, load, used
+from omb_py.training.data import DIGITS, load
 
 KINDS = ("digits", "generated")
 
@@ -31,9 +32,11 @@ def test_the_same_seed_gives_the_same_samples_and_another_one_others(data: str) 
     assert not np.array_equal(samples, other)
 
 
-def test_there_are_so_many_digits_and_no_more() -> None:
-    training = Training(data="digits", samples=5000)
-    samples, _, _ = load(training)
-    assert len(samples) == used(training) == DIGITS
+def test_more_digits_than_there_are_are_refused() -> None:
+    samples, _, _ = load(Training(data="digits", samples=DIGITS))
+    assert len(samples) == DIGITS
     assert (samples.min(), samples.max()) == (0, 1)
-    assert used(replace(training, data="generated")) == 5000
+    more = Training(data="digits", samples=DIGITS + 1)
+    with pytest.raises(UsageError, match="there are 1797 handwritten digits, not 1798"):
+        load(more)
+    assert len(load(replace(more, data="generated"))[0]) == DIGITS + 1
