@@ -26,9 +26,9 @@ def load(paths: Paths, **assume: Any) -> pd.DataFrame:
     """All rows of benchmarks in files, and in the folders' files, of any suite that is known.
 
     One row for each message size of each run, in the columns of docs/results.md and ``suite``,
-    ``mpi``, ``hosts``, ``file`` and ``line``; missing where a suite does not say. ``assume`` gives
-    columns a value where files do not, as in ``ranks=8`` for native OMB's text. What had to be
-    left out is a `UserWarning`. Raises `OmbError` when a file cannot be read or holds no results.
+    ``mpi``, ``hosts``, ``file``, ``line``, ``source`` and ``validated``; missing where a suite does
+    not say. ``assume`` gives columns a value where files do not, as in ``ranks=8`` for native OMB's
+    text. What had to be left out is a `UserWarning`. Raises `OmbError` when a file cannot be read or holds no results.
 
     >>> import omb_py
     >>> rows = omb_py.load("results/families-mpich.csv")
@@ -105,4 +105,6 @@ def _load(paths: Paths, assume: dict[str, Any]) -> Results:
     if results.problems:
         more = f", and {len(results.problems) - 1} more" if len(results.problems) > 1 else ""
         warnings.warn(f"{results.problems[0]}{more}", UserWarning, stacklevel=3)
+    for text in results.notes:
+        warnings.warn(text, UserWarning, stacklevel=3)
     return results

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.table import EXTRA
+from omb_py.analysis.table import EXTRA, kind_of
 from omb_py.errors import UsageError
 from omb_py.numerals import parse_bytes, parse_decimal
 from omb_py.results.row import KINDS
@@ -67,7 +67,7 @@ def converted(name: str, value: str) -> Any:
 
     Raises `UsageError` when it cannot be one.
     """
-    kind = "int" if name in ("hosts", "line") else KINDS.get(name, "str")
+    kind = kind_of(name)
     makers: dict[str, Callable[[str], Any]] = {
         "int": parse_bytes,
         "float": parse_decimal,

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from omb_py.analysis.sources import apart, without_copies
 from omb_py.errors import OmbError, UsageError
 from omb_py.readers import Found, Problem, Table, read_file
 from omb_py.results.row import KINDS, OverheadRow, Row, columns
@@ -19,9 +20,10 @@ from omb_py.results.row import KINDS, OverheadRow, Row, columns
 SUFFIXES = (".csv", ".json", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
-EXTRA = ("suite", "mpi", "hosts", "file", "line")
+EXTRA = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
 """Columns of the table that `Row` has not: who measured, on which MPI library, on how many hosts,
-and where it stands."""
+and where it stands; the file again where rows of others are not its repeated runs
+(`sources.apart`); and whether data was checked, which `-c` does, on caches that are cold."""
 
 ROWS_AT_ONCE = 10_000
 """Rows that are parsed in one go: enough to be fast, few enough to need little memory."""
@@ -40,13 +42,15 @@ class Results:
 
     ``rows`` has the columns of `Row` and `EXTRA`, ``overhead`` those of `OverheadRow` and `EXTRA`;
     numbers are floats or nullable integers, missing where a suite does not say. ``runs`` is the
-    metadata of each run by its name, ``problems`` what was left out.
+    metadata of each run by its name, ``problems`` what was left out, ``notes`` what to know of the
+    rest.
     """
 
     rows: pd.DataFrame
     overhead: pd.DataFrame
     runs: Mapping[str, Mapping[str, str]]
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
 
 
 def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
@@ -72,12 +76,15 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     frames = list(parsed(tables(), problems))
     read = []
     for record in (Row, OverheadRow):
-        apart = [row for row in rows if is_of(record, row)]
+        alone = [row for row in rows if is_of(record, row)]
         members = [frame for frame in frames if is_of(record, frame)]
         frames = [frame for frame in frames if not is_of(record, frame)]
-        members += [pd.DataFrame(apart)] if apart else []
-        read.append(complete(members, record, runs, assume or {}))
-    return Results(read[0], read[1], runs, tuple(problems))
+        members += [pd.DataFrame(alone)] if alone else []
+        once, copies = without_copies(complete(members, record, runs, assume or {}))
+        problems += copies
+        read.append(once)
+    benchmarks, notes = apart(read[0])
+    return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes))
 
 
 def is_of(record: type[Any], names: Container[str]) -> bool:
@@ -210,6 +217,8 @@ def complete(
     frame["run"] = filled(frame["run"], frame["file"])
     for name, value in assume.items():
         frame[name] = filled(frame[name], value)
+    if "validation" in frame:
+        frame["validated"] = frame["validation"].notna().astype(object)
     return frame
 
 
@@ -219,9 +228,15 @@ def shaped(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: typed(frame.get(name, missing), name) for name in names})
 
 
+def kind_of(name: str) -> str:
+    """What a column holds, as in `KINDS`."""
+    kinds = {"hosts": "int", "line": "int", "validated": "bool"}
+    return kinds.get(name) or KINDS.get(name, "str")
+
+
 def typed(values: pd.Series, name: str) -> pd.Series:
     """A column's values as its kind, missing where they cannot be."""
-    kind = "int" if name in ("hosts", "line") else KINDS.get(name, "str")
+    kind = kind_of(name)
     if kind == "int":
         return pd.to_numeric(values, errors="coerce").astype("Int64")
     if kind == "float":

@@ -24,6 +24,7 @@ CONFIGURATION = (
     "algorithm",
     "segment",
     "variant",
+    "source",
 )
 """How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
 
@@ -47,6 +48,7 @@ EXPERIMENT = (
     "threads",
     "nodes",
     "file_sync",
+    "validated",
 )
 """What was measured: rows that differ here are never compared. Message size comes on top."""
 

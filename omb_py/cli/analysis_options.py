@@ -65,17 +65,21 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
     mean nothing, `MissingPackageError` where the extra for analysis is not installed.
     """
     with needing("analysis"):
-        from omb_py.analysis import select, table
+        from omb_py.analysis import select, sources, table
 
     results = table.load(paths, select.assumptions(assume))
     for problem in results.problems[:MOST_NOTES]:
         note(str(problem))
     if len(results.problems) > MOST_NOTES:
         note(f"and {len(results.problems) - MOST_NOTES} more such lines")
+    rows, notes = sources.apart(select.where(results.rows, where))
+    for sentence in notes:
+        note(sentence)
     return replace(
         results,
-        rows=select.where(results.rows, where),
+        rows=rows,
         overhead=select.where(results.overhead, where),
+        notes=tuple(notes),
     )
 
 

@@ -241,7 +241,7 @@ def rows_of(turns: Turns, name: str, folder: Path, rounds: int) -> pd.DataFrame:
     known: dict[str, object] = {"ranks": turns.ranks}
     if turns.mpi_type is not None:
         known |= {"mpi_type": turns.mpi_type.upper()}
-    rows = load(files, known if name == turns.native else {}).rows
+    rows = load(files, known if name == turns.native else {}).rows.assign(source=None)
     benchmarks = sorted(set(rows["benchmark"].dropna()) - {turns.benchmark})
     if benchmarks:
         raise OmbError(f"{title(turns, name)} measured {benchmarks[0]}, not {turns.benchmark}")

@@ -65,7 +65,8 @@ def compare(
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
-    - ``benchmark`` and the other columns of the experiment, as in results, and ``bytes``;
+    - ``benchmark`` and the other columns of the experiment, as in results, ``validated`` (whether
+      data was checked) and ``bytes``;
     - ``base`` and ``value``: the numbers of base and other in ``unit`` (``us``, ``MB/s`` or
       ``msg/s``), medians over repeated runs; ``statistic`` tells whether a run's number is its
       ``median`` or its ``mean``: ``auto`` takes medians where both sides have them at all sizes;

@@ -213,6 +213,12 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
     for column in (*STRICT, *OPEN, *ORDER):
         mine, theirs = (set(frame[column].dropna().unique()) for frame in (base, other))
         if mine and theirs and not mine & theirs and column not in ("mpi", "suite"):
+            if column == "validated":
+                checked, plain = names if mine == {True} else names[::-1]
+                return (
+                    f"nothing to compare: {checked} was measured with -c, which checks data and "
+                    f"uses cold memory, {plain} without"
+                )
             return (
                 f"nothing to compare: {names[0]} has {column} {listed(mine)}, {names[1]} has "
                 f"{column} {listed(theirs)}"

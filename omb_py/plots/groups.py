@@ -29,6 +29,7 @@ USUAL = {
     ("in_place", False),
     ("staged", False),
     ("stream_sync", False),
+    ("validated", False),
 }
 """What goes without saying."""
 

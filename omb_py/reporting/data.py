@@ -43,6 +43,8 @@ TITLES = {
     "file_sync": "File synchronised",
     "send_mode": "Send mode",
     "sync": "Kept together by",
+    "validated": "Data checked",
+    "source": "File",
     "base": "Compared with",
 }
 """The columns that lines may differ in, in the order in which the page offers them."""

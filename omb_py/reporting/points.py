@@ -63,7 +63,7 @@ def values_of(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     ``auto`` decides for each benchmark by itself: one without samples, such as the start of a
     job, must not make means of all others.
     """
-    rows = rows[list(NEEDED)]
+    rows = rows.reindex(columns=list(NEEDED))
     values = by_benchmark(rows) if statistic == "auto" and len(rows) else valued(rows, statistic)
     latency, bandwidth = values["unit"] == "us", values["unit"] == "MB/s"
     mean = values["bandwidth_MBps"].where(bandwidth, values["messages_per_s"])

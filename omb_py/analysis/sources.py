@@ -1,0 +1,143 @@
+"""Which rows are repeated runs of one thing: not those of one run read twice, nor unlike files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+
+import pandas as pd
+
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT
+from omb_py.readers import Problem
+
+UNSAID = ("mpi", "ranks", "hosts")
+"""Columns without which rows of two files cannot be told to be repeated runs."""
+
+IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "hosts"}
+
+MOST_FILES = 6
+"""Files that a note names."""
+
+SIGNIFICANT = 6
+"""Digits to which two formats write the same number."""
+
+ENOUGH_DIGITS = 8
+"""Digits that a table and a run have in common by chance hardly ever."""
+
+
+def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Rows with the column ``source``, and notes about it.
+
+    Rows that do not say all of `UNSAID` are repeated runs only within one file: where several
+    files have the same benchmark measured in the same way, as far as they say, ``source`` is the
+    file's name. Elsewhere it is missing.
+    """
+    rows = rows.assign(source=pd.Series(None, index=rows.index, dtype=object))
+    unsaid = rows[rows[list(UNSAID)].isna().any(axis=1) & rows["file"].notna()]
+    if unsaid["file"].nunique() < 2:
+        return rows, []
+    columns = [name for name in (*EXPERIMENT, *CONFIGURATION) if unsaid[name].nunique() > 0]
+    files = unsaid.groupby(columns, dropna=False)["file"].transform("nunique")
+    alike = unsaid[files > 1]
+    if alike.empty:
+        return rows, []
+    names = short_names(alike["file"].unique())
+    rows.loc[alike.index, "source"] = alike["file"].map(names)
+    missing = [name for name in UNSAID if alike[name].isna().any()]
+    listed = ", ".join(list(names.values())[:MOST_FILES])
+    more = len(names) - MOST_FILES
+    return rows, [
+        f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
+        "so they are kept apart, not taken for repeated runs: "
+        f"{listed}{f' and {more} more' if more > 0 else ''}; if they are repeated runs, add "
+        + " ".join(f"--assume {name}=..." for name in missing)
+    ]
+
+
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """The shortest end of each path that tells it from the others.
+
+    >>> short_names(["old/a.txt", "new/a.txt", "new/b.txt"])
+    {'old/a.txt': 'old/a.txt', 'new/a.txt': 'new/a.txt', 'new/b.txt': 'b.txt'}
+    """
+    parts = {file: PurePath(file).parts for file in files}
+    counts = Counter(ends for path in parts.values() for ends in endings(path))
+    return {
+        file: next(("/".join(end) for end in endings(path) if counts[end] == 1), file)
+        for file, path in parts.items()
+    }
+
+
+def endings(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The last part, the last two parts and so on."""
+    return (parts[-count:] for count in range(1, len(parts) + 1))
+
+
+def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
+    """Rows of which no run is there twice, and what was left out.
+
+    A run is there twice as the same rows in two files (a copy, or its CSV and its JSON), and as
+    our own text beside the CSV that has its numbers with all digits.
+    """
+    if rows["file"].nunique() < 2:
+        return rows, []
+    # readers of text name a run by the place where its table begins
+    names = zip(rows["run"], rows["file"], strict=True)
+    of_text = pd.Series([str(run).startswith(f"{file}:") for run, file in names], rows.index)
+    copied = same_run(rows[~of_text])
+    copied |= printed_again(rows[of_text], rows[~of_text & ~rows.index.isin(list(copied))])
+    counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
+    problems = [
+        Problem(file, None, f"{count} rows of a run that is in {other}, too: counted once")
+        for (file, other), count in counts.items()
+    ]
+    return rows.drop(index=list(copied)).reset_index(drop=True) if copied else rows, problems
+
+
+def same_run(rows: pd.DataFrame) -> dict[int, str]:
+    """The rows that another file has of the same run to the last digit, with that file."""
+    files = rows.groupby("run")["file"].transform("nunique")
+    rows = rows[files > 1]
+    if rows.empty:
+        return {}
+    shown = rows.drop(columns=["file", "line", "percentiles"], errors="ignore").astype(object)
+    for name in rows.columns[rows.dtypes == "float64"].intersection(shown.columns):
+        shown[name] = rows[name].map(f"{{:.{SIGNIFICANT - 1}e}}".format)
+    groups = shown.groupby(list(shown.columns), dropna=False).ngroup()
+    first = rows["file"].groupby(groups).transform("first")
+    other = rows["file"] != first
+    return {int(index): str(first[index]) for index in rows.index[other]}
+
+
+def printed_again(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
+    """The rows of our own text that a run of another file has with more digits, with that file."""
+    if "bandwidth_MBps" not in texts:
+        return {}
+    ours = texts[texts["suite"].str.startswith("omb-py", na=False)]
+    others = others[others["benchmark"].isin(ours["benchmark"].unique())]
+    if ours.empty or others.empty:
+        return {}
+    there: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    for key, file, run in zip(shown_of(others), others["file"], others["run"], strict=True):
+        there.setdefault(key, set()).add((str(file), str(run)))
+    found: dict[int, str] = {}
+    for _, table in ours.groupby(["run", "benchmark"], sort=False):
+        keys = shown_of(table)
+        file = PurePath(str(table["file"].iloc[0]))
+        enough = sum(len(text) for text in {key[-1] for key in keys}) >= ENOUGH_DIGITS
+        both = set.intersection(*(there.get(key, set()) for key in keys))
+        for other, _run in sorted(both):
+            if enough or PurePath(other).with_suffix("") == file.with_suffix(""):
+                found |= dict.fromkeys(map(int, table.index), other)
+                break
+    return found
+
+
+def shown_of(rows: pd.DataFrame) -> list[tuple[str, ...]]:
+    """What two formats of a run have in common: the row's own number as text has it, and of what
+    it is."""
+    number = rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
+    columns = [rows[name].astype(object) for name in ("benchmark", "part", "bytes", "binding")]
+    texts = [column.map(str).where(column.notna(), "") for column in columns]
+    return list(zip(*texts, number.map("{:.2f}".format), strict=True))

@@ -1,0 +1,181 @@
+"""What is taken for repeated runs of one thing, and what only looks alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from omb_py.analysis.table import Results, load
+from omb_py.cli.plot import command as plot
+from omb_py.comparison.compare import compare
+from omb_py.errors import UsageError
+from omb_py.plots.charts import Chart
+from omb_py.plots.figures import Request, pictures
+from omb_py.reporting.highlights import cards
+from omb_py.reporting.points import points_of, values_of
+
+SIZES = (64, 128, 256, 512, 1024, 2048)
+
+
+def osu(path: Path, latencies: dict[int, float], title: str = "Latency", command: str = "") -> Path:
+    """A file as native OMB prints it, with the command line before it if there is one."""
+    lines = [command, f"# OSU MPI {title} Test v7.4", "# Datatype: MPI_CHAR."]
+    lines.append(f"# Size{'Avg Latency(us)':>22}")
+    lines += [f"{size:<10}{value:>18.2f}".rstrip() for size, value in latencies.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def ours(path: Path, latencies: dict[int, float], validation: str = "", run: str = "R") -> Path:
+    """Our CSV of a run whose metadata says all of it."""
+    lines = [f"# run: {run}", "# omb_py: 0.1.0", "# mpi_library: MPICH Version: 5.0.2"]
+    lines += ["# hosts: node1:2", "run,benchmark,bytes,ranks,buffer,binding,latency_us,validation"]
+    lines += [
+        f"{run},latency,{size},2,numpy,buffer,{value:.9g},{validation}"
+        for size, value in latencies.items()
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def our_text(path: Path, latencies: dict[int, float]) -> Path:
+    """Our text of the same."""
+    lines = ["# OSU MPI Latency Test v7.4 (omb-py 0.1.0: buffer numpy, binding buffer)"]
+    lines += ["# Datatype: MPI_CHAR.", f"# Size{'Avg Latency(us)':>22}"]
+    lines += [f"{size:<10}{value:>18.2f}".rstrip() for size, value in latencies.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def lines_of(results: Results) -> dict[str, list[float]]:
+    """The values of each line of the one figure over sizes."""
+    (chart,) = pictures(results, Request("size")).values()
+    assert isinstance(chart, Chart)
+    assert max(point.runs for line in chart.lines for point in line.points) == 1
+    return {line.name: [point.value for point in line.points] for line in chart.lines}
+
+
+@pytest.fixture
+def two_libraries(tmp_path: Path) -> list[Path]:
+    """Two outputs that do not say of which library they are."""
+    return [
+        osu(tmp_path / "mpich.txt", dict.fromkeys(SIZES, 1.53)),
+        osu(tmp_path / "openmpi.txt", dict.fromkeys(SIZES, 0.18)),
+    ]
+
+
+class TestFilesThatDoNotSayWhatTheyAreOf:
+    def test_are_a_line_each_named_by_the_file(self, two_libraries: list[Path]) -> None:
+        shown = lines_of(load(two_libraries))
+        assert shown == {"mpich.txt": [1.53] * 6, "openmpi.txt": [0.18] * 6}
+
+    def test_give_a_report_no_number_that_no_program_measured(
+        self, two_libraries: list[Path]
+    ) -> None:
+        values = values_of(load(two_libraries).rows)
+        assert set(points_of(values).points["value"]) == {1.53, 0.18}
+        assert [card.value for card in cards(values)] == ["180 ns"]
+
+    def test_are_named_in_a_note_with_what_to_do(
+        self, two_libraries: list[Path], tmp_path: Path
+    ) -> None:
+        result = CliRunner().invoke(
+            plot, [*map(str, two_libraries), "-o", str(tmp_path / "figure.png")]
+        )
+        assert result.exit_code == 0
+        assert "MPI library and hosts" in result.stderr
+        assert "mpich.txt, openmpi.txt" in result.stderr
+        assert "--assume mpi=... --assume hosts=..." in result.stderr
+
+    def test_are_repeated_runs_once_that_is_assumed(self, two_libraries: list[Path]) -> None:
+        results = load(two_libraries, {"mpi": "MPICH 5.0.2", "hosts": 1})
+        assert results.notes == ()
+        (chart,) = pictures(results, Request("size")).values()
+        assert isinstance(chart, Chart)
+        assert [point.runs for point in chart.lines[0].points] == [2] * 6
+
+    def test_of_unknown_numbers_of_ranks_are_not_averaged(self, tmp_path: Path) -> None:
+        for ranks, value in ((4, 2.5), (8, 4.5)):
+            osu(tmp_path / f"{ranks}.txt", dict.fromkeys(SIZES, value), "Allreduce Latency")
+        shown = lines_of(load(tmp_path, {"mpi": "MPICH 5.0.2", "hosts": 1}))
+        assert shown == {"4.txt": [2.5] * 6, "8.txt": [4.5] * 6}
+
+    def test_of_different_ranks_need_no_name_of_a_file(self, tmp_path: Path) -> None:
+        for ranks, value in ((4, 2.5), (8, 4.5)):
+            command = f"mpiexec -n {ranks} osu_allreduce"
+            values = dict.fromkeys(SIZES, value)
+            osu(tmp_path / f"{ranks}.txt", values, "Allreduce Latency", command)
+        assert set(lines_of(load(tmp_path))) == {"4 ranks", "8 ranks"}
+
+    def test_of_one_name_are_told_apart_by_their_folders(self, tmp_path: Path) -> None:
+        for folder, value in (("a", 1.5), ("b", 2.5)):
+            osu(tmp_path / folder / "latency.txt", dict.fromkeys(SIZES, value))
+        assert set(lines_of(load(tmp_path))) == {"a/latency.txt", "b/latency.txt"}
+
+    def test_repeated_tables_of_one_file_are_repeated_runs(self, tmp_path: Path) -> None:
+        text = osu(tmp_path / "a.txt", dict.fromkeys(SIZES, 1.5)).read_text()
+        (tmp_path / "a.txt").write_text(text + text.replace("1.50", "2.50"))
+        points = points_of(values_of(load(tmp_path).rows)).points
+        assert set(points["runs"]) == {2}
+
+    def test_are_compared_with_the_file_of_the_same_name(self, tmp_path: Path) -> None:
+        for folder, factor in (("before", 1.0), ("after", 2.0)):
+            for name, value in (("mpich.txt", 1.5), ("openmpi.txt", 0.2)):
+                osu(tmp_path / folder / name, dict.fromkeys(SIZES, factor * value))
+        points = compare(tmp_path / "before", tmp_path / "after")
+        assert set(points["base"]) == {1.5, 0.2}
+        assert set(points["ratio"].round(9)) == {2.0}
+        assert set(points["runs_base"]) == {1}
+
+
+class TestCheckedData:
+    def test_is_another_line_than_data_that_is_not(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", dict.fromkeys(SIZES, 1.5), "", "A")
+        ours(tmp_path / "b.csv", dict.fromkeys(SIZES, 28.0), "Pass", "B")
+        shown = lines_of(load(tmp_path))
+        assert shown == {"not validated": [1.5] * 6, "validated": [28.0] * 6}
+
+    def test_is_never_compared_with_data_that_is_not(self, tmp_path: Path) -> None:
+        base = ours(tmp_path / "a.csv", dict.fromkeys(SIZES, 1.5), "", "A")
+        other = ours(tmp_path / "b.csv", dict.fromkeys(SIZES, 28.0), "Pass", "B")
+        with pytest.raises(UsageError, match="b was measured with -c"):
+            compare(base, other)
+
+
+LATENCIES = dict(zip(SIZES, (0.1812, 0.1923, 0.2267, 0.4112, 1.1234, 2.5031), strict=True))
+
+
+class TestARunThatIsThereTwice:
+    def test_as_text_and_as_csv_counts_once(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", LATENCIES)
+        our_text(tmp_path / "log.txt", LATENCIES)
+        results = load(tmp_path)
+        assert [Path(file).name for file in results.rows["file"]] == ["a.csv"] * 6
+        (problem,) = results.problems
+        assert Path(problem.path).name == "log.txt"
+        assert "6 rows of a run that is in" in problem.text
+        assert problem.text.endswith("a.csv, too: counted once")
+
+    def test_as_a_file_and_its_copy_counts_once(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", LATENCIES)
+        ours(tmp_path / "copy.csv", LATENCIES)
+        assert len(load(tmp_path).rows) == 6
+        assert len(load(tmp_path).problems) == 1
+
+    def test_is_not_seen_where_a_number_differs(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", LATENCIES)
+        our_text(tmp_path / "log.txt", LATENCIES | {SIZES[-1]: 2.51})
+        assert len(load(tmp_path).rows) == 12
+
+    def test_is_not_seen_in_few_digits_that_chance_gives(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", dict.fromkeys(SIZES, 0.1812))
+        our_text(tmp_path / "log.txt", dict.fromkeys(SIZES, 0.1812))
+        assert len(load(tmp_path).rows) == 12
+
+    def test_is_seen_in_few_digits_of_files_of_one_name(self, tmp_path: Path) -> None:
+        ours(tmp_path / "a.csv", {8: 0.1812})
+        our_text(tmp_path / "a.txt", {8: 0.1812})
+        assert len(load(tmp_path).rows) == 1
