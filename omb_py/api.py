@@ -28,7 +28,8 @@ def load(paths: Paths, **assume: Any) -> pd.DataFrame:
     One row for each message size of each run, in the columns of docs/results.md and ``suite``,
     ``mpi``, ``hosts``, ``file``, ``line``, ``source`` and ``validated``; missing where a suite does
     not say. ``assume`` gives columns a value where files do not, as in ``ranks=8`` for native OMB's
-    text. What had to be left out is a `UserWarning`. Raises `OmbError` when a file cannot be read or holds no results.
+    text. What had to be left out is a `UserWarning`. Raises `OmbError` when a file cannot be read
+    or holds no results.
 
     >>> import omb_py
     >>> rows = omb_py.load("results/families-mpich.csv")

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
 from omb_py.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")
@@ -82,11 +82,9 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
     """
     if rows["file"].nunique() < 2:
         return rows, []
-    # readers of text name a run by the place where its table begins
-    names = zip(rows["run"], rows["file"], strict=True)
-    of_text = pd.Series([str(run).startswith(f"{file}:") for run, file in names], rows.index)
-    copied = same_run(rows[~of_text])
-    copied |= printed_again(rows[of_text], rows[~of_text & ~rows.index.isin(list(copied))])
+    texts = of_text(rows)
+    copied = same_run(rows[~texts])
+    copied |= printed_again(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
     counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
     problems = [
         Problem(file, None, f"{count} rows of a run that is in {other}, too: counted once")

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.sources import apart, without_copies
+from omb_py.analysis.values import with_values
 from omb_py.errors import OmbError, UsageError
 from omb_py.readers import Found, Problem, Table, read_file
 from omb_py.results.row import KINDS, OverheadRow, Row, columns
@@ -83,8 +84,24 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
         once, copies = without_copies(complete(members, record, runs, assume or {}))
         problems += copies
         read.append(once)
+    problems += not_above_zero(read[0])
     benchmarks, notes = apart(read[0])
     return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes))
+
+
+def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
+    """Rows whose number is none of use: a clock that steps, or two decimals that are not enough."""
+    own = rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
+    without = with_values(rows[own <= 0])
+    without = without[without["value"].isna()]
+    for row in without.itertuples():
+        what = {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[row.unit]
+        number = {"us": row.latency_us, "MB/s": row.bandwidth_MBps}.get(
+            row.unit, row.messages_per_s
+        )
+        line = None if pd.isna(row.line) else int(row.line)
+        text = f"a {what} of {number:g} {row.unit}, which is not above 0, is left out"
+        yield Problem(str(row.file), line, text)
 
 
 def is_of(record: type[Any], names: Container[str]) -> bool:

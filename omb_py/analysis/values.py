@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -52,6 +53,14 @@ EXPERIMENT = (
 )
 """What was measured: rows that differ here are never compared. Message size comes on top."""
 
+MEASURED = (
+    *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
+    *("sample_mean_us", "sample_stddev_us", "sample_p50_us", "sample_p99_us"),
+)
+"""Some of what is measured: enough to tell whether a row was printed with two decimals."""
+
+HALF_DIGIT = 0.005
+
 
 def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """A copy of benchmark rows with columns about each row's own number.
@@ -62,13 +71,19 @@ def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     samples; and ``statistic``, which of median and mean the value is. ``auto`` takes medians if
     every row has one, else means, so that like is compared with like. A bandwidth's median is its
     value times mean over median of its samples' times, for it is inversely proportional to them.
-    Rows without a number are left out.
+    Rows without a number, or with one that is not above 0, are left out.
     """
+    frame = with_values(rows, statistic)
+    return frame[frame["value"] > 0]
+
+
+def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
+    """The same with rows whose number is not above 0, whose ``value`` is missing."""
     frame = rows.copy()
     latency = frame["latency_us"].notna()
-    bandwidth = ~latency & frame["bandwidth_MBps"].notna() & (frame["bandwidth_MBps"] > 0)
+    bandwidth = ~latency & frame["bandwidth_MBps"].notna()
     rate = ~latency & ~bandwidth & frame["messages_per_s"].notna()
-    mean = frame["latency_us"].where(latency, frame["bandwidth_MBps"])
+    mean = frame["latency_us"].where(latency, exact_bandwidth(frame))
     mean = mean.where(~rate, frame["messages_per_s"])
     frame["unit"] = "us"
     frame.loc[bandwidth, "unit"] = "MB/s"
@@ -83,7 +98,7 @@ def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     def of_samples(name: str) -> pd.Series:
         return frame[name].where(latency, mean * frame["sample_mean_us"] / frame[name])
 
-    frame["value"] = mean.where(~use_median, of_samples("sample_p50_us"))
+    frame["value"] = mean.where(~use_median, of_samples("sample_p50_us")).where(usable)
     frame["statistic"] = use_median.map({True: "median", False: "mean"})
     for column, fast, slow in (
         (("low", "high"), "median_low_us", "median_high_us"),
@@ -93,7 +108,52 @@ def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
         frame[column[0]] = first.where(latency, second)
         frame[column[1]] = second.where(latency, first)
     frame.loc[~use_median, ["low", "high"]] = float("nan")
-    return frame[usable]
+    return frame[latency | bandwidth | rate]
+
+
+def exact_bandwidth(rows: pd.DataFrame) -> pd.Series:
+    """Bandwidths in MB/s, those printed with two decimals as bytes times messages per second.
+
+    Only where that agrees with what was printed and is the more exact of the two: below 1 MB.
+    """
+    bandwidth = rows["bandwidth_MBps"]
+    size = travelling(rows)
+    product = size * rows["messages_per_s"] / 1e6
+    agree = (bandwidth - product).abs() <= HALF_DIGIT * (1 + size / 1e6) + 1e-9
+    return bandwidth.where(~(agree & (size < 1e6) & two_decimals(bandwidth)), product)
+
+
+def travelling(rows: pd.DataFrame) -> pd.Series:
+    """Bytes of each row's messages: fewer than its message size where its layout has gaps."""
+    frame = rows.reindex(columns=["bytes", "payload_bytes"]).astype("Float64").astype("float64")
+    return frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
+
+
+def two_decimals(values: pd.Series) -> pd.Series:
+    """Whether each number has no more than two decimals; a missing one has none."""
+    hundredths = values.astype("float64") * 100
+    return ~((hundredths - hundredths.round()).abs() > 1e-6)
+
+
+def of_text(rows: pd.DataFrame) -> pd.Series:
+    """Whether rows are of a program's text, whose readers name a run by the line it begins at."""
+    return rows["run"].astype(object).str.fullmatch(r".*:\d+", flags=re.DOTALL, na=False)
+
+
+def rounding(rows: pd.DataFrame) -> pd.Series:
+    """How far each row's own number may be off, in its unit, because it was printed rounded.
+
+    Half of the last digit of text whose numbers have two decimals, as native OMB's and others';
+    0 in tables with all digits.
+    """
+    names = [name for name in MEASURED if name in rows]
+    printed = pd.concat([two_decimals(rows[name]) for name in names], axis=1).all(axis=1)
+    printed &= of_text(rows)
+    of_product = ~(exact_bandwidth(rows) == rows["bandwidth_MBps"]) & rows["latency_us"].isna()
+    digit = (HALF_DIGIT * travelling(rows) / 1e6).where(
+        of_product & rows["bandwidth_MBps"].notna(), HALF_DIGIT
+    )
+    return digit.where(printed, 0.0)
 
 
 def differing(rows: pd.DataFrame, columns: Sequence[str] = (*CONFIGURATION, "ranks")) -> list[str]:

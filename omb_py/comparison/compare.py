@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.table import load
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, valued
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, rounding, with_values
 from omb_py.comparison.pairing import Pairs, coded, pair
 from omb_py.comparison.ratio import (
     LAUNCHES_FOR_SPREAD,
@@ -25,12 +25,13 @@ from omb_py.comparison.ratio import (
 from omb_py.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
+NO_BASE, NO_OTHER = "no value in base", "no value in other"
 
 COLUMNS = (
     *("other", "pair", *EXPERIMENT, "bytes"),
     *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
     *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
-    *("launch_spread", "statistic", "noise", "verdict"),
+    *("launch_spread", "statistic", "noise", "verdict", "rounding"),
     *(f"base_{name}" for name in CONFIGURATION),
     *(f"other_{name}" for name in CONFIGURATION),
 )
@@ -42,7 +43,7 @@ SIZE_CLASSES = (1 << 10, 1 << 16)
 IDENTITY = (*EXPERIMENT, *CONFIGURATION, "bytes")
 NUMBERS = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
-    *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us"),
+    *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
 )
 
 Source: TypeAlias = str | Path | pd.DataFrame
@@ -81,7 +82,10 @@ def compare(
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
       runs of both sides in the pair and size class; missing where nothing is repeated;
     - ``verdict``: ``slower``, ``faster``, ``same`` (no difference beyond the noise), ``unclear``
-      (no interval), ``only in base``, ``only in other``;
+      (no interval), ``only in base``, ``only in other``, and ``no value in base`` or ``no value in
+      other`` where that side has numbers that are not above 0;
+    - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
+      and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
     - ``base_…`` and ``other_…``: how each was measured.
 
     Raises `UsageError` where it is not clear what to compare with what, or nothing can be.
@@ -101,7 +105,8 @@ def compare(
         part = against(sides[0], side, pairs, statistic, launch_spread)
         if not part["ratio"].notna().any():
             raise UsageError(
-                f"nothing to compare: no message size of {called[0]} was measured in {name}, too"
+                f"nothing to compare: no message size of {called[0]} has a number above 0 in "
+                f"{name}, too"
             )
         part["other"] = name
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
@@ -149,20 +154,22 @@ def shared(parts: Sequence[Sequence[str]]) -> int:
 def measured(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """What a comparison needs of rows: ``mean``, ``median`` where they have one, ``low``, ``high``.
 
-    Rows that a file and its copy both have are one. Raises `UsageError` when there is none.
+    Both are missing where the row's number is not above 0. Rows that a file and its copy both have
+    are one. Raises `UsageError` when there is none with a number.
     """
     frame = rows.reindex(columns=[*IDENTITY, "run", *NUMBERS]).reset_index(drop=True)
-    numbers = frame[list(NUMBERS)]
-    medians, means = valued(numbers, "median"), valued(numbers, "mean")
+    numbers = frame[["run", "bytes", *NUMBERS]]
+    medians, means = with_values(numbers, "median"), with_values(numbers, "mean")
     found = frame.loc[means.index, [*IDENTITY, "run"]].assign(
         unit=means["unit"],
         mean=means["value"],
         median=medians["value"].where((medians["statistic"] == "median") & (medians["value"] > 0)),
         low=medians["low"],
         high=medians["high"],
+        rounding=rounding(means),
     )
     found = found[~copies(found)].reset_index(drop=True)
-    if found.empty:
+    if found["mean"].isna().all():
         raise UsageError(f"{name} has no row of a benchmark with a number to compare")
     return found
 
@@ -182,12 +189,14 @@ def against(
     sizes = coded([base["bytes"], other["bytes"]])
     runs = [
         members.assign(size=size[members["row"]]).join(
-            frame[["bytes", "mean", "median", "low", "high"]], on="row"
+            frame[["bytes", "mean", "median", "low", "high", "rounding"]], on="row"
         )
         for frame, members, size in zip(
             (base, other), (pairs.base, pairs.other), sizes, strict=True
         )
     ]
+    numberless = [side[side["mean"].isna()] for side in runs]
+    runs = [side[side["mean"].notna()] for side in runs]
     by_median = pairs_with_medians(runs, statistic)
     runs = [chosen(side, by_median) for side in runs]
     points = pd.merge(
@@ -213,7 +222,15 @@ def against(
     table["difference"] = table["value"] - table["base"]
     table["runs_base"] = points["runs_x"].fillna(0).astype(int)
     table["runs_other"] = points["runs_y"].fillna(0).astype(int)
+    relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in "xy"]
+    table["rounding"] = combined(*relative).astype("float64")
     judge(table, points, runs, stated)
+    for verdict, alone, side in (
+        (NO_BASE, ONLY_OTHER, numberless[0]),
+        (NO_OTHER, ONLY_BASE, numberless[1]),
+    ):
+        keys = [pd.MultiIndex.from_frame(frame[["pair", "size"]]) for frame in (points, side)]
+        table.loc[(table["verdict"] == alone) & keys[0].isin(keys[1]), "verdict"] = verdict
     return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
 
 
@@ -236,7 +253,7 @@ def pairs_with_medians(runs: Sequence[pd.DataFrame], statistic: str) -> pd.Serie
 def chosen(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
     """Runs with their ``value``, in order of pair and size; means have no interval."""
     medians = runs["pair"].map(by_median)
-    runs["value"] = runs["median"].where(medians, runs["mean"])
+    runs = runs.assign(value=runs["median"].where(medians, runs["mean"]))
     runs.loc[~medians, ["low", "high"]] = np.nan
     return runs.sort_values(["pair", "size"], kind="stable")
 
@@ -254,10 +271,17 @@ def points_of(runs: pd.DataFrame) -> pd.DataFrame:
         known=("low", "count"),
         runs=("value", "size"),
         row=("row", "first"),
+        rounding=("rounding", "max"),
     )
     points["start"] = points["runs"].cumsum() - points["runs"]
     points.loc[points["known"] < points["runs"], ["low", "high"]] = np.nan
     return points.reset_index()
+
+
+def combined(base: pd.Series, other: pd.Series) -> pd.Series:
+    """The relative rounding of a ratio from that of its two numbers, 0 where one is missing."""
+    outer = np.maximum((1 + other) / (1 - base), (1 + base) / (1 - other)) - 1
+    return outer.fillna(0.0)
 
 
 def either(first: pd.Series, second: pd.Series) -> pd.Series:
@@ -335,6 +359,10 @@ def judge(
         found.high[which] = np.maximum(tested.high, found.ratio[which])
         found.p_value[which] = tested.p_value
         noise[which] = "runs"
+    found = found._replace(
+        low=found.low / (1 + table["rounding"].to_numpy()),
+        high=found.high * (1 + table["rounding"].to_numpy()),
+    )
     set_verdicts(table, points, found)
     table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from omb_py.analysis.units import digits, size_text, value_text
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.benchmarks import Metric, all_benchmarks
-from omb_py.comparison.compare import ONLY_OTHER
+from omb_py.comparison.compare import NO_BASE, NO_OTHER, ONLY_OTHER
 from omb_py.comparison.verdict import (
     configuration_columns,
     experiment_columns,
@@ -147,19 +147,22 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
     if name == "difference":
         return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
     if name == "ratio":
-        return number(row["ratio"])
+        return number(row["ratio"], row["rounding"])
     if row["ratio_low"] != row["ratio_low"]:
         return "-"
-    return f"{number(row['ratio_low'])} to {number(row['ratio_high'])}"
+    rounding = row["rounding"]
+    return f"{number(row['ratio_low'], rounding)} to {number(row['ratio_high'], rounding)}"
 
 
-def number(ratio: float) -> str:
-    """A ratio with as many digits as tell a tenth of a percent.
+def number(ratio: float, rounding: float = 0.0) -> str:
+    """A ratio with as many digits as tell a tenth of a percent, or as its rounding leaves.
 
-    >>> number(1.0321), number(0.00123)
-    ('1.032', '0.00123')
+    >>> number(1.0321), number(0.00123), number(0.05, rounding=0.5)
+    ('1.032', '0.00123', '0.1')
     """
-    return factor(ratio).rstrip("x") if ratio >= 0.1 else digits(ratio)
+    if ratio >= 0.1 or ratio * rounding > 0.001:
+        return factor(max(ratio, 0.0), rounding).rstrip("x")
+    return digits(ratio)
 
 
 def said(row: dict[Any, Any]) -> str:
@@ -200,15 +203,17 @@ def introduction(base: str) -> str:
     )
 
 
-def endings(points: pd.DataFrame) -> Iterator[str]:
-    """A line for the points of each pair that only one side has: tables may not show them."""
+def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
+    """A line for the points of each pair of which one side has no number: no table shows them."""
     alone = points[points["ratio"].isna()]
     names = titles(points)
     for (pair, verdict), rows in alone.groupby(["pair", "verdict"], sort=False):
         other = rows["other"].iloc[0]
-        where = other if verdict == ONLY_OTHER else f"the base, not in {other}"
+        where = f"Only in {other if verdict == ONLY_OTHER else f'the base, not in {other}'}"
+        if verdict in (NO_BASE, NO_OTHER):
+            where = f"Without a number above 0 in {base if verdict == NO_BASE else other}"
         count = f"{len(rows)} point{'s' if len(rows) > 1 else ''}"
-        yield f"Only in {where}: {names[pair]}: {count}{sizes_text(rows['bytes'])}"
+        yield f"{where}: {names[pair]}: {count}{sizes_text(rows['bytes'])}"
 
 
 def pair_lines(points: pd.DataFrame) -> Iterator[str]:
@@ -217,11 +222,8 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
         if row.slowdown == row.slowdown:
             counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
             unclear = f", {row.unclear} unclear" if row.unclear else ""
-            yield (
-                f"{row.other}: {row.title}: "
-                f"{whole(row._asdict(), row.slowdown, row.least, row.most)}; "
-                f"{counts}{unclear}"
-            )
+            slowdown = whole(row._asdict(), row.slowdown, row.least, row.most, row.rounding)
+            yield f"{row.other}: {row.title}: {slowdown}; {counts}{unclear}"
 
 
 def print_text(points: pd.DataFrame, base: str, stream: TextIO) -> None:
@@ -234,7 +236,7 @@ def print_text(points: pd.DataFrame, base: str, stream: TextIO) -> None:
             console.print()
             console.print(Text("\n".join([part.sheet.title, *part.sheet.legend]), style="bold"))
             console.print(part.table, soft_wrap=False)
-    for line in endings(points):
+    for line in endings(points, base):
         console.print(Text(line))
 
 
@@ -276,7 +278,7 @@ def markdown(points: pd.DataFrame, base: str) -> str:
         lines += [row_of(cells) for cells in sheet.lines(LEVELS[0])]
         legend = "".join(f"  \n{line}" for line in sheet.legend)
         blocks += [f"**{escaped(sheet.title)}**{escaped(legend)}", "\n".join(lines)]
-    blocks += [f"- {escaped(line)}" for line in endings(points)]
+    blocks += [f"- {escaped(line)}" for line in endings(points, base)]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 
 from omb_py.analysis.units import digits, size_text, value_text
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
-from omb_py.comparison.compare import ONLY_BASE, ONLY_OTHER
+from omb_py.comparison.compare import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
 from omb_py.errors import UsageError
 from omb_py.measure.statistics import BUSY
 
@@ -26,7 +27,10 @@ TOO_FEW = {
 }
 """What to do where points are unclear, by their ``noise``."""
 
-VERDICTS = ("slower", "faster", "same", "unclear", ONLY_BASE, ONLY_OTHER)
+ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
+"""Verdicts of points of which one side has no number."""
+
+VERDICTS = ("slower", "faster", "same", "unclear", *ALONE)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
 
@@ -35,7 +39,8 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
     """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
 
     ``slowdown`` is the geometric mean over the points that both sides have, ``least`` and
-    ``most`` its range; missing where there are none. ``title`` names the pair.
+    ``most`` its range, ``rounding`` that of the mean; missing where there are none. ``title`` names
+    the pair.
     """
     counts = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
     found = counts.groupby(points["pair"], sort=False).sum()
@@ -43,6 +48,8 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
     for name, values in (("slowdown", groups.mean()), ("least", groups.min())):
         found[name] = np.exp(values)
     found["most"] = np.exp(groups.max())
+    both = points[points["slowdown"].notna()]
+    found["rounding"] = both["rounding"].groupby(both["pair"]).agg(of_mean)
     first = points.drop_duplicates("pair").set_index("pair")
     found.insert(0, "other", first["other"])
     found.insert(1, "title", titles(points))
@@ -68,8 +75,8 @@ def titles(points: pd.DataFrame) -> pd.Series:
 def way(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     """How both sides of a point were measured: what they share once, then what they do not."""
     sides = ("base", "other")
-    if row["verdict"] in (ONLY_BASE, ONLY_OTHER):
-        side = sides[row["verdict"] == ONLY_OTHER]
+    if row["verdict"] in ALONE:
+        side = sides[row["verdict"] in (ONLY_OTHER, NO_BASE)]
         return label([row[f"{side}_{name}"] for name in columns], columns)
     same = [name for name in columns if str(row[f"base_{name}"]) == str(row[f"other_{name}"])]
     differ = [name for name in columns if name not in same]
@@ -112,12 +119,22 @@ def verdict(points: pd.DataFrame, other: str) -> str:
     parts += [f"{counts[name]} {name}" for name in VERDICTS[3:] if name in counts]
     slowdown = both["slowdown"]
     mean = float(np.exp(np.log(slowdown).mean()))
-    on_the_whole = whole(counts, mean, slowdown.min(), slowdown.max())
+    rounding = of_mean(both["rounding"])
+    on_the_whole = whole(counts, mean, slowdown.min(), slowdown.max(), rounding)
     return f"{other}: {on_the_whole}; of {len(both)} points {', '.join(parts)}"
 
 
-def whole(counts: Mapping[Any, int], mean: float, least: float, most: float) -> str:
+def of_mean(rounding: pd.Series) -> float:
+    """The rounding of a mean over points, each of which was rounded by itself."""
+    return float(np.sqrt((rounding**2).sum())) / max(1, len(rounding))
+
+
+def whole(
+    counts: Mapping[Any, int], mean: float, least: float, most: float, rounding: float = 0.0
+) -> str:
     """A mean slowdown with its range over the points: in words if any of them changed.
+
+    Digits are left out that the relative ``rounding`` of its numbers does not leave.
 
     >>> whole({"slower": 1, "same": 1}, 1.1, 1.01, 1.2)
     '1.100x slower on average (points from 1.010x slower to 1.200x slower)'
@@ -126,11 +143,14 @@ def whole(counts: Mapping[Any, int], mean: float, least: float, most: float) -> 
     """
     several = least < most
     if counts.get("slower", 0) + counts.get("faster", 0):
-        points = f" (points from {times(least)} to {times(most)})" if several else ""
-        return f"{times(mean)} on average{points}"
-    points = f", points from {least:.3f} to {most:.3f}" if several else ""
+        span = f" (points from {times(least, rounding)} to {times(most, rounding)})"
+        return f"{times(mean, rounding)} on average{span if several else ''}"
+    low, middle, high = (
+        factor(number, rounding).removesuffix("x") for number in (least, mean, most)
+    )
+    span = f", points from {low} to {high}" if several else ""
     words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
-    return f"{words} (mean slowdown {mean:.3f}{points})"
+    return f"{words} (mean slowdown {middle}{span})"
 
 
 def remarks(points: pd.DataFrame) -> list[str]:
@@ -154,24 +174,29 @@ def percent(part: float) -> str:
     return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:.0f} %"
 
 
-def times(slowdown: float) -> str:
-    """A slowdown in words.
+def times(slowdown: float, rounding: float = 0.0) -> str:
+    """A slowdown in words, with as many digits as its relative ``rounding`` leaves.
 
-    >>> times(1.25), times(0.5), times(1.0)
-    ('1.250x slower', '2.000x faster', 'equal')
+    >>> times(1.25), times(0.5), times(1.0), times(1.25, rounding=0.06)
+    ('1.250x slower', '2.000x faster', 'equal', '1.2x slower')
     """
-    if round(slowdown, 3) == 1:
+    text = factor(max(slowdown, 1 / slowdown), rounding)
+    if float(text.rstrip("x")) == 1:
         return "equal"
-    return f"{factor(max(slowdown, 1 / slowdown))} {'slower' if slowdown > 1 else 'faster'}"
+    return f"{text} {'slower' if slowdown > 1 else 'faster'}"
 
 
-def factor(number: float) -> str:
-    """A ratio to a tenth of a percent, or to three digits where it is large.
+def factor(number: float, rounding: float = 0.0) -> str:
+    """A ratio to a tenth of a percent, or to three digits where it is large; to fewer where the
+    relative ``rounding`` of its two numbers leaves fewer.
 
-    >>> factor(1.0321), factor(74.4321)
-    ('1.032x', '74.4x')
+    >>> factor(1.0321), factor(74.4321), factor(2.0, rounding=1.5), factor(74.4321, rounding=0.1)
+    ('1.032x', '74.4x', '2x', '74x')
     """
-    return f"{number:.3f}x" if number < 10 else f"{digits(number)}x"
+    text = f"{number:.3f}" if number < 10 else digits(number)
+    error = number * rounding
+    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3
+    return f"{number:.{known}f}x" if known < len(text.partition(".")[2]) else f"{text}x"
 
 
 def limit(text: str) -> float:
@@ -221,20 +246,26 @@ def failures(points: pd.DataFrame, allowed: float) -> list[str]:
     for row in summary(judged).itertuples():
         if several[row.pair] and least[row.pair] > allowed:
             found.append(
-                f"{row.other}: {named[row.pair]}: {times(row.slowdown)} on average, allowed is "
+                f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
+                "allowed is "
                 f"{factor(allowed)}"
             )
     for row in points[lower > allowed].itertuples():
         where = f"{row.other}: {named[row.pair]}{at(row.bytes)}"
-        how = f"95 % interval {factor(row.slowdown_low)} to {factor(row.slowdown_high)}"
+        how = (
+            f"95 % interval {factor(row.slowdown_low, row.rounding)} to "
+            f"{factor(row.slowdown_high, row.rounding)}"
+        )
         values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
         found.append(
-            f"{where}: {values}, {times(row.slowdown)} ({how}), allowed is {factor(allowed)}"
+            f"{where}: {values}, {times(row.slowdown, row.rounding)} ({how}), allowed is "
+            f"{factor(allowed)}"
         )
-    missing = points[points["verdict"] == ONLY_BASE]
-    for number, members in missing.groupby("pair", sort=False):
+    missing = points[points["verdict"].isin([ONLY_BASE, NO_OTHER])]
+    for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
+        what = "not measured" if why == ONLY_BASE else "no number above 0"
         sizes = sizes_text(members["bytes"])
-        found.append(f"{members['other'].iloc[0]}: {named[number]}: not measured{sizes}")
+        found.append(f"{members['other'].iloc[0]}: {named[number]}: {what}{sizes}")
     return found
 
 

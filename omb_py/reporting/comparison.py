@@ -10,6 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.units import digits, size_text, value_text
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.comparison.verdict import factor
 from omb_py.reporting.points import Points, codes, telling
 
 VERDICTS = ("slower", "faster", "same", "unclear")
@@ -51,11 +52,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many points have which verdict, and those that changed, the greatest change first."""
+    """How many points have which verdict, and those that changed, the greatest change first.
+
+    ``numberless`` are points of both sides of which one has no number above 0.
+    """
 
     counts: dict[str, int]
     only_base: int
     only_other: int
+    numberless: int
     slower: tuple[Change, ...]
     faster: tuple[Change, ...]
 
@@ -96,9 +101,15 @@ def comparison(compared: pd.DataFrame) -> Comparison:
         counts={verdict: int(counts.get(verdict, 0)) for verdict in VERDICTS},
         only_base=int(counts.get("only in base", 0)),
         only_other=int(counts.get("only in other", 0)),
+        numberless=int(counts.get("no value in base", 0) + counts.get("no value in other", 0)),
         slower=changes(compared, "slower"),
         faster=changes(compared, "faster"),
     )
+
+
+def ratio(number: float, rounding: float) -> str:
+    """A ratio of three digits, or of those that rounded numbers leave."""
+    return factor(number, rounding).rstrip("x") if rounding else digits(number)
 
 
 def column(name: str) -> str:
@@ -134,8 +145,9 @@ def change(row: dict[Any, Any], names: Sequence[str]) -> Change:
         value=value_text(row["value"], row["unit"]),
         number=float(row["value"]),
         slowdown=float(row["slowdown"]),
-        slowdown_text=f"{digits(row['slowdown'])}\u00d7",
-        interval=f"{digits(row['slowdown_low'])} to {digits(row['slowdown_high'])}"
+        slowdown_text=f"{ratio(row['slowdown'], row['rounding'])}\u00d7",
+        interval=f"{ratio(row['slowdown_low'], row['rounding'])} to "
+        f"{ratio(row['slowdown_high'], row['rounding'])}"
         if known
         else "",
         where={**where, "bytes": int(row["bytes"]) if sized else None},

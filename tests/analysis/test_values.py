@@ -1,0 +1,172 @@
+"""The number of a row: never another quantity, as exact as the file has it, never one of no use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omb_py.analysis.table import complete, load
+from omb_py.analysis.values import valued
+from omb_py.cli.compare import command as compare_command
+from omb_py.comparison.compare import compare
+from omb_py.comparison.text import text as compare_text
+from omb_py.comparison.verdict import factor, failures, times, verdict
+from omb_py.plots.figures import Request, pictures
+from omb_py.results.row import Row
+
+ROW = {
+    "run": "r.txt:1",
+    "benchmark": "mbw_mr",
+    "ranks": 2,
+    "binding": "C",
+    "mpi": "MPICH",
+    "hosts": 1,
+}
+
+
+def table(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Rows as `load` gives them."""
+    return complete([pd.DataFrame([ROW | row for row in rows])], Row, {}, {})
+
+
+def printed(size: int, rate: float) -> dict[str, Any]:
+    """What native OMB prints of messages of a size: two decimals of each number."""
+    bandwidth = float(f"{size * rate / 1e6:.2f}")
+    return {"bytes": size, "bandwidth_MBps": bandwidth, "messages_per_s": float(f"{rate:.2f}")}
+
+
+def latencies(path: Path, values: dict[int, float], run: str) -> Path:
+    """Our CSV of latencies."""
+    lines = [f"# run: {run}", "# mpi_library: MPICH Version: 5.0.2", "# hosts: node1:2"]
+    lines += ["run,benchmark,bytes,ranks,buffer,binding,latency_us"]
+    lines += [f"{run},latency,{size},2,numpy,buffer,{value}" for size, value in values.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class TestBandwidthsPrintedWithTwoDecimals:
+    @given(
+        st.lists(st.tuples(st.sampled_from([1, 2, 8, 1000, 1 << 20, 1 << 22]), st.floats(1, 1e7)))
+    )
+    @settings(max_examples=50, deadline=None)
+    def test_stay_bandwidths_whatever_was_printed(self, rows: list[tuple[int, float]]) -> None:
+        values = valued(table({"bytes": 1}, *(printed(size, rate) for size, rate in rows)))
+        assert len(values) == len(rows)
+        assert set(values["unit"]) <= {"MB/s"}
+
+    @given(st.sampled_from([1, 2, 8, 1000, 100_000]), st.floats(100, 1e7))
+    @settings(max_examples=100, deadline=None)
+    def test_are_bytes_times_messages_where_that_is_more_exact(
+        self, size: int, rate: float
+    ) -> None:
+        (value,) = valued(table(printed(size, rate)))["value"]
+        assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
+
+    def test_of_large_messages_are_as_printed(self) -> None:
+        (value,) = valued(table(printed(1 << 22, 1234.567)))["value"]
+        assert value == printed(1 << 22, 1234.567)["bandwidth_MBps"]
+
+    def test_that_disagree_with_messages_are_as_printed(self) -> None:
+        row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
+        assert list(valued(table(row))["value"]) == [0.05]
+
+    def test_make_no_figure_of_message_rates(self) -> None:
+        rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))
+        (chart,) = pictures(load_of(rows), Request("size")).values()
+        assert chart.unit == "MB/s"
+        assert [point.x for point in chart.lines[0].points] == [1, 8, 64]  # type: ignore[union-attr]
+
+    def test_are_compared_as_bandwidths(self) -> None:
+        points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
+        assert list(points["ratio"]) == [pytest.approx(0.5)]
+        assert failures(points, 3.0) == []
+
+
+def load_of(rows: pd.DataFrame) -> Any:
+    """Rows as results."""
+    from omb_py.plots.figures import as_results
+
+    return as_results(rows)
+
+
+class TestRatiosOfNumbersThatWereRounded:
+    def test_have_no_more_digits_than_they_tell(self) -> None:
+        points = compare(
+            table({"bytes": 1, "bandwidth_MBps": 0.01}), table({"bytes": 1, "bandwidth_MBps": 0.02})
+        )
+        assert points["rounding"].iloc[0] == pytest.approx(1.5)  # 0.8 to 5 times
+        assert "(mean slowdown 0.5)" in verdict(points, "other")
+        assert " 2 " in compare_text(points, "base")
+        assert "2.000" not in compare_text(points, "base") + verdict(points, "other")
+
+    def test_have_all_digits_where_the_numbers_do(self) -> None:
+        points = compare(
+            table({"bytes": 1, "latency_us": 1.2345678}), table({"bytes": 1, "latency_us": 2.34567})
+        )
+        assert points["rounding"].iloc[0] == 0
+        assert "(mean slowdown 1.900)" in verdict(points, "other")
+
+    def test_fail_no_guard_by_their_rounding_alone(self) -> None:
+        base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
+        assert failures(compare(base, near, launch_spread=0.03), 1.05) == []
+        assert failures(compare(base, far, launch_spread=0.03), 1.05) != []
+
+    def test_of_repeated_runs_know_of_it_in_their_interval(self) -> None:
+        base, other = (
+            table(*({"run": f"r.txt:{i}", "bytes": 1, "latency_us": value} for i in range(5)))
+            for value in (0.01, 0.02)
+        )
+        (row,) = compare(base, other).to_dict("records")
+        assert row["ratio_low"] < 1 < row["ratio_high"]
+        assert row["verdict"] == "same"
+
+    @given(st.floats(0.01, 100), st.floats(0, 3))
+    @settings(max_examples=100, deadline=None)
+    def test_are_equal_only_where_no_digit_says_otherwise(
+        self, slowdown: float, rounding: float
+    ) -> None:
+        said = times(slowdown, rounding)
+        shown = factor(max(slowdown, 1 / slowdown), rounding)
+        assert (said == "equal") is (float(shown.rstrip("x")) == 1)
+
+
+class TestNumbersThatAreNoTime:
+    BAD = (0.0, -0.25)
+
+    @pytest.mark.parametrize("bad", BAD)
+    def test_are_named_by_file_and_line(self, tmp_path: Path, bad: float) -> None:
+        path = latencies(tmp_path / "a.csv", {8: bad, 16: 1.5}, "A")
+        (problem,) = load(path).problems
+        assert (Path(problem.path).name, problem.line) == ("a.csv", 5)
+        assert f"a latency of {bad:g} us" in problem.text
+
+    @pytest.mark.parametrize("bad", BAD)
+    def test_are_no_points_that_a_side_does_not_have(self, tmp_path: Path, bad: float) -> None:
+        good = latencies(tmp_path / "good.csv", {8: 1.0, 16: 1.5}, "A")
+        wrong = latencies(tmp_path / "wrong.csv", {8: bad, 16: 1.5}, "B")
+        assert list(compare(wrong, good)["verdict"]) == ["no value in base", "unclear"]
+        assert list(compare(good, wrong)["verdict"]) == ["no value in other", "unclear"]
+
+    def test_are_said_in_every_form_of_a_comparison(self, tmp_path: Path) -> None:
+        good = latencies(tmp_path / "good.csv", {8: 1.0, 16: 1.5}, "A")
+        wrong = latencies(tmp_path / "wrong.csv", {8: 0.0, 16: 1.5}, "B")
+        for files in ((good, wrong), (wrong, good)):
+            result = CliRunner().invoke(compare_command, [*map(str, files), "--fail-above", "5%"])
+            assert "wrong.csv:5: a latency of 0 us" in result.stderr
+            assert "Without a number above 0 in wrong: latency" in result.stdout
+            assert "only in" not in result.stdout.lower()
+            assert result.exit_code == (4 if files[1] is wrong else 0)
+        points = compare(good, wrong)
+        assert "1 no value in other" in verdict(points, "wrong")
+        assert [reason for reason in failures(points, 1.05) if "no number above 0 at 8 B" in reason]
+
+    def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:
+        path = latencies(tmp_path / "a.csv", {8: 0.0, 16: 1.5, 32: 1.75}, "A")
+        (chart,) = pictures(load(path), Request("size")).values()
+        assert [point.x for point in chart.lines[0].points] == [16, 32]  # type: ignore[union-attr]
