@@ -68,9 +68,10 @@ def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
     ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, least sample
     and 95th percentile (for a bandwidth the corresponding ones), each missing where there are no
-    samples; and ``statistic``, which of median and mean the value is. ``auto`` takes medians if
-    every row has one, else means, so that like is compared with like. A bandwidth's median is its
-    value times mean over median of its samples' times, for it is inversely proportional to them.
+    samples, the spread also where a mean is outside it; and ``statistic``, which of median and mean
+    the value is. ``auto`` takes medians if every row has one, else means, so that like is compared
+    with like. A bandwidth's median is its value times mean over median of its samples' times, for
+    it is inversely proportional to them.
     Rows without a number, or with one that is not above 0, are left out.
     """
     frame = with_values(rows, statistic)
@@ -108,6 +109,8 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
         frame[column[0]] = first.where(latency, second)
         frame[column[1]] = second.where(latency, first)
     frame.loc[~use_median, ["low", "high"]] = float("nan")
+    outside = (frame["value"] < frame["spread_low"]) | (frame["value"] > frame["spread_high"])
+    frame.loc[outside, ["spread_low", "spread_high"]] = float("nan")
     return frame[latency | bandwidth | rate]
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from omb_py.analysis.units import size_text, value_text
-from omb_py.plots.charts import Pair, facts, numbered, points, statistics
+from omb_py.plots.charts import INTERVAL, Pair, facts, numbered, points, statistics, told_apart
 from omb_py.plots.groups import Group, by, line_name
 from omb_py.plots.style import COLORS, caption, empty_figure, tick_text
 
@@ -78,9 +78,13 @@ def stacked(group: Group) -> BarChart:
                 extremes(members[members["part"] == TOTAL]),
             )
         )
-    runs = max(len(members) for _, members in by(group.rows, [*group.lines, "part"]))
+    counts = [len(members) for _, members in by(group.rows, [*group.lines, "part"])]
+    runs = max(counts)
     meaning = "Means over the ranks" if runs == 1 else f"Medians of up to {runs} runs"
-    ends = "Whiskers: the least and the greatest " + ("rank" if runs == 1 else "run")
+    ends = "Whiskers: " + told_apart(
+        "the least and the greatest run" if runs > 1 else "",
+        "the least and the greatest rank" if min(counts) == 1 else "",
+    )
     return bar_chart(group, "parts", bars, [meaning], ends)
 
 
@@ -94,10 +98,11 @@ def extremes(rows: pd.DataFrame) -> Pair:
 def single(group: Group) -> BarChart:
     """A bar for each line."""
     bars = []
-    most = 1
+    counts = []
     for values, members in by(group.rows, list(group.lines)):
         point = next(points(members.assign(place=0), "place"))
-        most = max(most, point.runs)
+        if not isnan(point.interval[0]) or point.runs > 1:
+            counts.append(point.runs)
         bars.append(
             Bar(
                 line_name(values, group.lines) if values else group.benchmark,
@@ -109,9 +114,12 @@ def single(group: Group) -> BarChart:
     sizes = group.rows["bytes"].dropna().unique()
     notes = [size_text(sizes[0])] if len(sizes) else []
     kind = statistics(group.rows)
+    most = max(counts, default=1)
     notes.append(kind.capitalize() if most == 1 else f"Medians of the {kind} of up to {most} runs")
-    interval = "95\N{NO-BREAK SPACE}% interval of the median"
-    ends = f"Whiskers: {interval if most == 1 else 'the least and the greatest run'}"
+    ends = "Whiskers: " + told_apart(
+        "the least and the greatest run" if most > 1 else "",
+        INTERVAL if 1 in counts else "",
+    )
     return bar_chart(group, "bars", bars, notes, ends)
 
 

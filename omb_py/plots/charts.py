@@ -201,12 +201,32 @@ def marked(lines: Sequence[Line]) -> Iterator[str]:
     """What bars and bands are, where there are any."""
     every = [point for line in lines for point in line.points]
     runs = any(point.runs > 1 for point in every)
-    if runs:
-        yield ("Bands" if shaded(lines) else "Thin bars") + " span the least to the greatest run"
+    single = [point for point in every if point.runs == 1]
+    of_samples = shaded(lines) and any(not isnan(point.spread[0]) for point in single)
+    if spans := told_apart(
+        "span the least to the greatest run" if runs else "",
+        "from the least sample to the 95th percentile" if of_samples else "",
+    ):
+        yield f"{'Bands' if shaded(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
+    if of_samples and any(isnan(point.spread[0]) for point in single):
+        yield "No band where there are no samples, or a mean is outside it"
     if any(not isnan(point.interval[0]) for point in every):
-        yield "Bars: 95\N{NO-BREAK SPACE}% interval of the median"
-    if not runs and shaded(lines) and any(not isnan(point.spread[0]) for point in every):
-        yield "Bands: least sample to 95th percentile"
+        yield f"Bars: {INTERVAL}{' of a single run' if runs else ''}"
+
+
+INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
+
+
+def told_apart(of_runs: str, of_one: str) -> str:
+    """What marks mean where there are several runs and where there is one; empty for what is not
+    there.
+
+    >>> told_apart("least to greatest run", "least to greatest rank")
+    'least to greatest run; of single runs, least to greatest rank'
+    """
+    if of_runs and of_one:
+        return f"{of_runs}; of single runs, {of_one}"
+    return of_runs or of_one
 
 
 def statistics(rows: pd.DataFrame) -> str:

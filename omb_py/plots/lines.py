@@ -81,8 +81,10 @@ def spread(
     high = [point.value if isnan(point.spread[1]) else point.spread[1] for point in points]
     if filled:
         axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0, zorder=1)
-    else:
-        axes.vlines(x, low, high, color=color, linewidth=0.6, alpha=0.6, zorder=2)
+        return
+    for at, point, below, above in zip(x, points, low, high, strict=True):
+        if point.runs > 1:  # samples would be as long as runs, and mean something else
+            axes.vlines(at, below, above, color=color, linewidth=0.6, alpha=0.6, zorder=2)
 
 
 def whiskers(axes: Axes, x: Sequence[float], points: Sequence[Point], color: str) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
@@ -168,6 +169,52 @@ class TestRuns:
         assert (point.value, point.interval, point.spread) == (2.0, (1.9, 2.2), (1.5, 3.0))
         assert {"Medians"} <= set(chart.caption)
         assert len(chart.marks) == 2
+
+    SAMPLES: ClassVar[dict[str, float]] = {
+        "sample_p50_us": 2.0,
+        "sample_min_us": 1.5,
+        "sample_p95_us": 3.0,
+        "sample_mean_us": 2.5,
+    }
+
+    def test_the_band_of_each_kind_of_line_is_said(self) -> None:
+        one = [row(bytes=n, binding="native", **self.SAMPLES) for n in (1, 2)]
+        two = [row(bytes=n, run=run, **self.SAMPLES) for n in (1, 2) for run in ("first", "second")]
+        caption = words_in(drawn(only(results(*one, *two), kind="size")))
+        assert (
+            "Bands span the least to the greatest run; of single runs, from the least sample to "
+            "the 95th percentile." in caption
+        )
+        assert "single" not in words_in(drawn(only(results(*two), kind="size")))
+
+    def test_the_value_of_a_single_run_is_within_its_band(self) -> None:
+        """A mean that one preemption made long has none, and that is said."""
+        rows = [row(bytes=n, latency_us=mean, **self.SAMPLES) for n, mean in ((1, 2.5), (2, 9.0))]
+        chart = only(results(*rows), kind="size", statistic="mean")
+        inside, outside = chart.lines[0].points
+        assert inside.spread == (1.5, 3.0)
+        assert np.isnan(outside.spread).all()
+        assert "No band where there are no samples, or a mean is outside it" in chart.marks
+
+    def test_samples_are_no_thin_bars_of_runs(self) -> None:
+        rows = [row(bytes=n, window=w, **self.SAMPLES) for n in (1, 2) for w in (1, 2, 4, 8, 16)]
+        rows += [row(bytes=1, window=1, **self.SAMPLES)]
+        chart = only(results(*rows), kind="size")
+        assert "Thin bars span the least to the greatest run" in chart.marks
+        drawn_bars = [
+            collection
+            for collection in drawn(chart).axes[0].collections
+            if isinstance(collection, LineCollection) and collection.get_linewidth()[0] == 0.6
+        ]
+        assert len(drawn_bars) == 1
+
+    def test_whiskers_of_each_kind_of_bar_are_said(self) -> None:
+        interval = {"median_low_us": 1.9, "median_high_us": 2.1, **self.SAMPLES}
+        rows = [row(bytes=None, benchmark="barrier", binding="native", **interval)]
+        rows += [row(bytes=None, benchmark="barrier", run=run, **interval) for run in ("a", "b")]
+        chart = only(results(*rows), kind="parts")
+        (mark,) = chart.marks
+        assert mark.startswith("Whiskers: the least and the greatest run; of single runs, 95")
 
 
 class TestAxes:
