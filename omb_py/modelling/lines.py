@@ -18,6 +18,7 @@ from omb_py.modelling.bounded import (
 )
 from omb_py.modelling.bounded import fit as fit_all
 from omb_py.modelling.piecewise import (
+    MISFIT,
     Boundaries,
     Integers,
     Ranges,
@@ -111,7 +112,9 @@ class Lines:
             parameters, relative_variance(fits, np.ones_like(sizes), edges, at_edge)
         )
         distance = doublings(sizes, self.first[0], self.last[-1])
-        squared = quantile(self.degrees) ** 2 * self.sigma**2 * (1 + parameters)
+        # a curve that happens to lie on its line says no more of sizes beyond than any other
+        scatter = np.where(distance > 0, np.maximum(self.sigma, MISFIT), self.sigma)
+        squared = quantile(self.degrees) ** 2 * (self.sigma**2 + scatter**2 * parameters)
         squared = squared + (NORMAL * self.growth * distance) ** 2
         reach = np.exp(np.minimum(np.sqrt(squared), WIDEST))
         return time, time / reach, time * reach

@@ -63,14 +63,16 @@ def of_curve(model: Model, curve: Curve) -> list[dict[str, Any]]:
         alike = same_configuration(model.rows, curve)
         for index, first in enumerate(fitted.first.tolist()):
             last = float(fitted.last[index])
+            alpha, beta = float(fitted.fits.alpha[index]), float(fitted.fits.beta[index])
+            told = fitted.degrees > 0 or alpha <= beta * last
             rows.append(
                 {
                     "benchmark": curve.benchmark,
                     "curve": curve.label,
                     "first_bytes": int(first),
                     "last_bytes": int(last),
-                    "L_plus_2o_us": float(fitted.fits.alpha[index]),
-                    "G_us_per_byte": float(fitted.fits.beta[index]),
+                    "L_plus_2o_us": alpha,
+                    "G_us_per_byte": beta if told else None,
                     **gap(alike, curve, first, last),
                     **start(alike),
                 }

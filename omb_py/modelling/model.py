@@ -12,10 +12,10 @@ import pandas as pd
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing, label, valued
 from omb_py.errors import OmbError
 from omb_py.modelling import lines, over_ranks
-from omb_py.modelling.bounded import NORMAL, Array
+from omb_py.modelling.bounded import NORMAL, Array, Mask
 from omb_py.modelling.costs import collective_of, neighbours_of
-from omb_py.modelling.lines import Lines
-from omb_py.modelling.notes import notes
+from omb_py.modelling.lines import Lines, doublings
+from omb_py.modelling.notes import left_out, notes
 from omb_py.modelling.over_ranks import OverRanks, Points
 from omb_py.modelling.piecewise import MISFIT
 from omb_py.modelling.shapes import Shape, shapes
@@ -54,6 +54,7 @@ class Curve:
         """Values in ``unit``, their 95 % bands, and what each rests on.
 
         On a number of ranks that was measured, the fit over sizes there; on others, the formulas.
+        There is no value where there is no band, more than a doubling outside what was measured.
         """
         result = np.full((3, len(sizes)), np.nan)
         basis = np.full(len(sizes), "nothing", dtype=object)
@@ -65,8 +66,16 @@ class Curve:
             if here.any():
                 result[:, here] = fitted.predict(sizes[here])
                 basis[here] = f"sizes at {number} ranks"
+        result[0, np.isnan(result[1]) & self.is_far(ranks, sizes)] = np.nan
         value, low, high = self.values(sizes, *result)
         return value, low, high, basis.tolist()
+
+    def is_far(self, ranks: Array, sizes: Array) -> Mask:
+        """Which points are more than a doubling outside what was measured."""
+        of_sizes = doublings(sizes, self.points.sizes.min(), self.points.sizes.max())
+        of_ranks = doublings(ranks, self.points.ranks.min(), self.points.ranks.max())
+        found: Mask = np.maximum(of_sizes, of_ranks) > 1
+        return found
 
     def values(self, sizes: Array, time: Array, low: Array, high: Array) -> tuple[Array, ...]:
         """Times and their limits in ``unit``: a rate is high where the time is low."""
@@ -92,8 +101,9 @@ class Model:
         """Times (or rates) on numbers of ranks and of message sizes in bytes, measured or not.
 
         Columns: ``benchmark``, ``curve``, ``ranks``, ``bytes``, ``value`` in ``unit`` with its
-        95 % band ``low`` and ``high``, and ``basis``. Point-to-point curves are of the ranks that
-        they were measured on, whatever is asked for. Raises `OmbError` for impossible numbers.
+        95 % band ``low`` and ``high``, and ``basis``; the value is missing where it cannot be told:
+        far outside what was measured, and without a band. Point-to-point curves are of the ranks
+        that they were measured on, whatever is asked for. Raises `OmbError` for impossible numbers.
         """
         asked_ranks = [int(number) for number in ranks]
         asked_sizes = [int(number) for number in sizes]
@@ -144,6 +154,7 @@ def model(
     if not any(map(len, parts)):
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
     frame = pd.concat(parts, ignore_index=True)
+    unknown = frame[frame["ranks"].isna()]
     frame = frame[frame["ranks"].notna()]
     if frame.empty:
         raise OmbError(
@@ -166,7 +177,8 @@ def model(
                 skipped.append(f"{benchmark} {name}".strip())
     if not found:
         raise OmbError("no curve has two message sizes or two numbers of ranks: measure more")
-    return Model(tuple(found), tuple(skipped), tuple(notes(frame, runs or {})), frame)
+    said = (*notes(frame, runs or {}), *left_out(len(rows) - len(right), unknown))
+    return Model(tuple(found), tuple(skipped), said, frame)
 
 
 def with_times(frame: pd.DataFrame) -> pd.DataFrame:

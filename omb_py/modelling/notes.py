@@ -46,6 +46,21 @@ def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str
     return found
 
 
+def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
+    """A sentence for each kind of rows that no curve is fitted to."""
+    found = []
+    if wrong:
+        rows, are = ("row", "is") if wrong == 1 else ("rows", "are")
+        found.append(f"{wrong} {rows} whose data was wrong {are} left out.")
+    if len(unknown):
+        names = shortened(unknown["benchmark"].drop_duplicates().tolist())
+        found.append(
+            f"Rows of {names} do not say their number of ranks and are left out: give it with "
+            "--assume ranks=N."
+        )
+    return found
+
+
 def shortened(words: Sequence[object]) -> str:
     """A list, cut short."""
     return ", ".join(map(str, words[:MOST_NAMED])) + (" ..." if len(words) > MOST_NAMED else "")

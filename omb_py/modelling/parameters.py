@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from omb_py.modelling.lines import Lines, Switch
@@ -99,6 +100,7 @@ def of_line(fitted: Lines, index: int) -> dict[str, Any]:
             (float(alpha_low[index]), float(alpha_high[index])),
             float(fitted.fits.beta[index]),
             (float(beta_low[index]), float(beta_high[index])),
+            float(fitted.last[index]),
         ),
         "points": fitted.points[index],
         **goodness(float(fitted.rms[index]), float(fitted.worst[index]), fitted.degrees),
@@ -118,7 +120,9 @@ def of_candidate(
         "algorithm": shape.name,
         "formula": shape.formula,
         "same_formula": ", ".join(algorithm.name for algorithm in shape.algorithms[1:]),
-        **costs(float(candidate.fits.alpha), of_alpha, float(candidate.fits.beta), of_beta),
+        **costs(
+            float(candidate.fits.alpha), of_alpha, float(candidate.fits.beta), of_beta, piece.last
+        ),
         "gamma_in_beta": shape.gamma,
         "points": piece.points,
         **goodness(candidate.rms, candidate.worst, candidate.degrees),
@@ -132,10 +136,19 @@ def goodness(rms: float, worst: float, degrees: int) -> dict[str, float]:
 
 
 def costs(
-    alpha: float, of_alpha: tuple[float, float], beta: float, of_beta: tuple[float, float]
+    alpha: float,
+    of_alpha: tuple[float, float],
+    beta: float,
+    of_beta: tuple[float, float],
+    last: float = np.inf,
 ) -> dict[str, Any]:
-    """Two costs with their intervals, and what follows from them; nothing where one is zero."""
+    """Two costs with their intervals, and what follows from them; nothing where one is zero.
+
+    No bandwidth without an interval either where half of it is reached only beyond ``last`` bytes:
+    two small messages have the same time but for noise.
+    """
     low, high = of_beta
+    told = beta > 0 and (low == low or alpha / beta <= last)
     return {
         "alpha_us": alpha,
         "alpha_low_us": of_alpha[0],
@@ -143,10 +156,10 @@ def costs(
         "beta_us_per_byte": beta,
         "beta_low_us_per_byte": low,
         "beta_high_us_per_byte": high,
-        "bandwidth_MBps": 1 / beta if beta > 0 else None,
+        "bandwidth_MBps": 1 / beta if told else None,
         "bandwidth_low_MBps": 1 / high if high > 0 else None,
         "bandwidth_high_MBps": 1 / low if low > 0 else None,
-        "half_bytes": alpha / beta if beta > 0 else None,
+        "half_bytes": alpha / beta if told else None,
     }
 
 

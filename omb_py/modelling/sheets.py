@@ -19,6 +19,13 @@ WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
 
 
+FAR = "cannot be told: too far outside what was measured"
+FAR_IN_WORDS = (
+    "No value more than a doubling outside what was measured where too few sizes leave no band: "
+    "measure more sizes, up to those asked for."
+)
+
+
 def sheets(model: Model, ranks: Sequence[int], sizes: Sequence[int]) -> Iterator[Sheet]:
     """All tables of a text."""
     table = parameters(model)
@@ -68,7 +75,7 @@ def of_loggp(table: pd.DataFrame) -> Sheet:
     rows: list[tuple[str, ...]] = []
     starts: set[str] = set()
     for row in table.to_dict("records"):
-        gap = "-"
+        gap, per_byte = "-", row["G_us_per_byte"]
         if not pd.isna(row["gap_high_us"]):
             gap = (
                 f"{value_text(row['gap_low_us'], 'us')} to {value_text(row['gap_high_us'], 'us')} "
@@ -79,7 +86,7 @@ def of_loggp(table: pd.DataFrame) -> Sheet:
                 named(row),
                 between(row["first_bytes"], row["last_bytes"]),
                 value_text(row["L_plus_2o_us"], "us"),
-                f"{digits(row['G_us_per_byte'] * 1e3)} ns",
+                "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns",
                 gap,
             )
         )
@@ -210,7 +217,7 @@ def of_predictions(table: pd.DataFrame) -> Sheet:
                 str(row["ranks"]),
                 "-" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
                 value_text(row["value"], row["unit"]) if told and row["value"] > 0 else "-",
-                band_text(low, high, row["unit"]),
+                FAR if pd.isna(row["value"]) else band_text(low, high, row["unit"]),
                 row["basis"],
             )
         )
@@ -218,6 +225,7 @@ def of_predictions(table: pd.DataFrame) -> Sheet:
         "Prediction",
         ("curve", "ranks", "size", "value", "95 % band", "from"),
         tuple(rows),
+        (FAR_IN_WORDS,) if table["value"].isna().any() else (),
     )
 
 

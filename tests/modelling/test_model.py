@@ -356,6 +356,43 @@ def test_sizes_measured_on_some_ranks_only_are_predicted_from_these() -> None:
     assert np.isfinite(far["high"])
 
 
+@pytest.mark.parametrize("benchmark", ["latency", "allreduce"])
+def test_what_is_far_outside_and_without_a_band_cannot_be_told(benchmark: str) -> None:
+    fitted = model(frame(rows(benchmark, 2, {1: 0.1700, 2: 0.1701})))
+    near, far = fitted.predict([2], [2, 1 << 20]).to_dict("records")
+    assert near["value"] == pytest.approx(0.17, rel=0.01)
+    assert np.isnan([far["value"], far["low"], far["high"]]).all()
+    assert parameters(fitted)["bandwidth_MBps"].isna().all()
+    text = io.StringIO()
+    write(fitted, [2], [8, 1 << 20], "text", text)
+    assert "cannot be told: too far outside what was measured" in text.getvalue()
+    assert "measure more sizes" in text.getvalue()
+    assert "GB/s" not in text.getvalue()
+
+
+def test_two_sizes_that_are_far_apart_tell_what_is_near_them() -> None:
+    fitted = model(frame(rows("latency", 2, {8: 1.0, 1 << 20: 100.0})))
+    (found,) = parameters(fitted).to_dict("records")
+    assert found["bandwidth_MBps"] == pytest.approx((1 << 20) / 99, rel=1e-3)
+    (value,) = fitted.predict([2], [1 << 21])["value"]
+    assert value == pytest.approx(199, rel=0.01)
+
+
+def test_sizes_that_take_the_same_time_promise_nothing_of_others() -> None:
+    """Three times of 0.18 us, as printed, lie on a line by chance of the rounding."""
+    fitted = model(frame(rows("latency", 2, dict.fromkeys((1, 2, 4), 0.18))))
+    (row,) = fitted.predict([2], [1 << 20]).to_dict("records")
+    assert row["high"] / row["low"] > 1000
+
+
+def test_rows_that_are_left_out_are_said() -> None:
+    wrong = rows("latency", 2, {8: 1e9}, validation="Fail")
+    unknown = [{**row, "ranks": None} for row in rows("bcast", 2, line())]
+    notes = model(frame(rows("latency", 2, line(), validation="Pass"), wrong, unknown)).notes
+    assert any("1 row whose data was wrong is left out" in note for note in notes)
+    assert any("do not say their number of ranks" in note and "bcast" in note for note in notes)
+
+
 def test_rows_whose_data_was_wrong_are_left_out() -> None:
     wrong = rows("latency", 2, {8: 1e9}, validation="Fail")
     data = frame(rows("latency", 2, line(), validation="Pass"), wrong)
