@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import platform
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import llvmlite
 from llvmlite import binding as llvm
 
+from omb_py import atomic
 from omb_py.cache import cache_directory
 from omb_py.errors import SharedError
 
@@ -130,11 +130,5 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, code: bytes) -> None:
     """Put the file there whole or not at all, also while other jobs do the same."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".loop-")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(name, path)
-    except OSError:
-        os.unlink(name)
-        raise
+    with atomic.replacing(path, mode=0o600) as file:
+        file.write(hashlib.sha256(code).digest() + code)

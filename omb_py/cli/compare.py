@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omb_py import atomic
 from omb_py import launcher as launchers
 from omb_py.cli.analysis_options import input_options, launch_spread_option, read
 from omb_py.cli.number_types import Seconds, WholeNumber
@@ -321,11 +322,7 @@ def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summar
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OmbError(f"cannot write --output {output}: {error.strerror or error}") from error
+    atomic.write(output, text)
 
 
 def say_verdicts(

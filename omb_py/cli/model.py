@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import click
 
+from omb_py import atomic
 from omb_py.cli.analysis_options import input_options, read
-from omb_py.errors import OmbError, UsageError, needing
+from omb_py.errors import UsageError, needing
 from omb_py.numerals import parse_bytes, parse_whole
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
@@ -73,12 +75,9 @@ def command(
     if output is None:
         model_text.write(**written, kind=kind, out=sys.stdout)
         return
-    try:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        with open(output, "w", encoding="utf-8") as out:
-            model_text.write(**written, kind=kind, out=out)
-    except OSError as error:
-        raise OmbError(f"cannot write {output}: {error.strerror or error}") from error
+    out = io.StringIO()
+    model_text.write(**written, kind=kind, out=out)
+    atomic.write(output, out.getvalue())
 
 
 def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from omb_py import atomic
 from omb_py.cli.analysis_options import input_options, launch_spread_option, read
-from omb_py.errors import OmbError, needing
+from omb_py.errors import needing
 
 
 @click.command("report")
@@ -50,11 +51,5 @@ def command(
     )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise OmbError(
-            f"cannot write {output}: {error.strerror or error}; name another file with --output"
-        ) from error
+    atomic.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

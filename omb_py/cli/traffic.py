@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import click
 
-from omb_py.errors import OmbError, needing
+from omb_py import atomic
+from omb_py.errors import needing
 
 FORMATS = {".txt": "text", ".md": "markdown", ".csv": "csv"}
 
@@ -39,9 +41,6 @@ def command(folder: str, kind: str | None, output: str | None) -> None:
     if output is None:
         text.write(found, kind, sys.stdout)
         return
-    try:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        with open(output, "w", encoding="utf-8") as out:
-            text.write(found, kind, out)
-    except OSError as error:
-        raise OmbError(f"cannot write {output}: {error.strerror or error}") from error
+    out = io.StringIO()
+    text.write(found, kind, out)
+    atomic.write(output, out.getvalue())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from omb_py import atomic
 from omb_py.errors import OmbError, UsageError
 from omb_py.plots.figures import Picture, drawn
 from omb_py.plots.style import FORMATS, image
@@ -66,12 +67,7 @@ def written(draw: Callable[[str], Figure], files: Mapping[Path, tuple[str, str]]
         if name != made:
             figure = draw(name)
             made = name
-        content = image(figure, form)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        except OSError as error:
-            raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+        atomic.write(path, image(figure, form))
         yield path
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import OmbError, UsageError
+from omb_py import atomic
+from omb_py.errors import UsageError
 from omb_py.profiles import schema
 from omb_py.profiles.profile import Profile
 
@@ -37,11 +38,7 @@ TRUTHS = [place for place, name in enumerate(COLUMNS) if FIELDS.get(name) == sch
 
 def write(profile: Profile, path: str | Path) -> None:
     """Write all of a profile; raises `OmbError` when the file cannot be written."""
-    try:
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
-            file.write(text(profile))
-    except OSError as error:
-        raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+    atomic.write(path, text(profile))
 
 
 def text(profile: Profile) -> str:

@@ -6,6 +6,7 @@ import io
 import re
 from pathlib import Path
 
+from omb_py import atomic
 from omb_py.errors import OmbError
 from omb_py.profiles import csv, json, text
 from omb_py.profiles.profile import Profile
@@ -27,13 +28,12 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
     wanted[folder / csv.NAME] = csv.text(profile)
     wanted[folder / json.NAME] = json.text(profile)
+    for path, content in wanted.items():
+        atomic.write(path, content)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
             if RANK_TEXT.fullmatch(path.name) and path not in wanted:
                 path.unlink()
-        for path, content in wanted.items():
-            path.write_bytes(content.encode(errors="replace"))
     except OSError as error:
         raise OmbError(f"cannot write to {folder}: {error.strerror or error}") from error
     return list(wanted)

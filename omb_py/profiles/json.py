@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omb_py.errors import OmbError, UsageError
+from omb_py import atomic
+from omb_py.errors import UsageError
 from omb_py.profiles import schema
 from omb_py.profiles.profile import Profile
 
@@ -17,10 +18,7 @@ NAME = "profile.json"
 
 def write(profile: Profile, path: str | Path) -> None:
     """Write all of a profile; raises `OmbError` when the file cannot be written."""
-    try:
-        Path(path).write_text(text(profile), encoding="utf-8")
-    except OSError as error:
-        raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+    atomic.write(path, text(profile))
 
 
 def text(profile: Profile) -> str:

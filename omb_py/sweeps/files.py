@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from omb_py import atomic
 from omb_py.errors import OmbError
+
+AGAIN = "; once that is mended, run the same command again: it goes on where this one stopped"
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -17,48 +19,12 @@ def write_atomically(path: Path, text: str) -> None:
 
     Raises `OmbError` when it cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-")
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o666 & ~umask())
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-        synchronize(path.parent)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    atomic.write(path, text, AGAIN)
 
 
 def cannot_write(path: Path, error: OSError) -> OmbError:
     """What to tell when a file of a sweep cannot be written."""
-    return OmbError(
-        f"cannot write {path}: {error.strerror}; once that is mended, run the same command again: "
-        "it goes on where this one stopped"
-    )
-
-
-def umask() -> int:
-    """This process's mask for new files, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def synchronize(folder: Path) -> None:
-    """Bring a folder's names to the disk, where its file system can."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return OmbError(f"cannot write {path}: {error.strerror}{AGAIN}")
 
 
 @contextlib.contextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from omb_py import atomic
 from omb_py.errors import OmbError, UsageError
 from omb_py.observe.settings import PROTOBUF, TIMELINES
 from omb_py.timelines import json_trace, perfetto_trace
@@ -36,16 +35,10 @@ def write(timeline: Timeline, path: Path, force: bool = False) -> int:
     cannot be written, `MissingPackageError` for protobuf without the extra.
     """
     check(path, force)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("wb") as file:
-                _write(timeline, file, path.name)
-            os.replace(partial, path)
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+        with atomic.replacing(path) as file:
+            _write(timeline, file, path.name)
         return path.stat().st_size
     except OSError as error:
         raise OmbError(f"cannot write {path}: {error.strerror or error}") from error

@@ -5,7 +5,6 @@ Everything here is light: it runs in the program that is profiled.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py import traffic
+from omb_py import atomic, traffic
 from omb_py.errors import OmbError
 from omb_py.traffic import infiniband, network, nvml, open_mpi, tcp
 from omb_py.traffic.connections import Open, connections, since
@@ -141,15 +140,7 @@ class Traffic:
     def _write(self) -> None:
         self._content["moved"] = {kind: rows(peers) for kind, peers in self._total.items()}
         self._content["collectives"] = self.probe.rows()
-        new = f"{self._path}.new"
-        try:
-            with open(new, "w", encoding="utf-8") as file:
-                json.dump(self._content, file)
-            os.replace(new, self._path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(new)
-            raise OmbError(f"cannot write {self._path}: {error.strerror or error}") from error
+        atomic.write(self._path, json.dumps(self._content))
 
 
 def _leader(comm: MPI.Intracomm) -> int:

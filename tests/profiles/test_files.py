@@ -50,7 +50,7 @@ def test_texts_of_an_earlier_look_at_the_run_go_away_and_nothing_else(tmp_path: 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
     (tmp_path / "file").write_text("")
-    with pytest.raises(OmbError, match="cannot write to"):
+    with pytest.raises(OmbError, match=r"cannot write .*profile\.txt"):
         files.write(profile, tmp_path / "file")
 
 

@@ -1,0 +1,167 @@
+"""A file holds its old content or the new one: on a full disk, after a kill, for every reader."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omb_py import atomic
+from omb_py.errors import OmbError
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "two-core-vm.csv"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes_take_the_place_of_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    atomic.write(path, "old ä")
+    atomic.write(path, b"\x00new")
+    assert path.read_bytes() == b"\x00new"
+    assert names_in(path.parent) == ["file"]
+
+
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def half() -> None:
+        with atomic.replacing(path) as file:
+            file.write(b"half of the n")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_a_kill_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    code = (
+        "import sys, time; from pathlib import Path; from omb_py import atomic\n"
+        "with atomic.replacing(Path(sys.argv[1])) as file:\n"
+        "    file.write(b'new'); file.flush(); print(flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    assert path.read_text() == "old"
+
+
+def test_what_cannot_be_written_is_one_sentence_with_path_and_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OmbError, match=r"cannot write .*file/new: [A-Z][a-z ]+; name another"):
+        atomic.write(tmp_path / "file" / "new", "text", "; name another")
+
+
+def test_permissions_and_links_stay(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    atomic.write(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_new_file_has_the_permissions_of_any(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_text("")
+    atomic.write(tmp_path / "new", "")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_device_or_a_pipe_is_written_to_not_replaced(tmp_path: Path) -> None:
+    atomic.write("/dev/null", "text")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(OmbError, match="cannot write /dev/full: No space left on device"):
+        atomic.write("/dev/full", "text")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    atomic.write(pipe, "text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+
+
+WRITERS = {
+    "report.html": ["report", RESULTS, "-o"],
+    "compared.csv": ["compare", RESULTS, RESULTS, "--where", "benchmark=latency", "-o"],
+    "model.json": ["model", RESULTS, "--where", "benchmark=latency", "-o"],
+    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "-o"],
+}
+"""Commands that write a file, by the name of the file."""
+
+ON_A_FULL_DISK = """
+import json, sys
+from pathlib import Path
+from click.testing import CliRunner
+from omb_py.cli import command
+
+folder, writers = Path(sys.argv[1]), json.loads(sys.argv[2])
+for name in writers:
+    (folder / name).write_text("<svg old" if name.endswith("svg") else "old")
+(folder / "figure.png").write_bytes(b"\\x89PNG old")
+try:
+    with open(folder / "filler", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+except OSError:
+    pass
+said = {}
+for name, words in writers.items():
+    result = CliRunner().invoke(command, [*words, str(folder / name)])
+    said[name] = [str(result.exception), (folder / name).read_bytes().decode(errors="replace")]
+print(json.dumps([said, sorted(path.name for path in folder.iterdir())]))
+"""
+
+
+def test_a_full_disk_leaves_the_good_files_of_before(tmp_path: Path) -> None:
+    writers = json.dumps({name: list(map(str, words)) for name, words in WRITERS.items()})
+    script = tmp_path / "script.py"
+    script.write_text(ON_A_FULL_DISK)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = f'mount -t tmpfs -o size=64k none {disk} && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", mounted, "sh", sys.executable, script, disk, writers]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip("no file system can be mounted here")
+    said, names = json.loads(done.stdout.splitlines()[-1])
+    assert names == sorted([*WRITERS, "filler"])
+    for name, (error, content) in said.items():
+        assert error.startswith(f"cannot write {disk / name}: No space left on device"), error
+        assert content.endswith("old")
+
+
+PACKAGES = ("analysis", "plots", "reporting", "modelling", "scaling", "efficiency", "profiles")
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "timelines", "traffic"])
+def test_no_module_of_results_writes_files_in_place(package: str) -> None:
+    """They write by `omb_py.atomic`, so that the next one cannot forget it."""
+    found = []
+    for path in (ROOT / "omb_py" / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            words = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            opened = name == "open" and any("w" in str(word) for word in words[-1:])
+            if opened or name in ("write_text", "write_bytes"):
+                found.append(f"{path.name}:{node.lineno}")
+    assert found == []
