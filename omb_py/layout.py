@@ -89,16 +89,13 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
 
     Raises `UsageError` when the file cannot be read or a line is not like ``form``.
     """
-    from pathlib import Path
+    from omb_py import inputs
 
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise UsageError(f"{option}: cannot read {path}: it is not a regular file")
-        with Path(path).open(encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"{option}: cannot read {path}: {reason}") from error
+        text = inputs.read(path, UsageError).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     return tuple(
         numbers(re.sub(r"\s*,\s*", ",", line), ",", f"{option}: {path}, line {number}", form)
         for number, line in enumerate(lines, start=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ import pandas as pd
 from omb_py.analysis.sources import apart, without_copies
 from omb_py.analysis.values import with_values
 from omb_py.errors import OmbError, UsageError
-from omb_py.readers import Found, Problem, Table, read_file
+from omb_py.readers import Found, Problem, Table, has_marks, read_file
 from omb_py.results.row import KINDS, OverheadRow, Row, columns
 
 SUFFIXES = (".csv", ".json", ".txt", ".log", ".out", ".dat")
@@ -132,7 +133,7 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
         return
     unusable: list[Problem] = []
     usable = 0
-    for file in files_of(path):
+    for file in sorted(found_in(path, unusable)):
         try:
             found = read_file(file)
         except OmbError as error:
@@ -141,17 +142,40 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
         usable += 1
         yield file, found
     if not usable:
-        first = f": {unusable[0].text.removeprefix('left out: ')}" if unusable else ""
-        raise OmbError(f"{path} holds no file of results{first}")
+        why = ""
+        for problem in unusable[:1]:
+            text = problem.text.removeprefix("left out: ")
+            why = f": {text}" if problem.path in text else f": {problem.path}: {text}"
+        raise OmbError(f"{path} holds no file of results{why}")
     problems += unusable
 
 
-def files_of(folder: Path) -> Iterator[Path]:
-    """The files of a folder, and of those below it, that may hold results."""
-    for file in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if file.suffix in SUFFIXES and not hidden and file.is_file():
-            yield file
+def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    """The files of a folder, and of those below it, that may hold results.
+
+    What looks like results and is not looked into becomes a problem: links to folders (which may
+    lead back), files that are no regular ones, folders that cannot be read, and files of results
+    whose names end otherwise than in `SUFFIXES`. Hidden files are nobody's results.
+    """
+
+    def left_out(path: str | Path, why: str) -> None:
+        problems.append(Problem(str(path), None, f"left out: {why}"))
+
+    def unreadable(error: OSError) -> None:
+        left_out(error.filename, error.strerror or str(error))
+
+    for where, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in [Path(where, name) for name in folders]:
+            if path.is_symlink():
+                left_out(path, "a link to a folder is not followed, name the folder itself")
+        for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
+            if path.suffix in SUFFIXES and path.is_file():
+                yield path
+            elif path.suffix in SUFFIXES:
+                left_out(path, "it is no regular file" if path.exists() else "a link to nothing")
+            elif path.is_file() and has_marks(path):
+                left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
 
 
 def parsed(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.DataFrame]:

@@ -17,7 +17,7 @@ from omb_py import launcher as launchers
 from omb_py.cli.analysis_options import input_options, launch_spread_option, read
 from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.cli.parameters import Bytes, SizeList, SizeRange
-from omb_py.errors import OmbError, UsageError, needing
+from omb_py.errors import UsageError, needing
 from omb_py.numerals import parse_bytes
 
 if TYPE_CHECKING:

@@ -158,7 +158,7 @@ def number(ratio: float, rounding: float = 0.0) -> str:
     """A ratio with as many digits as tell a tenth of a percent, or as its rounding leaves.
 
     >>> number(1.0321), number(0.00123), number(0.05, rounding=0.5)
-    ('1.032', '0.00123', '0.1')
+    ('1.032', '0.00123', '0.05')
     """
     if ratio >= 0.1 or ratio * rounding > 0.001:
         return factor(max(ratio, 0.0), rounding).rstrip("x")

@@ -195,7 +195,7 @@ def factor(number: float, rounding: float = 0.0) -> str:
     """
     text = f"{number:.3f}" if number < 10 else digits(number)
     error = number * rounding
-    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3
+    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3  # one at least
     return f"{number:.{known}f}x" if known < len(text.partition(".")[2]) else f"{text}x"
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omb_py import atomic
+from omb_py import atomic, inputs
 from omb_py.errors import UsageError
 from omb_py.profiles import schema
 from omb_py.profiles.profile import Profile
@@ -58,10 +58,9 @@ def text(profile: Profile) -> str:
 
 def read(path: str | Path) -> Profile:
     """The profile in a file; raises `UsageError` where it is none or is damaged."""
+    content = inputs.read(path, UsageError)
     try:
-        return _profile(Path(path).read_bytes().decode())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        return _profile(content.decode())
     except UsageError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except (ValueError, RecursionError, csv.Error) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from omb_py import inputs
 from omb_py.errors import UsageError
 from omb_py.observe.settings import PROTOBUF
 from omb_py.profiles import csv, json
@@ -40,15 +41,14 @@ def loaded(paths: Sequence[str]) -> Profile:
 
 def kind_of(path: Path) -> str:
     """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
+    inputs.check(path, UsageError)
     try:
-        if not path.exists():
-            raise UsageError(f"there is no file {path}")
-        if not path.is_file():
-            raise UsageError(f"{path} is no regular file: copy what it gives into one")
         with path.open("rb") as file:
             start = file.read(64)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    if not start:
+        raise UsageError(f"{path} is empty: what should have written it wrote nothing")
     if start.startswith(layout.MAGIC) or path.name.endswith(layout.SUFFIX):
         return RECORD
     if path.name.endswith(TIMELINES_ALONE) or start.startswith(TIMELINE_BEGINS):

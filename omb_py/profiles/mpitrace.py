@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median_low
 from typing import Any
 
+from omb_py import inputs
 from omb_py.errors import UsageError
 from omb_py.readers import Source, source_of
 
@@ -128,13 +128,7 @@ class RankFile:
 
 def read_profile(path: str) -> RankFile:
     """The profile in a file; raises `UsageError` when it cannot be read."""
-    try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise UsageError(f"{path} is no regular file: copy what it gives into one")
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    return parsed(source_of(path, content))
+    return parsed(source_of(path, inputs.read(path, UsageError)))
 
 
 def parsed(source: Source) -> RankFile:

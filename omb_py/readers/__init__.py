@@ -8,17 +8,25 @@ the rows that are whole, and says which lines it left out. It never guesses a nu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from omb_py import inputs
 from omb_py.errors import OmbError
 from omb_py.registry import Registry
 
-LARGEST_FILE = 1 << 30
-"""Bytes of a file beyond which it is refused: no result is as long as that."""
+USAGE = re.compile(rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b", re.MULTILINE)
+INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNORECASE)
+"""What native OMB prints instead of results, and words of the line before that say why."""
+
+LONGEST_REASON = 120
+
+BEGINNING = 1 << 16
+"""Bytes that are looked at to tell whether a file is of results."""
 
 MARKS_OF_APPLICATIONS = (b"run,application,part,", b'", "application": "')
 """Byte strings of results that are no benchmark's, in our CSV and in our JSON."""
@@ -109,6 +117,8 @@ def read_file(path: Path) -> Found:
     if not found.rows and not found.tables:
         if found.problems:
             raise OmbError(f"{found.problems[0]}; {path} has no whole row")
+        if fault := failure_in(content):
+            raise OmbError(f"{path} holds no results, for the run failed: {fault}")
         if any(mark in content for mark in MARKS_OF_APPLICATIONS):
             raise OmbError(f"{path} holds results of applications: omb-py scaling shows them")
         formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
@@ -117,13 +127,21 @@ def read_file(path: Path) -> Found:
 
 
 def content_of(path: Path) -> bytes:
-    """A file's content; raises `OmbError` when it cannot be read."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise OmbError(f"{path} is larger than {LARGEST_FILE >> 20} MiB: no file of results")
-        return path.read_bytes()
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
+    """A file's content; raises `OmbError` when it cannot be read or there is none."""
+    content = inputs.read(path)
+    if not content.strip():
+        raise OmbError(f"{path} is empty: what should have written it wrote nothing")
+    return content
+
+
+def failure_in(content: bytes) -> str | None:
+    """Why a run of native OMB failed, from the usage message that it printed; None for others."""
+    if (usage := USAGE.search(content)) is None:
+        return None
+    before = content[: usage.start()].decode(errors="replace").strip().splitlines()
+    told = [line.strip() for line in before if INVALID.search(line)]
+    why = f" after {told[-1][:LONGEST_REASON]!r}" if told else ""
+    return f"{usage['program'].decode()} printed its usage message{why}"
 
 
 def read(path: str, content: bytes) -> Found:
@@ -146,6 +164,16 @@ def read(path: str, content: bytes) -> Found:
             key=lambda problem: problem.line or 0,
         ),
     )
+
+
+def has_marks(path: Path) -> bool:
+    """Whether a file begins like one with results of some format."""
+    try:
+        with path.open("rb") as file:
+            beginning = b"\n" + file.read(BEGINNING)
+    except OSError:
+        return False
+    return any(b"\n" + mark in beginning for one in all_readers().values() for mark in one.marks)
 
 
 def source_of(path: str, content: bytes) -> Source:

@@ -6,6 +6,7 @@ A record can be read while its rank still writes it, and after the rank was kill
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from omb_py import inputs
 from omb_py.errors import UsageError
 from omb_py.records import layout
 from omb_py.records.layout import Communicator
@@ -174,6 +176,7 @@ def read(path: str | Path, events: bool = True) -> Record:
 
     Without ``events`` only the little is read that a rank goes on changing.
     """
+    inputs.check(path, UsageError, math.inf)
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             raise UsageError(f"{path} is no record of omb-py profile")

@@ -9,7 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from omb_py.analysis.table import Paths, files_of, library
+from omb_py import inputs
+from omb_py.analysis.table import Paths, found_in, library
 from omb_py.errors import OmbError
 from omb_py.readers import Problem, content_of, source_of
 from omb_py.readers.csv_table import OF_APPLICATIONS, CsvReader
@@ -52,8 +53,9 @@ def load(paths: Paths) -> Runs:
     named = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in named:
         before = len(runs)
-        for file in files_of(path) if path.is_dir() else [path]:
-            runs += read(str(file), content_of(file), problems)
+        for file in found_in(path, problems) if path.is_dir() else [path]:
+            content = inputs.read(file) if path.is_dir() else content_of(file)
+            runs += read(str(file), content, problems)
         if len(runs) == before:
             why = f"{problems[0]}; " if problems else ""
             raise OmbError(

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from omb_py import inputs
 from omb_py.errors import OmbError
 from omb_py.launcher import EXPECTED_RANKS
 from omb_py.results.metadata import TELLING_PREFIXES
@@ -50,9 +51,9 @@ def hosts(machine: Machine) -> list[str] | None:
     if name is None:
         return None
     try:
-        lines = Path(name).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OmbError(f"cannot read the file of hosts {name}: {error}") from error
+        lines = inputs.read(name).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise OmbError(f"cannot read the file of hosts {name}: it is not UTF-8 text") from error
     words = (line.partition("#")[0].split() for line in lines)
     return list(dict.fromkeys(word[0].partition(":")[0] for word in words if word))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from omb_py import inputs
 from omb_py.errors import OmbError, UsageError
 
 if sys.version_info >= (3, 11):
@@ -39,12 +40,9 @@ def read(path: Path, model: type[Model]) -> Model:
     model, naming line, key and what may stand there.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise UsageError(f"cannot read {path}: it is not a regular file")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise OmbError(f"cannot read {path}: {reason}") from error
+        text = inputs.read(path).decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise OmbError(f"cannot read {path}: it is not UTF-8 text") from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omb_py import traffic
+from omb_py import inputs, traffic
 from omb_py.errors import UsageError
 from omb_py.records.layout import NOBODY
 from omb_py.traffic.connections import Connections
@@ -88,10 +88,9 @@ def read_folder(folder: str | Path) -> list[RankTraffic]:
 
 def read(path: Path) -> RankTraffic:
     """The traffic in a file; raises `UsageError` where it is none or cannot be read."""
+    written = inputs.read(path, UsageError)
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        content = json.loads(written)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no traffic of omb-py profile, or damaged") from error
     if isinstance(content, dict) and content.get("version") not in (None, traffic.VERSION):

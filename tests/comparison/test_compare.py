@@ -268,7 +268,7 @@ def test_the_interval_adds_the_spread_between_launches_to_that_of_the_samples() 
 def test_a_stated_spread_is_enough_for_single_means() -> None:
     base, other = table(NATIVE | {"bytes": 8, "latency_us": 1.0}), table(latency(1.2))
     row = only(compare(base, other, launch_spread=0.03))
-    half = 1.959964 * np.log(1.03) * np.sqrt(2) + np.log1p(0.005)  # 1.00 as text has it
+    half = 1.959964 * np.log(1.03) * np.sqrt(2) + np.log1p(row.rounding)
     assert (row.verdict, row.statistic) == ("slower", "mean")
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
         [np.log(1.2) - half, np.log(1.2) + half]

@@ -240,7 +240,7 @@ def test_figures_go_to_a_file_or_a_folder(
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "there is no file"), ("", "is no profile"), ("ranks,1", "is no profile")],
+    [(None, "No such file"), ("", "is empty"), ("ranks,1", "is no profile")],
 )
 def test_what_is_no_run_is_said_in_one_sentence(
     efficiency: Command, tmp_path: Path, content: str | None, words: str

@@ -1,0 +1,146 @@
+"""Files that a user names: read to their end, or refused in one sentence, at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py import inputs, profiles, records
+from omb_py.analysis.table import load
+from omb_py.efficiency import runs
+from omb_py.errors import OmbError
+from omb_py.scaling import rows as scaling
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.toml import read as read_toml
+from omb_py.traffic.reading import read as read_traffic
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "two-core-vm.csv"
+VARIANTS = ROOT / "tests" / "data" / "omb"
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "results": load,
+    "applications": scaling.load,
+    "a profile": lambda path: profiles.load([str(path)]),
+    "efficiency": lambda path: runs.load([str(path)]),
+    "a record": records.read,
+    "traffic": read_traffic,
+    "a sweep": lambda path: read_toml(path, Sweep),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("kind", ["device", "pipe", "loop", "missing"])
+def test_what_has_no_end_or_no_content_is_refused_at_once(
+    reader: str, kind: str, tmp_path: Path
+) -> None:
+    """None of these hangs: a hang here is the fault."""
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "file"
+    if kind == "pipe":
+        os.mkfifo(path)
+    if kind == "loop":
+        path.symlink_to(path)
+    with pytest.raises(OmbError) as error:
+        READERS[reader](path)
+    sentence = {"device": "it is a device", "pipe": "it is a pipe", "loop": "symbolic links"}
+    assert sentence.get(kind, "No such file") in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
+    code = "import sys; from omb_py.analysis.table import load; print(len(load(sys.argv[1]).rows))"
+    script = f'cat {RESULTS} | "$@" /dev/stdin; "$@" <(cat {RESULTS}); "$@" /dev/stdin < {RESULTS}'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == [str(len(load(RESULTS).rows))] * 3
+
+
+def test_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", inputs.LARGEST + 1)  # it takes no room
+    with pytest.raises(OmbError, match="larger than 1024 MiB"):
+        load(tmp_path / "large")
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.txt"
+    path.write_bytes(content)
+    for reader in (load, scaling.load):
+        with pytest.raises(OmbError, match=r"run\.txt is empty"):
+            reader(path)
+    (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())
+    (problem,) = load(tmp_path).problems
+    assert "is empty" in problem.text
+
+
+def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").touch()
+    with pytest.raises(OmbError, match="is empty"):
+        profiles.load([str(tmp_path / "profile.json")])
+
+
+USAGE = """Invalid option [-f]
+
+Usage: osu_latency [options]
+Options:
+  -h, --help                print this help
+  -m, --message-size        [MIN:]MAX - set the minimum and/or the maximum message size
+"""
+"""What native OMB 7.4 prints for an option that it does not have."""
+
+
+def test_the_usage_message_of_native_omb_says_that_the_run_failed(tmp_path: Path) -> None:
+    path = tmp_path / "osu_latency.txt"
+    path.write_text(f"$ mpiexec -n 2 osu_latency -f\n{USAGE}")
+    with pytest.raises(OmbError) as error:
+        load(path)
+    assert str(error.value) == (
+        f"{path} holds no results, for the run failed: osu_latency printed its usage message "
+        "after 'Invalid option [-f]'"
+    )
+    path.write_text(USAGE.partition("\n\n")[2])
+    with pytest.raises(OmbError, match=r"osu_latency printed its usage message$"):
+        load(path)
+
+
+class TestFolders:
+    """Nothing of one that looks like results is left out without a word."""
+
+    def said(self, folder: Path) -> dict[str, str]:
+        return {Path(problem.path).name: problem.text for problem in load(folder).problems}
+
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path: Path) -> None:
+        (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())
+
+    def test_links_that_lead_back_are_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "deep").mkdir()
+        (tmp_path / "deep" / "back").symlink_to(tmp_path)
+        assert "a link to a folder is not followed" in self.said(tmp_path)["back"]
+
+    def test_pipes_and_links_to_nothing_are_named(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.csv")
+        (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere")
+        said = self.said(tmp_path)
+        assert said["pipe.csv"] == "left out: it is no regular file"
+        assert said["gone.csv"] == "left out: a link to nothing"
+
+    def test_results_whose_name_ends_otherwise_are_named(self, tmp_path: Path) -> None:
+        text = (VARIANTS / "osu_latency.txt").read_text()
+        (tmp_path / "job.o1234").write_text(text)
+        (tmp_path / "figure.png").write_bytes(b"\x89PNG")
+        (tmp_path / "README").write_text("notes\n")
+        assert list(self.said(tmp_path)) == ["job.o1234"]
+        assert "it holds results, but does not end in .csv" in self.said(tmp_path)["job.o1234"]
