@@ -20,6 +20,7 @@ from omb_py import launcher
 from omb_py.cache import cache_directory
 from omb_py.errors import UsageError
 from omb_py.records import layout
+from omb_py.records.routines import STARTED
 
 if TYPE_CHECKING:
     from omb_py.observe.declarations import Declaration
@@ -71,7 +72,7 @@ def compiler() -> Path:
 def fingerprint(mpicc: Path) -> str:
     """What the library depends on: our sources, the compiler, the MPI library, the machine."""
     digest = hashlib.sha256(f"{platform.machine()} {FLAGS}".encode())
-    for name in (*CORE, *GENERATORS, "../records/layout.py"):
+    for name in (*CORE, *GENERATORS, "../records/layout.py", "../records/routines.py"):
         digest.update((HERE / name).read_bytes())
     for variable in COMPILER_VARIABLES:
         digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
@@ -197,6 +198,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
         [
             "#define _GNU_SOURCE",
             *(f"#include <{name}.h>" for name in INCLUDES),
+            f'#define STARTED "{STARTED}"',
             *map(structure, ("header", "cell", "event"), LAYOUTS),
             f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
             "struct routine { const char *name; int number, started; struct cell *last; };",

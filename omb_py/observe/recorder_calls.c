@@ -246,7 +246,7 @@ static inline int number_when_started(struct routine *routine)
     if (!routine->started) {
         char name[128];
         size_t length = strlen(routine->name) - strlen("_init");
-        int whole = snprintf(name, sizeof name, "%.*s (started)", (int)length, routine->name);
+        int whole = snprintf(name, sizeof name, "%.*s" STARTED, (int)length, routine->name);
         lock();
         routine->started = number_of_name(name, whole);
         unlock();

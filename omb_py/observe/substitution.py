@@ -6,7 +6,8 @@ from any object; it is equal to the original, and an instance of both classes. `
 observed class asks for the original one, so that objects that escaped are still instances.
 
 Observed communicators, windows, files and messages have ``_number``, that of their communicator's
-name; requests have ``_operations``, what they stand for in a timeline.
+name; requests have ``_operations``, what they stand for in a timeline, and persistent ones
+``_starts``, what counts each time that they are started: routine, communicator, peer and bytes.
 """
 
 from __future__ import annotations
