@@ -12,7 +12,7 @@ from omb_py.measure.team import Team
 from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, batches, portion
-from omb_py.training.checking import gradients_difference, summed
+from omb_py.training.checking import gradients_difference, summed, unrecorded
 from omb_py.training.data import load
 from omb_py.training.epochs import learning
 from omb_py.training.exchange import GradientExchange
@@ -100,7 +100,8 @@ class DataParallelTraining(Kernel[Training]):
         team, losses = self.team, self._losses
         own = [team.on_host(one.data) for one in self._parameters]
         everyone = team.comm.gather(b"".join(one.tobytes() for one in own), root=0)
-        gradients, worst = self._compare_steps()
+        with unrecorded():
+            gradients, worst = self._compare_steps()
         if everyone is None:
             return None
         different = [rank for rank, other in enumerate(everyone) if other != everyone[0]]

@@ -21,7 +21,7 @@ from omb_py.observe.spans import phase
 from omb_py.training import Training
 from omb_py.training.batches import Portion, Stretch, batches, portion
 from omb_py.training.boundary import Boundary
-from omb_py.training.checking import gradients_difference
+from omb_py.training.checking import gradients_difference, unrecorded
 from omb_py.training.data import load
 from omb_py.training.epochs import epochs, learning, slowest
 from omb_py.training.layers import softmax_cross_entropy
@@ -184,7 +184,8 @@ class PipelinedTraining(Kernel[Training]):
         """
         own = self.team.on_host(self._parameters).tobytes()
         found = self.team.comm.gather((self._losses, own), root=0)
-        gradients = self._compare_steps()
+        with unrecorded():
+            gradients = self._compare_steps()
         if found is None:
             return None
         losses = summed([losses for losses, _ in found])
