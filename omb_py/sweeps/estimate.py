@@ -20,12 +20,21 @@ APPLICATION_SECONDS = 3.0
 
 CALL_SECONDS = 2e-6
 BYTES_PER_SECOND = 2e9
+SYNC_SECONDS = 2e-3
+"""Of MPI_File_sync on a local disk."""
+
+CHECK_SECONDS = 1e-4
+CHECK_MESSAGE_SECONDS = 5e-5
+CHECK_BYTES_PER_SECOND = 1e9
+"""What ``-c`` adds to an iteration beside its untimed calls: once, for each message of a window,
+and for the memory that is filled twice and compared. As `perf/checking.py` found on two cores."""
+
 CROWDING = 8.0
 """How much longer calls take where ranks share cores; it can be ten times that or nothing."""
 
 
 def guess(point: Point, machine: Machine) -> float:
-    """Seconds that a point may take, from nothing but its sizes and its iterations."""
+    """Seconds that a point may take, from nothing but its sizes, iterations and their check."""
     benchmark = subject(point.benchmark)
     crowd = max(1.0, point.ranks_per_node / machine.cores)
     start = START_SECONDS * crowd
@@ -40,7 +49,17 @@ def guess(point: Point, machine: Machine) -> float:
     total = start
     for size in point.sizes or (0,):
         call = (CALL_SECONDS + size / BYTES_PER_SECOND) * steps * messages * slow
-        total += sum(benchmark.counts(options, size)) * call
+        if options.file_sync and "file_sync" in benchmark.options:
+            call += SYNC_SECONDS * crowd
+        iterations, warmup = benchmark.counts(options, size)
+        if options.validate:
+            check = CHECK_SECONDS + messages * CHECK_MESSAGE_SECONDS
+            check += benchmark.memory(options, size, point.ranks) / CHECK_BYTES_PER_SECOND
+            total += iterations * ((1 + options.validation_warmup) * call + check * crowd)
+        elif options.max_time is not None:
+            total += warmup * call + min(iterations * call, options.max_time)
+        else:
+            total += (iterations + warmup) * call
     return total
 
 
