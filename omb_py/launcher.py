@@ -47,6 +47,9 @@ LOCAL_RANK_VARIABLES = (
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 """How many ranks whoever wrote the launcher's command line wanted."""
 
+SHARED_FILES = "OMB_PY_SHARED_FILES"
+"""A folder into which each rank writes which shared memory it has mapped."""
+
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""

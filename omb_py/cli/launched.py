@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ def launched(
 
             tell(name, options.library_algorithm, options.prove_algorithm)
         with Job(options.thread_level, options.session, debug, stages, guest) as job:
+            if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
+                from omb_py import shared_files
+
+                shared_files.record(records)
             job.expect(None if guest else launcher.expected_ranks())
             job.agree(failure)
             assert buffer is not None

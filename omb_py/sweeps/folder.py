@@ -25,6 +25,9 @@ cannot be measured here; it broke; it took too long; we ended it."""
 FAILURES = (FAILED, TIMED_OUT)
 """Those that are worth another try."""
 
+RECORDS = "shared"
+"""In the folder of the ranks, what they and the sweep tell of what a killed job leaves."""
+
 NO_SIZE = 0
 """Stands for the message size of a benchmark that has none."""
 
@@ -80,9 +83,13 @@ class Folder:
         """Where its ranks run, and benchmarks of files write."""
         return self.root / "scratch" / point.name
 
-    def lock(self, point: Point) -> Path:
-        """Held while it is measured."""
-        return self.root / "state" / f"{point.name}.lock"
+    def abandoned(self) -> list[Path]:
+        """Where ranks run, or ran when a sweep was killed; each is called as its point."""
+        return [path.parent for path in sorted(self.root.glob(f"scratch/*/{RECORDS}"))]
+
+    def lock(self, name: str) -> Path:
+        """Held while the point of this name is measured."""
+        return self.root / "state" / f"{name}.lock"
 
     def _state(self, point: Point) -> Path:
         return self.root / "state" / f"{point.name}.state"

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import FrameType
 
 from omb_py.errors import INTERRUPTED, LeftOutError, OmbError, UnsupportedError, UsageError
-from omb_py.sweeps import commands, processes
+from omb_py.sweeps import commands, leftovers, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.estimate import duration
 from omb_py.sweeps.files import cannot_write, locked, write_atomically
-from omb_py.sweeps.folder import Attempt, Folder, State
+from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.reporter import Reporter
@@ -105,13 +105,21 @@ class Runner:
                 added |= self.measure(point)
         return added
 
+    def clear(self) -> None:
+        """End and remove what killed sweeps left, of points that nobody measures now."""
+        for scratch in self.folder.abandoned():
+            with locked(self.folder.lock(scratch.name)) as ours:
+                if ours:
+                    processes.clear(self._mark(scratch.name))
+                    clear_scratch(scratch)
+
     def measure(self, point: Point) -> bool:
         """Measure what is missing of a point, retries included. Whether any row was added."""
-        with locked(self.folder.lock(point)) as ours:
+        with locked(self.folder.lock(point.name)) as ours:
             if not ours:
                 self.reporter.elsewhere(point)
                 return False
-            processes.clear(self._mark(point))
+            processes.clear(self._mark(point.name))
             before = len(self.folder.measured(point))
             for number in range(1 + self.retries):
                 missing = self.folder.missing(point)
@@ -168,16 +176,21 @@ class Runner:
         limit = time.monotonic() + self.time_limit
         scratch = self.folder.scratch(point)
         log = self.folder.log(point)
+        records = scratch / RECORDS
         try:
-            shutil.rmtree(scratch, ignore_errors=True)
+            clear_scratch(scratch)
             for path in (scratch, log.parent, csv.parent):
                 path.mkdir(parents=True, exist_ok=True)
-            with log.open("ab") as file, temporary_folder(self.launcher, point.nodes) as own:
+            telling = leftovers.watch(records) if point.nodes == 1 else {}
+            with (
+                log.open("ab") as file,
+                temporary_folder(self.launcher, point.nodes, records) as own,
+            ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
                 wanted = commands.environment(point, self.machine, self.launcher)
-                environment = {**os.environ, **wanted, **own}
-                mark = self._mark(point)
+                environment = {**os.environ, **wanted, **own, **telling}
+                mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
                     ended = self._wait(process, limit)
@@ -185,7 +198,7 @@ class Runner:
                     processes.end(process, mark)
         except OSError as error:
             raise cannot_write(log, error) from error
-        shutil.rmtree(scratch, ignore_errors=True)
+        clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 
     def _hosts(self, point: Point) -> Path | None:
@@ -221,8 +234,14 @@ class Runner:
             time.sleep(SAME_TIME_SECONDS)
         return outcomes.STOPPED if code != 0 and self.stop else None
 
-    def _mark(self, point: Point) -> str:
-        return f"{self.folder.root.resolve()}:{point.name}"
+    def _mark(self, name: str) -> str:
+        return f"{self.folder.root.resolve()}:{name}"
+
+
+def clear_scratch(scratch: Path) -> None:
+    """Remove where ranks ran, and what they left elsewhere on this host."""
+    leftovers.remove(scratch / RECORDS)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None) -> str:
@@ -260,17 +279,18 @@ def last_words(log: Path) -> tuple[str | None, str]:
 
 
 @contextmanager
-def temporary_folder(launcher: str, nodes: int) -> Iterator[dict[str, str]]:
+def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[str, str]]:
     """A TMPDIR of its own for Open MPI on one node.
 
     A launcher of Open MPI that was killed leaves a folder named after its process number, and a
     later one that happens to get that number refuses to start. On several nodes the folder would
-    have to be on all of them.
+    have to be on all of them. It is noted in ``records``, lest this process be killed, too.
     """
     if launcher != "openmpi" or nodes > 1:
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix="omb-py-", ignore_cleanup_errors=True) as own:
+    with tempfile.TemporaryDirectory(prefix=leftovers.PREFIX, ignore_cleanup_errors=True) as own:
+        leftovers.note_folder(records, own)
         yield {"TMPDIR": own}
 
 

@@ -72,6 +72,7 @@ def measure(
             reporter=reporter,
             stop=stop,
         )
+        runner.clear()
         added = runner.run(points)
         return end(reporter, plan, folder, stop, added)
 

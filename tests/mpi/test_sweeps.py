@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -26,6 +27,10 @@ PLANNED = Counter(
     for benchmark, ranks, size in product(("allreduce", "bcast"), "12", ("8", "16", "32", "64"))
 )
 LONG = NAME + experiment(options={"iterations": 3000})
+
+
+LAUNCHERS = ("mpiexec", "prterun")
+"""What MPICH's and Open MPI's launchers are called when they run."""
 
 
 def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
@@ -110,8 +115,8 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path: Path, seed: int)
         if seed % 3 == 0:
             kill(process)
         else:
-            victim = "mpiexec" if seed % 3 == 1 else "omb_py"
-            kill_one(sweep, victim, chance)
+            for victim in LAUNCHERS if seed % 3 == 1 else ("omb_py",):
+                kill_one(sweep, victim, chance)
             time.sleep(chance.uniform(0, 0.5))
             kill(process)
     before = sweep.lines()
@@ -142,6 +147,31 @@ def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
         wait_for(lambda: len(sweep.left_behind()) > 1)
         kill(process)
         wait_for(lambda: not sweep.left_behind())
+
+
+def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
+    """Shared memory that the ranks had mapped when the sweep, its launcher and they were killed."""
+    sweep = SmallSweep(tmp_path, NAME + experiment(ranks=2, options={"iterations": 10_000_000}))
+    told: set[str] = set()
+
+    def all_told() -> bool:
+        records = list(sweep.place.glob("scratch/*/shared/*.mapped"))
+        told.update(line for path in records for line in path.read_text().splitlines())
+        return len(records) == 2
+
+    with sweep.running() as process:
+        wait_for(all_told)
+        process.send_signal(signal.SIGSTOP)
+        for launcher in LAUNCHERS:
+            kill_one(sweep, launcher, random.Random(0))
+        wait_for(lambda: not sweep.left_behind() or kill_one(sweep, "omb_py", random.Random(0)))
+        kill(process)
+    files = {json.loads(line)[0] for line in told}
+    assert any(os.path.exists(file) for file in files)
+    done = SmallSweep(tmp_path, NAME + experiment(ranks=1)).run()
+    assert done.code == 0, done.out
+    assert [file for file in files if os.path.exists(file)] == []
+    assert list((sweep.place / "scratch").iterdir()) == []
 
 
 def wait_for(condition: object, seconds: float = 30) -> None:

@@ -1,0 +1,99 @@
+"""What killed jobs left is removed by what they told, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omb_py import shared_files
+from omb_py.launcher import SHARED_FILES
+from omb_py.shared_files import SHARED_MEMORY, identity, mapped
+from omb_py.sweeps import leftovers
+
+MAPS = """\
+55d0e4a00000-55d0e4a01000 r--p 00000000 fe:00 1234 /usr/bin/python3.11
+7f2a10000000-7f2a10205000 rw-s 00000000 00:1a 5 /dev/shm/mpich_shm_ab_0
+7f2a10205000-7f2a10206000 rw-s 00205000 00:1a 5 /dev/shm/mpich_shm_ab_0
+7f2a11000000-7f2a11001000 rw-s 00000000 00:1a 6 /dev/shm/gone (deleted)
+7f2a12000000-7f2a12001000 rw-p 00000000 00:00 0
+7f2a13000000-7f2a13001000 r--s 00000000 fe:00 77 /tmp/a file with /dev/shm/ in it
+"""
+
+
+@pytest.fixture
+def segment() -> Iterator[Path]:
+    """A file of shared memory, as an MPI library makes it."""
+    path = Path(SHARED_MEMORY, f"omb-py-test-{os.getpid()}")
+    path.write_bytes(b"data")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def tell(records: Path, *lines: str | None) -> None:
+    """Write what a rank would."""
+    (records / "17.mapped").write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_shared_memory_with_a_name_is_told() -> None:
+    assert list(mapped(MAPS)) == ["/dev/shm/mpich_shm_ab_0"]
+
+
+def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
+    segment.unlink()
+    environment = leftovers.watch(tmp_path / "records")
+    assert environment == {SHARED_FILES: str(tmp_path / "records")}
+    segment.write_bytes(b"data")
+    tell(tmp_path / "records", identity(str(segment)))
+    own = tmp_path / f"{leftovers.PREFIX}1234"
+    own.mkdir()
+    leftovers.note_folder(tmp_path / "records", str(own))
+    leftovers.remove(tmp_path / "records")
+    assert not segment.exists()
+    assert not own.exists()
+    leftovers.remove(tmp_path / "nowhere")
+
+
+def test_what_was_there_before_stays(tmp_path: Path, segment: Path) -> None:
+    leftovers.watch(tmp_path / "records")
+    tell(tmp_path / "records", identity(str(segment)))
+    leftovers.remove(tmp_path / "records")
+    assert segment.exists()
+
+
+@pytest.mark.parametrize("place", range(1, 5))
+def test_another_file_of_the_name_stays(tmp_path: Path, segment: Path, place: int) -> None:
+    """Of another host, file system, number or owner."""
+    found = identity(str(segment))
+    assert found is not None
+    told = json.loads(found)
+    told[place] = "elsewhere" if place == 1 else told[place] + 1
+    (tmp_path / "records").mkdir()
+    tell(tmp_path / "records", json.dumps(told), found[:-5], "", "[]", "null")
+    leftovers.remove(tmp_path / "records")
+    assert segment.exists()
+
+
+def test_files_and_folders_elsewhere_stay(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "mine").write_text("")
+    around = f"{SHARED_MEMORY}../..{tmp_path}/mine"
+    tell(tmp_path / "records", identity(str(tmp_path / "mine")), identity(around))
+    (tmp_path / "folder").mkdir()
+    leftovers.note_folder(tmp_path / "records", str(tmp_path / "folder"))
+    leftovers.remove(tmp_path / "records")
+    assert (tmp_path / "mine").exists()
+    assert (tmp_path / "folder").exists()
+
+
+def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> None:
+    import mmap
+
+    with segment.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        shared_files.record(str(tmp_path))
+    (told,) = tmp_path.glob("*.mapped")
+    assert identity(str(segment)) in told.read_text().splitlines()
+    shared_files.record(str(tmp_path / "nowhere"))
