@@ -95,7 +95,10 @@ class Walk(ABC):
         notes = [note for found in sizes.values() for note in found.notes]
         threads = sum(options.threads) if "threads" in self.benchmark.options else 0
         crowding = job.crowding(nodes, threads)
-        for note in [*dict.fromkeys(notes), crowding, devices.sharing(nodes)]:
+        unused = None
+        if options.validate and options.sync == "clock":
+            unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
+        for note in [*dict.fromkeys(notes), unused, crowding, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
         writers = start_writers(self._setting, self.run, nodes, self.open_writers, self.bindings)

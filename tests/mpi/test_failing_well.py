@@ -275,3 +275,10 @@ def test_a_type_that_cannot_be_measured_leaves_the_others(
     none = mpiexec(2, "cas_latency", "-T", "float32", "-T", "float64", "-q")
     assert none.code == 5
     assert_failed_well(none, "integers alone, not float32")
+
+
+def test_an_option_without_effect_is_noted(mpiexec: Callable[..., Finished]) -> None:
+    job = mpiexec(2, "allreduce", *QUICK, "-c", "--sync", "clock")
+    assert job.code == 0
+    (note,) = job.sentences
+    assert note.startswith("omb-py: note: --sync clock has no effect with -c")
