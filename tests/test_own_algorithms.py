@@ -316,11 +316,11 @@ def test_the_librarys_own_may_be_told_which() -> None:
 
 def test_the_banner_names_algorithm_and_segment() -> None:
     bcast = find_benchmark("bcast")
-    said = banner(bcast, Options(algorithm="pipelined_chain"))
+    said = banner(bcast, Options(algorithm="pipelined_chain"), {"ranks": "2"})
     assert "own algorithm pipelined_chain, segments of 65536 bytes)" in said
     assert said.count("algorithm") == 1
-    assert "own algorithm chain)" in banner(bcast, Options(algorithm="chain"))
-    assert "algorithm" not in banner(bcast, Options(algorithm=LIBRARY))
+    assert "own algorithm chain)" in banner(bcast, Options(algorithm="chain"), {"ranks": "2"})
+    assert "algorithm" not in banner(bcast, Options(algorithm=LIBRARY), {"ranks": "2"})
 
 
 def test_a_ring_needs_no_more_than_a_part() -> None:

@@ -14,6 +14,7 @@ from omb_py.benchmarks import Ranks, all_benchmarks
 HUNDREDTHS = r"\d{1,15}\.\d\d"
 THOUSANDTHS = r"\d{1,15}\.\d\d\d|-"
 COUNT = r"\d{1,18}"
+COUNT_OR_NONE = r"\d{1,18}|-"
 NUMBER = re.compile(r"\d{1,9}")
 WORD = r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?"
 
@@ -39,7 +40,7 @@ HEADINGS = {
     "Transmit Size": ("payload_bytes", COUNT),
     "Algbw(GB/s)": ("algbw_GBps", THOUSANDTHS),
     "Busbw(GB/s)": ("busbw_GBps", THOUSANDTHS),
-    "Late Starts": ("late_starts", COUNT),
+    "Late Starts": ("late_starts", COUNT_OR_NONE),
     "Median(us)": ("sample_p50_us", THOUSANDTHS),
     "95% from(us)": ("median_low_us", THOUSANDTHS),
     "95% to(us)": ("median_high_us", THOUSANDTHS),
@@ -62,6 +63,29 @@ TAILS_AS_SAMPLES = {"50": "sample_p50_us", "90": "sample_p90_us", "95": "sample_
     "99": "sample_p99_us"
 }
 """Percentiles of latencies that have columns of their own."""
+
+LETTERS = re.compile(r"M?[HD](?: M?[HD])?")
+"""Where messages lie, as a banner has it."""
+
+BANNER_COLUMNS = {
+    "buffer": "buffer",
+    "binding": "binding",
+    "benchmark": "benchmark",
+    "algorithm": "library_algorithm",
+    "own algorithm": "algorithm",
+}
+"""Words of our banner that a value follows, and the columns of `Row` that they stand for."""
+
+SEGMENT = re.compile(r"segments of (\d{1,18}) bytes")
+FLAGS = {"staged": "staged", "with stream sync": "stream_sync"}
+
+START_PART = re.compile(
+    r"(?P<part>\S+) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d)"
+    r" +(\d{1,9}|-) +(\d{1,9}\.\d|-) +(\d{1,9}|-)"
+)
+"""A part of the start: milliseconds, then files; least, mean and greatest of each."""
+
+START_WIDTHS = (14, 12, 12, 12, 12, 9, 9)
 
 MILLISECONDS = r"(\d{1,12}(?:\.\d\d)?) ms"
 INIT = re.compile(
@@ -124,6 +148,8 @@ def columns_of(header: str) -> tuple[Column, ...] | None:
         else:
             found.append(Column(*HEADINGS[heading[0]]))
     names = [column.name for column in found if column.percentile is None]
+    if names.count("iterations") == 2:  # of -f and of --stats, which was printed twice once
+        names.remove("iterations")
     return tuple(found) if not text[place:].strip() and len(set(names)) == len(names) else None
 
 
@@ -251,6 +277,47 @@ def detail_of(line: str, table: dict[str, Any]) -> bool:
                 table["threads"] = f"{table.pop('senders')}:{table.pop('takers')}"
             return True
     return False
+
+
+def said_by_banner(words: str) -> dict[str, Any]:
+    """Columns of `Row` that the parenthesis of our own banner tells; what is unknown is a variant.
+
+    >>> said_by_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
+    {'variant': 'a, b', 'buffer': 'numpy', 'binding': 'native', 'algorithm': 'ring'}
+    """
+    found: dict[str, Any] = {}
+    words, _, variant = words.partition(", variant ")
+    if variant:
+        found["variant"] = variant
+    for text in filter(None, words.split(", ")):
+        key, _, value = text.rpartition(" ")
+        if key == "ranks" and NUMBER.fullmatch(value):
+            found["ranks"] = int(value)
+        elif key in BANNER_COLUMNS:
+            found[BANNER_COLUMNS[key]] = value
+        elif match := SEGMENT.fullmatch(text):
+            found["segment"] = int(match[1])
+        elif text in FLAGS:
+            found[FLAGS[text]] = True
+        elif LETTERS.fullmatch(text):
+            found["placement"] = text
+        elif text != "session":
+            found["variant"] = text  # which once had no name
+    return found
+
+
+def said_of_part(line: str) -> dict[str, Any] | None:
+    """The row of a line of `import_time` whose cells stand below their headings, or None."""
+    match = START_PART.fullmatch(line)
+    if match is None or line != laid_out(line.split(), START_WIDTHS):
+        return None
+    least, mean, greatest = (1e3 * float(text) for text in match.groups()[1:4])
+    found: dict[str, Any] = {"part": match["part"], "latency_us": mean}
+    found |= {"latency_min_us": least, "latency_max_us": greatest}
+    for name, text in zip(("files_min", "files", "files_max"), match.groups()[4:], strict=True):
+        if text != "-":
+            found[name] = float(text)
+    return found
 
 
 def said_of_start(line: str) -> dict[str, Any] | None:

@@ -21,7 +21,9 @@ from omb_py.readers._omb_words import (
     laid_out,
     pairs_only,
     program_in,
+    said_by_banner,
     said_by_command,
+    said_of_part,
     said_of_start,
     widths_of,
 )
@@ -30,7 +32,7 @@ from omb_py.stages import INIT, SESSION
 BANNER = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<api>MPI|NCCL|RCCL)(?:-(?P<device>[A-Z]+))?"
     r"(?P<title>[ _].*?) Test(?: v(?P<version>\d[\w.]*))?"
-    r"(?: \(omb-py (?P<ours>[^:()]+): (?P<how>[^()]*)\))?\s*$"
+    r"(?: \(omb-py (?P<ours>[^:()]+): (?P<how>.*)\))?\s*$"
 )
 TOPOLOGY = re.compile(r"Time took to create topology graph:(\d{1,12}\.\d\d) us\.")
 PART = re.compile(r"# (?P<part>[a-z ]+): (\S+) us \(of the ranks (\S+) to (\S+)\)")
@@ -38,6 +40,7 @@ TELLING = ("#", "osu_", "Time took")
 """What lines have in them that matter outside a table."""
 
 LOOKS_LIKE_A_ROW = re.compile(r"\d+(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
+LOOKS_LIKE_A_PART = re.compile(r"\S+\s+\d+\.\d*\s")
 SIZE = re.compile(r"0|[1-9]\d{0,17}")
 NARROW = (10,)
 """The width of native OMB's only value column in latency_mp, whose heading has 18."""
@@ -115,20 +118,14 @@ def start_table(state: Reading, match: re.Match[str], index: int) -> None:
     run = f"{state.source.path}:{index + 1}"
     table: dict[str, Any] = {"run": run, "benchmark": name, "suite": suite(match), "binding": "C"}
     table |= state.said | state.before
-    if match["who"] != "OSU" and match["ours"] is None:
+    if match["who"] != "OSU" or match["ours"]:
         table["binding"] = None
     if match["api"] != "MPI":
         table["binding"] = "nccl"
     if match["device"]:
         table |= {"buffer": match["device"].lower()}
-    for words in (match["how"] or "").split(", "):
-        key, _, value = words.partition(" ")
-        if key in ("buffer", "binding"):
-            table[key] = value
-        elif words in ("staged", "with stream sync"):
-            table["staged" if words == "staged" else "stream_sync"] = True
-        elif words and words != "session":
-            table["placement"] = words
+    table |= said_by_banner(match["how"] or "")
+    name = table["benchmark"]
     if name in pairs_only():
         table["ranks"] = 2
     if name == "init":
@@ -195,6 +192,12 @@ def row(state: Reading, line: str, index: int) -> None:
     if start := said_of_start(line.strip()):
         add(state, index, **start)
         return
+    if state.table is not None and state.table["benchmark"] == "import_time":
+        if part := said_of_part(line.rstrip()):
+            add(state, index, **part)
+        elif LOOKS_LIKE_A_PART.match(line):
+            state.notes.add(index, "not a whole row, left out")
+        return
     if not state.columns and not state.windows:
         return
     cells = line.split()
@@ -239,10 +242,20 @@ def in_place(state: Reading, line: str, cells: list[str]) -> bool:
         return line.rstrip() == size + "".join(f"  {c:>{VARIED_WIDTH}}" for c in cells[1:])
     if state.widths is None:
         return True
-    layouts = [state.widths]
+    layouts = [state.widths, narrowed(state)]
     if state.table["benchmark"] == "latency_mp":
         layouts.append((state.widths[0], *NARROW))
     return any(line.rstrip() == laid_out(cells, widths) for widths in layouts)
+
+
+def narrowed(state: Reading) -> tuple[int, ...]:
+    """The widths of columns whose wide headings of percentiles did not widen their cells once."""
+    assert state.widths is not None
+    tails = [column.percentile is not None for column in state.columns]
+    return (
+        state.widths[0],
+        *(min(w, 18) if tail else w for w, tail in zip(state.widths[1:], tails, strict=True)),
+    )
 
 
 def values_of(state: Reading, cells: list[str]) -> dict[str, Any] | None:
@@ -263,7 +276,7 @@ def values_of(state: Reading, cells: list[str]) -> dict[str, Any] | None:
             percentiles.append(f"p{column.percentile}={cell}")
             own = TAILS_AS_SAMPLES.get(column.percentile)
             if own and columns[0].name == "latency_us":
-                found[own] = float(cell)
+                found.setdefault(own, float(cell))  # --stats has more digits
         elif column.name == "validation" and cell != "-":
             found[column.name] = "Pass" if cell.lower().startswith("pass") else "Fail"
         elif cell != "-":
@@ -283,12 +296,14 @@ def windows_of(state: Reading, cells: list[str]) -> dict[str, Any] | None:
 
 def varied(state: Reading, index: int, size: int, values: dict[str, Any]) -> None:
     """Rows of ``-V``: one for each window; the second table adds the message rates."""
+    assert state.table is not None
     for window, value in values.items():
         if not state.rates:
             add(state, index, bytes=size, window=int(window), bandwidth_MBps=value)
             continue
+        same = {"bytes": size, "window": int(window), "mpi_type": state.table.get("mpi_type")}
         for item in state.rows:
-            if (item.get("bytes"), item.get("window")) == (size, int(window)):
+            if all(item.get(name) == told for name, told in same.items()):
                 item["messages_per_s"] = value
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from omb_py import launcher
 from omb_py.errors import UsageError
-from omb_py.results.row import columns
+from omb_py.results.row import columns, percent_text
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
 
@@ -88,5 +88,5 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         return format(value, NUMBER)
     if isinstance(value, tuple):
-        return " ".join(f"p{percent:g}={number:{NUMBER}}" for percent, number in value)
+        return " ".join(f"p{percent_text(percent)}={number:{NUMBER}}" for percent, number in value)
     return str(value).replace("#", "%23")

@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py import launcher
 from omb_py.errors import UsageError
-from omb_py.results.row import columns
+from omb_py.results.row import columns, percent_text
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
 
@@ -33,7 +33,9 @@ class JsonWriter(Writer[Any]):
     def row(self, row: Any) -> None:
         item = {column: getattr(row, column) for column in columns(type(row))}
         if "percentiles" in item:
-            item["percentiles"] = {f"p{percent:g}": value for percent, value in row.percentiles}
+            item["percentiles"] = {
+                f"p{percent_text(percent)}": value for percent, value in row.percentiles
+            }
         self._append(item)
 
     def finish(self) -> None:

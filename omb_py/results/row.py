@@ -159,6 +159,18 @@ KINDS = {
 """What a column holds: ``int``, ``float``, ``str`` or ``bool``; all else is written as text."""
 
 
+def percent_text(percent: float) -> str:
+    """A percentage in all its digits, without an exponent.
+
+    >>> percent_text(50.0), percent_text(99.99999), percent_text(0.00001)
+    ('50', '99.99999', '0.00001')
+    """
+    text = repr(float(percent))
+    if "e" in text:
+        text = f"{percent:.20f}".rstrip("0")
+    return text.removesuffix(".0")
+
+
 def new_run() -> str:
     """A name for a run: its start in UTC and enough chance to tell it from any other."""
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"

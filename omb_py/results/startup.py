@@ -25,7 +25,7 @@ class StartUpWriter(Writer[Row]):
         self._options = options
 
     def start(self, metadata: dict[str, str]) -> None:
-        self._line(banner(self._benchmark, self._options, metadata.get("accelerator", "")))
+        self._line(banner(self._benchmark, self._options, metadata))
 
     def section(self, datatype: Datatype | None) -> None:
         if self._benchmark.start_up is StartUp.PARTS:

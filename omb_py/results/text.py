@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TextIO
 
 import omb_py
 from omb_py.benchmarks import Benchmark, Metric
 from omb_py.datatypes import Datatype
 from omb_py.options import VARIED_WINDOWS, Options
-from omb_py.results.row import Row
+from omb_py.results.row import Row, percent_text
 from omb_py.results.writer import Writer
 
 NATIVE_VERSION = "7.4"
 """The release of native OMB whose layout and definitions these are."""
+
+TITLED_AS_BW = ("bw_fan_in", "bw_fan_out")
+"""Benchmarks that native OMB gives the title of `bw`."""
 
 
 class TextWriter(Writer[Row]):
@@ -28,7 +32,7 @@ class TextWriter(Writer[Row]):
         one_sided = benchmark.family == "one-sided"
         if benchmark.metric is not Metric.MESSAGE_RATE and not one_sided:
             self._line("")
-        self._line(banner(benchmark, self._options, metadata.get("accelerator", "")))
+        self._line(banner(benchmark, self._options, metadata))
         for text in benchmark.heading(self._options, int(metadata["ranks"])):
             self._line(text)
 
@@ -88,20 +92,24 @@ class VariedWindowWriter(TextWriter):
         self._line("#      " + "".join(f"  {window:10d}" for window in VARIED_WINDOWS))
 
 
-def banner(benchmark: Benchmark, options: Options, accelerator: str = "") -> str:
+def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) -> str:
     """The line that names the benchmark; a title that native OMB has not is not given its name.
 
-    ``accelerator`` is native OMB's word for the devices that messages lie on, if they do.
+    ``metadata`` has the number of ``ranks`` and, where messages lie on devices, ``accelerator``,
+    native OMB's word for them.
     """
+    accelerator = metadata.get("accelerator")
     ours = [f"omb-py {omb_py.__version__}: buffer {options.buffer}"]
+    ours += [f"benchmark {benchmark.name}"] if benchmark.name in TITLED_AS_BW else []
     ours += [f"binding {options.binding}"] if benchmark.start_up is None else []
+    ours += [f"ranks {metadata['ranks']}"]
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
     ours += own_words(benchmark, options)
-    ours += [options.variant] if options.variant else []
     ours += ["session"] if options.session else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
+    ours += [f"variant {options.variant}"] if options.variant else []  # any text, so it is last
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"
     name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", omb_py.__version__)
     space = "" if benchmark.title.startswith("_") else " "
@@ -121,7 +129,6 @@ def own_words(benchmark: Benchmark, options: Options) -> list[str]:
 
 def header(benchmark: Benchmark, options: Options) -> str:
     """The line that names the columns."""
-    bandwidth = benchmark.metric is not Metric.LATENCY
     names = list(values_of(benchmark, options))
     cells = [f"{name:>18}" for name in names]
     if options.full and "overlap" not in benchmark.options:
@@ -130,17 +137,22 @@ def header(benchmark: Benchmark, options: Options) -> str:
         cells += [f"{'Algbw(GB/s)':>18}", f"{'Busbw(GB/s)':>18}"]
     if options.validate:
         cells.append(f"{'Validation':>18}")
-    unit = "BW(MB/s)" if bandwidth else "Lat(us)"
     if options.sync == "clock":
         cells.append(f"{'Late Starts':>18}")
     if options.statistics:
-        cells += [f" {name:>17}" for name in statistics_of(benchmark)]
-    cells += [f" {f'P{percent:g} Tail {unit}':>17}" for percent in options.percentiles]
+        cells += [f" {name:>17}" for name in statistics_of(benchmark, options)]
+    cells += [f" {label:>17}" for label in tail_labels(benchmark, options)]
     if not options.layout.contiguous:
         cells.append(f"{'Transmit Size':>18}")
     if benchmark.sized:
         return "# Size    " + "".join(cells)
     return "# " + "".join(cells).lstrip()
+
+
+def tail_labels(benchmark: Benchmark, options: Options) -> list[str]:
+    """The headings of the percentiles; those of more than 17 characters widen their column."""
+    unit = "Lat(us)" if benchmark.metric is Metric.LATENCY else "BW(MB/s)"
+    return [f"P{percent_text(percent)} Tail {unit}" for percent in options.percentiles]
 
 
 def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
@@ -170,8 +182,11 @@ def part_line(row: Row) -> str:
     return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {least:.2f} to {greatest:.2f})"
 
 
-def statistics_of(benchmark: Benchmark) -> dict[str, str]:
-    """What ``--stats`` adds: the headings, and the columns of `Row` that they stand for."""
+def statistics_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
+    """What ``--stats`` adds: the headings, and the columns of `Row` that they stand for.
+
+    ``-f`` has the iterations already, but where calls overlap with computing.
+    """
     found = {
         "Median(us)": "sample_p50_us",
         "95% from(us)": "median_low_us",
@@ -182,6 +197,8 @@ def statistics_of(benchmark: Benchmark) -> dict[str, str]:
         "Max(us)": "sample_max_us",
         "Iterations": "iterations",
     }
+    if options.full and "overlap" not in benchmark.options:
+        del found["Iterations"]
     if benchmark.family.endswith("collective"):
         found |= {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
     return found
@@ -208,8 +225,10 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.sync == "clock":
         cells.append(number(row.late_starts))
     if options.statistics:
-        cells += [number(getattr(row, name)) for name in statistics_of(benchmark).values()]
-    cells += [f"{value:18.2f}" for _, value in row.percentiles]
+        cells += [number(getattr(row, name)) for name in statistics_of(benchmark, options).values()]
+    labels = tail_labels(benchmark, options)
+    for label, (_, value) in zip(labels, row.percentiles, strict=True):
+        cells.append(f"{value:{max(18, len(label) + 1)}.2f}")
     if not options.layout.contiguous:
         cells.append(f"{row.payload_bytes:18d}")
     if benchmark.sized:

@@ -24,7 +24,9 @@ def test_init_is_native_ombs_line_with_fractions(
     assert job.code == 0
     assert job.sentences == []
     banner, line = job.out.splitlines()
-    assert re.fullmatch(r"# OSU MPI Init Test v7\.4 \(omb-py \S+: buffer numpy\)", banner)
+    assert re.fullmatch(
+        rf"# OSU MPI Init Test v7\.4 \(omb-py \S+: buffer numpy, ranks {ranks}\)", banner
+    )
     number = r"(\d+\.\d\d)"
     found = re.fullmatch(
         rf"nprocs: {ranks}, min: {number} ms, max: {number} ms, avg: {number} ms", line

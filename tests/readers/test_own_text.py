@@ -1,0 +1,342 @@
+"""What standard output printed is read back: the rows of its text are those of the CSV."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import random
+from array import array
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from omb_py.analysis.table import load
+from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchmarks, find_benchmark
+from omb_py.buffers import Place
+from omb_py.cli import compare
+from omb_py.cli.benchmark import benchmark_command, make_options
+from omb_py.datatypes import find_types
+from omb_py.errors import UsageError
+from omb_py.job import Combined
+from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
+from omb_py.measure.statistics import summarize
+from omb_py.options import VARIED_WINDOWS, Options
+from omb_py.readers import _omb_words
+from omb_py.results import row
+from omb_py.results.csv import CsvWriter
+from omb_py.results.row import COLUMNS, KINDS, Row
+from omb_py.results.sink import StreamSink
+from omb_py.results.startup import StartUpWriter
+from omb_py.results.text import TextWriter, VariedWindowWriter
+from omb_py.results.writer import Writer
+from omb_py.stages import INIT, SESSION, TOTAL
+
+CHOICES = (
+    *(["-f"], ["--stats"], ["--busbw"], ["-c"], ["-V"], ["-R", "0"], ["-l"], ["-I"]),
+    *(
+        ["-T", "mpi_int"],
+        ["-T", "float64", "-T", "mpi_char"],
+        ["-D", "vect:8:4"],
+        ["--sync", "clock"],
+        ["-t", "2"],
+    ),
+    *(["-w", "create"], ["-s", "fence"], ["-W", "16"], ["-p", "1"], ["--partitions", "2"]),
+    *(["--library-algorithm", "ring"], ["--algorithm", "ring"], ["--algorithm", "pipeline"]),
+    *(["--segment", "4K"], ["--variant", "UCX_TLS=tcp,self"], ["--variant", "a (b), c: D"]),
+    *(["--send-mode", "ready"], ["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
+    *(["--staging"], ["--stream-sync"], ["-r", "both"], ["-k", "rotate"], ["-N", "cart:2:1"]),
+)
+PERCENTILES = ("50", "90", "95", "99", "99.9", "99.99", "99.99999", "100", "0", "0.00001", "12.5")
+COARSE = 0.00501
+THOUSANDTHS = ("algbw_", "busbw_", "sample_m", "sample_s", "median_", "slowest_")
+"""How columns begin that are printed with three decimals; medians may come from ``-z``, too."""
+
+IDENTITY = ("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant", "segment")
+IDENTITY += ("algorithm", "library_algorithm", "ranks")
+"""Columns that text tells wherever the CSV has them."""
+
+asked = st.tuples(
+    st.sampled_from([benchmark.name for benchmark in all_benchmarks()]),
+    st.lists(st.sampled_from(CHOICES), max_size=6, unique_by=lambda words: words[0]),
+    st.lists(st.sampled_from(PERCENTILES), max_size=4, unique=True),
+    st.integers(0, 2**32),
+)
+
+
+def options_of(benchmark: Benchmark, choices: list[list[str]], tails: list[str]) -> Options:
+    """The options of a command line, without the choices that this benchmark does not have."""
+    command = benchmark_command(benchmark)
+    known = {name for option in command.params for name in option.opts}
+    words = [word for words in choices if words[0] in known for word in words]
+    if "placement" in known:
+        words += [word for words in choices if words == ["D", "H"] for word in words]
+    if tails and "-z" in known:
+        words.append(f"-z{','.join(tails)}")
+    if "--file" in known:
+        words += ["--file", "unused"]
+    values = command.make_context(benchmark.name, words).params
+    values.pop("debug")
+    values.pop("ignored_test_calls", None)
+    options = make_options(values)
+    if options.staging or options.stream_sync:
+        options = replace(options, buffer="cupy")  # of memory on the host they are refused
+    return replace(options, window_kind=options.window_kind or "allocate")
+
+
+def ranks_of(benchmark: Benchmark) -> int:
+    """A number of ranks that the benchmark runs on."""
+    return 2 if benchmark.ranks is Ranks.TWO else 4
+
+
+def seconds(chance: random.Random) -> array[float]:
+    """Samples of one size: some ten of them, from nanoseconds to seconds."""
+    scale = 10 ** chance.uniform(-8, 0.5)
+    return array("d", [scale * chance.uniform(1, 1.5) for _ in range(12)])
+
+
+def outcome(benchmark: Benchmark, options: Options, size: int, chance: random.Random) -> Outcome:
+    """What may come of one message size."""
+    samples = seconds(chance)
+    mean = sum(samples) / len(samples)
+    collective = benchmark.family.endswith("collective")
+    slowest = array("d", [1.1 * sample for sample in samples]) if collective else None
+    combined = Combined(samples, 0.9 * mean, 1.2 * mean, slowest)
+    overlap = None
+    if "overlap" in benchmark.options:
+        parts = [summarize([1e6 * sample for sample in seconds(chance)]) for _ in range(2)]
+        numbers = [1e6 * mean * chance.random() for _ in range(3)]
+        overlap = Overlap(*parts, *numbers, percent=chance.uniform(0, 100))
+    clock = options.sync == "clock" and not options.validate
+    return Outcome(
+        combined,
+        Plan((), payload=size // 2 if not options.layout.contiguous else size, messages=64),
+        warmup=2,
+        passed=chance.random() < 0.9 if options.validate else None,
+        starts=Starts(chance.randrange(10), 1e-7) if clock else None,
+        overlap=overlap,
+    )
+
+
+def write(benchmark: Benchmark, options: Options, chance: random.Random, folder: Path) -> None:
+    """The text and the CSV of one run, each in a folder of its own."""
+    if benchmark.start_up is not None:
+        text: type[StartUpWriter | TextWriter] = StartUpWriter
+    else:
+        text = VariedWindowWriter if options.vary_window else TextWriter
+    printed, table = io.StringIO(), io.BytesIO()
+    writers: list[Writer[Row]] = [
+        text(printed, benchmark, options),
+        CsvWriter(StreamSink(table), Row, with_header=True),
+    ]
+    for writer in writers:
+        writer.start({"ranks": str(ranks_of(benchmark))})
+    for datatype in find_types(options.types or ("mpi_char",)):
+        for writer in writers:
+            writer.section(datatype if benchmark.sized else None)
+        for measured in rows_of(benchmark, options, datatype, chance):
+            for writer in writers:
+                writer.row(measured)
+        if not benchmark.sized:
+            break
+    for writer in writers:
+        writer.finish()
+    for kind in ("text", "table"):
+        (folder / kind).mkdir(exist_ok=True)
+    (folder / "text" / f"{benchmark.name}.txt").write_text(printed.getvalue())
+    (folder / "table" / f"{benchmark.name}.csv").write_bytes(table.getvalue())
+
+
+def rows_of(
+    benchmark: Benchmark, options: Options, datatype: Any, chance: random.Random
+) -> list[Row]:
+    """The rows of one element type."""
+    if benchmark.start_up is not None:
+        return start_rows(benchmark, options, chance)
+    sizes = [0]
+    if benchmark.sized:
+        sizes = sorted({datatype.itemsize << chance.randrange(20) for _ in range(3)})
+    found = []
+    for size in sizes:
+        for window in VARIED_WINDOWS if options.vary_window else (options.window,):
+            device = options.buffer == "cupy"
+            place = SimpleNamespace(place=Place.DEVICE if device else Place.HOST)
+            case = Case(
+                0,
+                ranks_of(benchmark),
+                size,
+                datatype,
+                window,
+                cast(Any, place),
+                options,
+                cast(Any, None),
+            )
+            result = outcome(benchmark, options, size, chance)
+            if "topology" in benchmark.options and not found and datatype.mpi != "DOUBLE":
+                what = ("run", benchmark, case, result.plan)
+                found.append(make_part_row(*what, "topology creation", result.combined))
+            found.append(make_row("run", benchmark, case, result))
+    return found
+
+
+def start_rows(benchmark: Benchmark, options: Options, chance: random.Random) -> list[Row]:
+    """The rows of the start of a job."""
+    init = SESSION if options.session else INIT
+    parts = {
+        StartUp.INIT: [init],
+        StartUp.HELLO: [TOTAL],
+        StartUp.PARTS: ["interpreter", "omb-py", "numpy", "buffer", "mpi4py", init, TOTAL],
+    }
+    assert benchmark.start_up is not None
+    counted = chance.random() < 0.7
+    found = []
+    for part in parts[benchmark.start_up]:
+        mean, files = 10 ** chance.uniform(0, 7), chance.randrange(1000)
+        values = dict.fromkeys(COLUMNS) | {"run": "run", "benchmark": benchmark.name}
+        values |= {
+            "ranks": ranks_of(benchmark),
+            "buffer": options.buffer,
+            "percentiles": (),
+            "iterations": 1,
+        }
+        values |= {"warmup": 0, "part": part, "variant": options.variant, "latency_us": mean}
+        values |= {"latency_min_us": 0.5 * mean, "latency_max_us": 1.5 * mean}
+        if counted and benchmark.start_up is StartUp.PARTS:
+            values |= {"files": files + 0.25, "files_min": files, "files_max": files + 1}
+        found.append(Row(**values))  # type: ignore[arg-type]
+    return found
+
+
+def read(folder: Path) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Each benchmark with the rows of its text and of its CSV; no line of them is left out."""
+    found = []
+    for kind in ("text", "table"):
+        results = load(folder / kind)
+        assert results.problems == ()
+        rows = results.rows
+        found.append({Path(str(file)).stem: part for file, part in rows.groupby("file")})
+    assert list(found[0]) == list(found[1])
+    for name, text in found[0].items():
+        yield name, text, found[1][name]
+
+
+def assert_same(text: pd.DataFrame, table: pd.DataFrame, benchmark: Benchmark) -> None:
+    """Every cell of the text is the CSV's within the digits printed, and no row is missing."""
+    assert len(text) == len(table)
+    hello = benchmark.start_up is StartUp.HELLO
+    for name in IDENTITY if not hello else ("benchmark", "ranks"):
+        assert texts(text[name]) == texts(table[name]), name
+    for name in COLUMNS:
+        for printed, value in zip(text[name], table[name], strict=True):
+            if name == "run" or pd.isna(printed):
+                continue
+            if name == "percentiles":
+                assert_percentiles(str(printed), str(value))
+            elif KINDS[name] == "float":
+                within = 0.000501 if name.startswith(THOUSANDTHS) else COARSE
+                if benchmark.start_up is not None:
+                    within = 0.0501 if name == "files" else 5.01
+                assert abs(printed - value) <= within + 1e-8 * abs(value), (name, printed, value)
+            else:
+                assert str(printed) == str(value), name
+
+
+def texts(column: pd.Series) -> list[str]:
+    """A column's values as texts."""
+    return ["" if pd.isna(value) else str(value) for value in column]
+
+
+def assert_percentiles(printed: str, value: str) -> None:
+    """Percentiles of a text and of a CSV, as in ``p50=1.25 p99.9=3.00``."""
+    pairs = [dict(part.split("=") for part in text.split()) for text in (printed, value)]
+    assert list(pairs[0]) == list(pairs[1])
+    for name, number in pairs[0].items():
+        exact = float(pairs[1][name])
+        assert abs(float(number) - exact) <= COARSE + 1e-8 * exact
+
+
+def check(name: str, choices: list[list[str]], tails: list[str], seed: int) -> None:
+    """Write what a command line would print, and read it back."""
+    benchmark = find_benchmark(name)
+    try:
+        options = options_of(benchmark, choices, tails)
+    except UsageError:
+        return  # options that exclude each other
+    with TemporaryDirectory() as folder:
+        write(benchmark, options, random.Random(seed), Path(folder))
+        for _, text, table in read(Path(folder)):
+            assert_same(text, table, benchmark)
+
+
+@settings(deadline=None, max_examples=40)
+@given(asked)
+@example(("latency", [], ["50", "99.9"], 0))
+@example(("bw", [["-c"]], ["99.99999", "0.00001"], 0))
+@example(("allreduce", [["-f"], ["--stats"]], ["50"], 0))
+@example(("allreduce", [["-c"], ["--sync", "clock"]], [], 0))
+@example(("mbw_mr", [["-V"], ["-T", "float64", "-T", "mpi_char"]], [], 0))
+@example(("mbw_mr", [["-p", "1"]], [], 0))
+@example(("init", [["-I"]], [], 0))
+def test_text_of_any_options_is_read_back(
+    command: tuple[str, list[list[str]], list[str], int],
+) -> None:
+    check(*command)
+
+
+@pytest.mark.parametrize("choices", [[], [["-f"], ["--stats"], ["-c"], ["--variant", "a, b"]]])
+def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path: Path) -> None:
+    for benchmark in all_benchmarks():
+        options = options_of(benchmark, choices, ["50", "99.9"] if choices else [])
+        write(benchmark, options, random.Random(1), tmp_path)
+    checked = 0
+    for name, text, table in read(tmp_path):
+        assert_same(text, table, find_benchmark(name))
+        checked += 1
+    assert checked == len(list(all_benchmarks()))
+
+
+@pytest.mark.parametrize("module", [_omb_words, row, compare])
+def test_examples_are_right(module: Any) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+EARLIER = """
+# OSU MPI Allreduce Latency Test v7.4 (omb-py 0.1.0: buffer numpy, binding native, UCX_TLS=tcp)
+# Datatype: MPI_INT.
+# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations        Median(us)\
+        Iterations  P50 Tail Lat(us)  P99.9 Tail Lat(us)
+4                       1.00              0.90              1.10        1000             0.990\
+              1000              0.99              2.50
+"""
+
+
+def test_text_of_earlier_versions_is_read(tmp_path: Path) -> None:
+    (tmp_path / "earlier.txt").write_text(EARLIER.replace("\\\n", ""))
+    results = load(tmp_path / "earlier.txt")
+    assert results.problems == ()
+    (only,) = results.rows.itertuples()
+    assert (only.latency_us, only.sample_p50_us, only.iterations) == (1.0, 0.99, 1000)
+    assert only.percentiles == "p50=0.99 p99.9=2.50"
+    assert (only.binding, only.variant) == ("native", "UCX_TLS=tcp")
+    assert pd.isna(only.placement)
+
+
+def test_a_damaged_part_of_the_start_is_left_out(tmp_path: Path) -> None:
+    benchmark = find_benchmark("import_time")
+    write(benchmark, Options(), random.Random(2), tmp_path)
+    file = tmp_path / "text" / "import_time.txt"
+    lines = file.read_text().splitlines()
+    lines[3] = lines[3][:-1]
+    file.write_text("\n".join(lines) + "\n")
+    results = load(file)
+    assert len(results.rows) == 6
+    assert [problem.text for problem in results.problems] == ["not a whole row, left out"]
