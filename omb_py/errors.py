@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing to standard output ends with where that is a file on a disk that has no room."""
 
 
 class OmbError(Exception):
@@ -86,6 +91,8 @@ def sentence(error: BaseException) -> str:
         return "not enough memory: lower -i (each iteration needs some 100 bytes) or message sizes"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
+        return f"cannot write the output: {error.strerror}"  # files of a name say theirs
     return f"{type(error).__name__}: {text}; run with --debug for the traceback"
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -296,3 +297,41 @@ def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
         [sys.executable, "-m", "omb_py", "--version"], capture_output=True, text=True, check=True
     )
     assert "omb-py" in module.stdout
+
+
+FULL_DISK = """
+import os, sys
+from omb_py.cli import main
+import omb_py.comparison.compare, omb_py.modelling.text, omb_py.plots.terminal
+read, write = os.pipe()
+for words in sys.argv[1].split(";"):
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+        os.dup2(write, 2)
+        sys.stdout = open(1, "w", buffering=1 if words == "list" else 65536, closefd=False)
+        sys.argv = ["omb-py", *words.split()]
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code, os.read(read, 65536).decode(), sep="|", end="", flush=True)
+"""
+
+RESULT = Path(__file__).parent / "data" / "omb" / "osu_latency.txt"
+PRINTING = (
+    *("list", "--version", f"model {RESULT}", f"plot -G tty {RESULT}"),
+    *(f"compare {RESULT} {RESULT} --format {kind}" for kind in ("text", "csv")),
+)
+
+
+def test_output_that_has_no_room_is_one_sentence_and_a_failure() -> None:
+    """Whichever command prints it, and whether Python notices at once or at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, ";".join(PRINTING)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    said = [line for line in done.stdout.splitlines() if not line.startswith("omb-py: note:")]
+    assert said == ["1|omb-py: cannot write the output: No space left on device"] * len(PRINTING)
+    assert done.stderr == ""

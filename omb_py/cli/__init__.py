@@ -151,6 +151,8 @@ def main() -> NoReturn:
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = command.main(arguments, prog_name="omb-py", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # while what goes wrong can still be said
     except click.ClickException as error:
         where = (
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
@@ -160,7 +162,7 @@ def main() -> NoReturn:
     except click.Abort:
         leave("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         sys.exit(1)
     except Exception as error:
         if "--debug" in sys.argv:
@@ -179,7 +181,13 @@ def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
-        print(f"omb-py: {text}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(f"omb-py: {text}", file=sys.stderr, flush=True)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:
+            discard_output()  # Python would try once more at its end, and say so in its own words
     else:
         launcher.stagger(rank)
         if launcher.ends_with_first():  # so rank 0 has not failed
@@ -199,3 +207,8 @@ def abort(exit_code: int) -> None:
         if not module.Is_finalized():
             mpi.initialize("single")
             module.COMM_WORLD.Abort(exit_code)
+
+
+def discard_output() -> None:
+    """Let what is still to be written to standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

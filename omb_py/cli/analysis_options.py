@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,5 +85,6 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
 
 
 def note(text: str) -> None:
-    """One line on stderr."""
-    click.echo(f"omb-py: note: {text}", err=True)
+    """One line on stderr; where that cannot be written results are not lost for it."""
+    with suppress(OSError):
+        click.echo(f"omb-py: note: {text}", err=True)
