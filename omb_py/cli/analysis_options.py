@@ -84,6 +84,12 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
     )
 
 
+def note_overheads(results: Results, command: str) -> None:
+    """Say that rows of ``omb-py overhead`` are no part of what a command does."""
+    if count := len(results.overhead):
+        note(f"{count} rows of omb-py overhead are left out: omb-py {command} is about benchmarks")
+
+
 def note(text: str) -> None:
     """One line on stderr; where that cannot be written results are not lost for it."""
     with suppress(OSError):

@@ -14,7 +14,12 @@ import click
 
 from omb_py import atomic
 from omb_py import launcher as launchers
-from omb_py.cli.analysis_options import input_options, launch_spread_option, read
+from omb_py.cli.analysis_options import (
+    input_options,
+    launch_spread_option,
+    note_overheads,
+    read,
+)
 from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.cli.parameters import Bytes, SizeList, SizeRange
 from omb_py.errors import UsageError, needing
@@ -184,7 +189,11 @@ def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
-    tables = [read([path], values["where"], values["assume"]).rows for path in paths]
+    tables = []
+    for path in paths:
+        results = read([path], values["where"], values["assume"])
+        note_overheads(results, "compare")
+        tables.append(results.rows)
     return tables, names_of(paths, values["names"])
 
 

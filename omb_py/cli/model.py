@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from omb_py import atomic
-from omb_py.cli.analysis_options import input_options, read
+from omb_py.cli.analysis_options import input_options, note_overheads, read
 from omb_py.errors import UsageError, needing
 from omb_py.numerals import parse_bytes, parse_whole
 
@@ -63,6 +63,7 @@ def command(
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     results = read(files, where, assume)
+    note_overheads(results, "model")
     with needing("analysis"):
         from omb_py.modelling import model
         from omb_py.modelling import text as model_text

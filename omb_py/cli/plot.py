@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.analysis_options import input_options, read
+from omb_py.cli.analysis_options import input_options, note, read
 from omb_py.cli.output_options import graphs
 from omb_py.errors import needing
 
@@ -117,7 +117,10 @@ def command(
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
     )
-    pictures = figures.pictures(read(paths, where, assume), request)
+    results = read(paths, where, assume)
+    pictures = figures.pictures(results, request)
+    for sentence in figures.left_out(results, request, pictures):
+        note(sentence)
     binary = units == "binary"
     if in_terminal:
         size = terminal_plot.terminal_size()

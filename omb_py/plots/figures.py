@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -18,10 +18,11 @@ from omb_py.plots import overhead as figure_overhead
 from omb_py.plots import winner as figure_winner
 from omb_py.plots.bars import BarChart, bar_charts
 from omb_py.plots.charts import Chart, rank_charts, size_charts
+from omb_py.plots.groups import plain
 from omb_py.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.plots.overhead import Overhead, overheads
 from omb_py.plots.style import styled
-from omb_py.plots.values import measured
+from omb_py.plots.values import QUANTITIES, measured
 from omb_py.plots.winner import WinnerMap, winner_maps
 
 KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts")
@@ -29,6 +30,9 @@ KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts")
 UNITS = ("decimal", "binary")
 
 Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead
+
+MOST_NAMED = 12
+"""Benchmarks that a note names."""
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -136,6 +140,24 @@ def pictures(results: Results, request: Request) -> dict[str, Picture]:
             )
         raise OmbError(NOTHING[request.kind])
     return found
+
+
+def left_out(results: Results, request: Request, found: Mapping[str, Picture]) -> Iterator[str]:
+    """A sentence for what no picture shows, of the rows and benchmarks there are."""
+    rows = of_sizes(results, request.sizes)
+    column = QUANTITIES[request.value].column
+    if column and (without := int(rows[column].isna().sum())):
+        yield f"{without} of {len(rows)} rows have no {request.value} ({column}) and are left out"
+    drawn_names = [picture.name for picture in found.values()]
+    if any(name.partition("-")[0] == "benchmarks" for name in drawn_names):
+        return
+    if missing := [
+        str(name)
+        for name in rows["benchmark"].dropna().unique()
+        if not any(f"{drawn}-".startswith(f"{plain(str(name))}-") for drawn in drawn_names)
+    ]:
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        yield f"not drawn with these options: {', '.join(missing[:MOST_NAMED])}{more}"
 
 
 def every(results: Results, request: Request) -> Iterator[Picture]:

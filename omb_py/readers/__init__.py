@@ -123,6 +123,9 @@ def read_file(path: Path) -> Found:
             raise OmbError(f"{path} holds results of applications: omb-py scaling shows them")
         formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
         raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
+    if any(mark in content for mark in MARKS_OF_APPLICATIONS):
+        text = "results of applications are left out: omb-py scaling shows them"
+        found.problems.append(Problem(str(path), None, text))
     return found
 
 

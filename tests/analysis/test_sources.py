@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from omb_py.analysis.table import Results, load
+from omb_py.cli import command
 from omb_py.cli.plot import command as plot
 from omb_py.comparison.compare import compare
 from omb_py.errors import UsageError
@@ -16,6 +17,7 @@ from omb_py.plots.figures import Request, pictures
 from omb_py.reporting.highlights import cards
 from omb_py.reporting.points import points_of, values_of
 
+RESULTS = Path(__file__).parents[2] / "results"
 SIZES = (64, 128, 256, 512, 1024, 2048)
 
 
@@ -179,3 +181,26 @@ class TestARunThatIsThereTwice:
         ours(tmp_path / "a.csv", {8: 0.1812})
         our_text(tmp_path / "a.txt", {8: 0.1812})
         assert len(load(tmp_path).rows) == 1
+
+
+class TestWhatACommandIsNotAbout:
+    """It is said, not left out in silence."""
+
+    @pytest.mark.parametrize("name", ["compare", "model"])
+    def test_rows_of_overheads(self, name: str, tmp_path: Path) -> None:
+        log = tmp_path / "job.log"
+        log.write_text(ours(tmp_path / "a.csv", LATENCIES).read_text())
+        overhead = RESULTS / "overhead-mpich.csv"
+        with log.open("a") as file:
+            file.write(overhead.read_text())
+        words = [name, str(log)] + ([str(tmp_path / "a.csv")] if name == "compare" else [])
+        result = CliRunner().invoke(command, words)
+        assert result.exit_code == 0, result.output
+        assert "rows of omb-py overhead are left out" in result.stderr
+
+    def test_results_of_applications(self, tmp_path: Path) -> None:
+        log = tmp_path / "job.log"
+        table = (RESULTS / "applications-mpich.csv").read_text()
+        log.write_text(ours(tmp_path / "a.csv", LATENCIES).read_text() + table)
+        (problem,) = load(log).problems
+        assert problem.text.startswith("results of applications are left out")

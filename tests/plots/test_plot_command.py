@@ -110,3 +110,14 @@ def test_the_commands_of_the_page_make_its_figures(
     assert plot(*arguments, name).out == f"{name}\n"
     assert (tmp_path / name).read_bytes().startswith(MARKS["svg"])
     assert (ROOT / "docs" / name.removeprefix("docs/")).exists()
+
+
+def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Command) -> None:
+    done = plot(TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "-o", "figs/")
+    assert "omb-py: note: not drawn with these options: bw" in done.err
+    native = str(ROOT / "tests" / "data" / "omb" / "osu_latency.txt")
+    done = plot(native, TABLE, "--where", "benchmark=latency", "--value", "p99", "-o", "figs/")
+    assert re.search(
+        r"note: 4 of \d+ rows have no p99 \(sample_p99_us\) and are left out", done.err
+    )
+    assert "not drawn" not in done.err
