@@ -82,9 +82,10 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
     """
     if rows["file"].nunique() < 2:
         return rows, []
+    copied = same_run(rows)
     texts = of_text(rows)
-    copied = same_run(rows[~texts])
-    copied |= printed_again(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
+    if bool(texts.any()):
+        copied |= printed_again(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
     counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
     problems = [
         Problem(file, None, f"{count} rows of a run that is in {other}, too: counted once")
@@ -95,8 +96,10 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
 
 def same_run(rows: pd.DataFrame) -> dict[int, str]:
     """The rows that another file has of the same run to the last digit, with that file."""
-    files = rows.groupby("run")["file"].transform("nunique")
-    rows = rows[files > 1]
+    runs = rows[["run", "file"]].drop_duplicates()["run"]
+    rows = rows[rows["run"].isin(runs[runs.duplicated()])]
+    columns = rows.columns.intersection(["run", "benchmark", "part", "binding", "bytes", "window"])
+    rows = rows[rows.duplicated(list(columns), keep=False)]  # few, of which all is then compared
     if rows.empty:
         return {}
     shown = rows.drop(columns=["file", "line", "percentiles"], errors="ignore").astype(object)

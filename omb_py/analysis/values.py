@@ -61,6 +61,9 @@ MEASURED = (
 
 HALF_DIGIT = 0.005
 
+PLACE = re.compile(r":\d+\Z")
+"""What the name of a run ends with that is the place of a table in a text."""
+
 
 def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """A copy of benchmark rows with columns about each row's own number.
@@ -140,7 +143,9 @@ def two_decimals(values: pd.Series) -> pd.Series:
 
 def of_text(rows: pd.DataFrame) -> pd.Series:
     """Whether rows are of a program's text, whose readers name a run by the line it begins at."""
-    return rows["run"].astype(object).str.fullmatch(r".*:\d+", flags=re.DOTALL, na=False)
+    runs = rows["run"].unique()
+    texts = [run for run in runs if isinstance(run, str) and PLACE.search(run)]
+    return rows["run"].isin(texts)
 
 
 def rounding(rows: pd.DataFrame) -> pd.Series:
