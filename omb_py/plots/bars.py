@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from omb_py.analysis.units import size_text, value_text
-from omb_py.plots.charts import INTERVAL, Pair, facts, numbered, points, statistics, told_apart
+from omb_py.plots.charts import INTERVAL, Pair, by_kind_of_line, facts, numbered, points, statistics
 from omb_py.plots.groups import Group, by, line_name
 from omb_py.plots.style import COLORS, caption, empty_figure, tick_text
 
@@ -81,9 +81,9 @@ def stacked(group: Group) -> BarChart:
     counts = [len(members) for _, members in by(group.rows, [*group.lines, "part"])]
     runs = max(counts)
     meaning = "Means over the ranks" if runs == 1 else f"Medians of up to {runs} runs"
-    ends = "Whiskers: " + told_apart(
-        "the least and the greatest run" if runs > 1 else "",
-        "the least and the greatest rank" if min(counts) == 1 else "",
+    ends = "Whiskers: " + by_kind_of_line(
+        "the minimum and maximum of the runs" if runs > 1 else "",
+        "the minimum and maximum of the ranks" if min(counts) == 1 else "",
     )
     return bar_chart(group, "parts", bars, [meaning], ends)
 
@@ -116,8 +116,8 @@ def single(group: Group) -> BarChart:
     kind = statistics(group.rows)
     most = max(counts, default=1)
     notes.append(kind.capitalize() if most == 1 else f"Medians of the {kind} of up to {most} runs")
-    ends = "Whiskers: " + told_apart(
-        "the least and the greatest run" if most > 1 else "",
+    ends = "Whiskers: " + by_kind_of_line(
+        "the minimum and maximum of the runs" if most > 1 else "",
         INTERVAL if 1 in counts else "",
     )
     return bar_chart(group, "bars", bars, notes, ends)

@@ -203,9 +203,9 @@ def marked(lines: Sequence[Line]) -> Iterator[str]:
     runs = any(point.runs > 1 for point in every)
     single = [point for point in every if point.runs == 1]
     of_samples = shaded(lines) and any(not isnan(point.spread[0]) for point in single)
-    if spans := told_apart(
-        "span the least to the greatest run" if runs else "",
-        "from the least sample to the 95th percentile" if of_samples else "",
+    if spans := by_kind_of_line(
+        "span the minimum to the maximum of the runs" if runs else "",
+        "from the smallest sample to the 95th percentile" if of_samples else "",
     ):
         yield f"{'Bands' if shaded(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
     if of_samples and any(isnan(point.spread[0]) for point in single):
@@ -217,12 +217,12 @@ def marked(lines: Sequence[Line]) -> Iterator[str]:
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
 
-def told_apart(of_runs: str, of_one: str) -> str:
+def by_kind_of_line(of_runs: str, of_one: str) -> str:
     """What marks mean where there are several runs and where there is one; empty for what is not
     there.
 
-    >>> told_apart("least to greatest run", "least to greatest rank")
-    'least to greatest run; of single runs, least to greatest rank'
+    >>> by_kind_of_line("minimum to maximum of the runs", "minimum to maximum of the ranks")
+    'minimum to maximum of the runs; of single runs, minimum to maximum of the ranks'
     """
     if of_runs and of_one:
         return f"{of_runs}; of single runs, {of_one}"

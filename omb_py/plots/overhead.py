@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 
 from omb_py.analysis.units import size_text, value_text
-from omb_py.plots.charts import Line, Point, told_apart
+from omb_py.plots.charts import Line, Point, by_kind_of_line
 from omb_py.plots.groups import by, common, plain, said
 from omb_py.plots.lines import draw_line
 from omb_py.plots.style import (
@@ -97,8 +97,8 @@ def overhead(
     known = common(rows, {"binding"})
     rounds = " or ".join(str(count) for count in sorted(rows["rounds"].unique()))
     again = f", of up to {runs} runs" if runs > 1 else ""
-    band = told_apart(
-        "least to greatest run" if runs > 1 else "",
+    band = by_kind_of_line(
+        "minimum to maximum of the runs" if runs > 1 else "",
         "95\N{NO-BREAK SPACE}% intervals of the difference" if min(counts) == 1 else "",
     )
     marks = [f"Bands: {band}", "Where one holds 0 no difference is known, and none drawn"]

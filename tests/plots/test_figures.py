@@ -154,7 +154,7 @@ class TestRuns:
             assert point.runs == len(latencies)
         caption = words_in(drawn(chart))
         assert f"Up to {len(latencies)} runs of a line" in caption
-        assert "span the least to the greatest run" in caption
+        assert "span the minimum to the maximum of the runs" in caption
 
     def test_runs_can_be_lines_themselves(self) -> None:
         rows = [row(bytes=n, run=run) for run in ("first", "second") for n in (1, 2)]
@@ -182,8 +182,8 @@ class TestRuns:
         two = [row(bytes=n, run=run, **self.SAMPLES) for n in (1, 2) for run in ("first", "second")]
         caption = words_in(drawn(only(results(*one, *two), kind="size")))
         assert (
-            "Bands span the least to the greatest run; of single runs, from the least sample to "
-            "the 95th percentile." in caption
+            "Bands span the minimum to the maximum of the runs; of single runs, from the smallest "
+            "sample to the 95th percentile." in caption
         )
         assert "single" not in words_in(drawn(only(results(*two), kind="size")))
 
@@ -200,7 +200,7 @@ class TestRuns:
         rows = [row(bytes=n, window=w, **self.SAMPLES) for n in (1, 2) for w in (1, 2, 4, 8, 16)]
         rows += [row(bytes=1, window=1, **self.SAMPLES)]
         chart = only(results(*rows), kind="size")
-        assert "Thin bars span the least to the greatest run" in chart.marks
+        assert "Thin bars span the minimum to the maximum of the runs" in chart.marks
         drawn_bars = [
             collection
             for collection in drawn(chart).axes[0].collections
@@ -214,7 +214,7 @@ class TestRuns:
         rows += [row(bytes=None, benchmark="barrier", run=run, **interval) for run in ("a", "b")]
         chart = only(results(*rows), kind="parts")
         (mark,) = chart.marks
-        assert mark.startswith("Whiskers: the least and the greatest run; of single runs, 95")
+        assert mark.startswith("Whiskers: the minimum and maximum of the runs; of single runs, 95")
 
 
 class TestAxes:

@@ -135,7 +135,7 @@ function describe(point, curve, benchmark, metric, across) {
   const between = (low, high) => `${valueText(of(low), unit)} to ${valueText(of(high), unit)}`;
   if (metric === "value" && of("runs") > 1 && of("least") !== null) lines.push(`${of("runs")} runs: ${between("least", "greatest")}`);
   else if (metric === "value" && of("low") !== null) lines.push(`95 % interval ${between("low", "high")}`);
-  if (metric === "value" && of("spread_low") !== null) lines.push(`least sample to 95th percentile ${between("spread_low", "spread_high")}`);
+  if (metric === "value" && of("spread_low") !== null) lines.push(`smallest sample to 95th percentile ${between("spread_low", "spread_high")}`);
   if (of("slowdown") !== null) {
     const base = of("base_value") === null ? "" : `, base ${valueText(of("base_value"), curve.unit)}`;
     const interval = of("slowdown_low") === null ? "" : ` (${digits(of("slowdown_low"))} to ${digits(of("slowdown_high"))})`;
