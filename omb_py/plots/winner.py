@@ -132,6 +132,8 @@ def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Win
     notes.append(f"Numbers are how many times {'longer' if lower else 'less'} the second best is")
     if any(cell and cell.within_noise for row in cells for cell in row):
         notes.append("Pale and hatched: the intervals of best and second best overlap")
+    if any(len(members) == 1 for _, members in by(group.rows, ["bytes", "ranks", *columns])):
+        notes.append("Single launches say nothing of what launches differ by: repeat them")
     return WinnerMap(
         group.name("winner"),
         group.title,

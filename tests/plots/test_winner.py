@@ -114,6 +114,14 @@ def test_runs_of_one_contender_are_its_median_between_extremes() -> None:
     assert (cell.winner, cell.within_noise) == ("ring", True)
 
 
+def test_single_launches_are_said_to_tell_nothing_of_launches() -> None:
+    once = [measured("ring", 10.0), measured("linear", 5.0)]
+    again = [measured(word, value) for word, value in (("ring", 11.0), ("linear", 6.0))]
+    words = "Single launches say nothing of what launches differ by: repeat them"
+    assert words in only(of(*once), kind="winner").caption
+    assert words not in only(of(*once, *again), kind="winner").caption
+
+
 def test_a_barrier_has_one_row_without_a_size() -> None:
     rows = [measured(word, value, bytes=None) for word, value in (("tree", 1.0), ("linear", 3.0))]
     chart = only(of(*rows), kind="winner")
