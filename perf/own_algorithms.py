@@ -20,7 +20,8 @@ from statistics import median
 
 from jobs import BIN, ENVIRONMENT
 from omb_py.analysis.units import digits, size_text
-from omb_py.options import LIBRARY, parse_bytes
+from omb_py.numerals import parse_bytes
+from omb_py.options import LIBRARY
 
 SIZES = ["1K", "4K", "16K", "64K", "256K", "1M", "4M"]
 ITERATIONS, WARMUP, SECONDS = 500, 3, 0.1
