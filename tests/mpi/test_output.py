@@ -190,6 +190,6 @@ def test_killing_everything_leaves_whole_rows(tmp_path: Path, suffix: str, secon
         assert table.layout.notna().all()
         sizes_read = list(table.bytes)
     else:
-        sizes_read = [item["bytes"] for item in json.loads(output.read_text())[1:]]
+        sizes_read = [item["bytes"] for item in json.loads(output.read_text()) if "bytes" in item]
     assert len(sizes_read) > 0
     assert sizes_read == list(range(1, len(sizes_read) + 1))
