@@ -123,9 +123,11 @@ def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
         key = (function, *message_of(function, calls.nbytes))
         recorded[key] = together(recorded.get(key), calls)
     if not recorded:
+        only = ", ".join(sorted({calls.routine for calls in left_out}))
+        why = f"no call of {only} can be replayed; " if only else ""
         raise UsageError(
-            "there is nothing to replay in this file: give a profile that mpitrace wrote, "
-            "with calls that move data"
+            f"there is nothing to replay in this file: {why}give a profile with calls that move "
+            "arrays"
         )
     items = tuple(
         Item(*key, max(1, round(scale * calls.calls)), calls) for key, calls in recorded.items()

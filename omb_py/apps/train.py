@@ -76,7 +76,7 @@ def learned(result: Any, reference: Any) -> Check:
     said = [
         f"loss {'falls' if falls else 'DOES NOT fall'} from {first:.4g} to {last:.4g} "
         f"(NumPy's: {reference['losses'][-1]:.4g})",
-        f"gradients differ from NumPy's of the same parameters by {difference:.2g} of the greatest "
+        f"gradients differ from NumPy's of the same parameters by {difference:.2g} of the largest "
         f"(limit {ROUNDING:.2g})",
     ]
     if "averages" in result:
