@@ -274,6 +274,23 @@ def test_rows_are_safe_when_the_folder_goes(
         writer.finish()
 
 
+def test_rows_are_safe_when_the_current_folder_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("current", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path / "current")
+    writer = open_file(Path("rows.csv"))
+    writer.start(METADATA)
+    shutil.rmtree(tmp_path / "current")
+    writer.row(some_row(bytes=1))
+    monkeypatch.chdir(tmp_path)
+    assert rows_in(tmp_path / "temporary" / "rows-recovered-1.csv") == [("r", 1)]
+    with pytest.raises(OmbError, match="removed during the run"):
+        writer.finish()
+
+
 @pytest.mark.parametrize("content", ["# x\n# of a spreadsheet", "# a note\n", "x"])
 def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.csv"

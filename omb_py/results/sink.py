@@ -90,7 +90,10 @@ class FileSink(Sink):
 
     def content(self) -> bytes:
         """All that the file holds; nothing where it is a device or a pipe."""
-        return os.pread(self._descriptor, self._size(), 0) if self.rewritable else b""
+        if not self.rewritable:
+            return b""
+        with open(self._descriptor, "rb", closefd=False) as file:
+            return file.read()
 
     def cut(self, length: int) -> None:
         """Shorten the file to ``length`` bytes, and what closes it."""
@@ -183,7 +186,7 @@ class FileSink(Sink):
         Raises `OmbError` where there is no place for one.
         """
         os.close(self._descriptor)
-        folders = dict.fromkeys((self._path.parent, Path.cwd(), Path(tempfile.gettempdir())))
+        folders = dict.fromkeys((self._path.parent, Path(), Path(tempfile.gettempdir())))
         content = b"".join(self._written) + self._closing
         reason: OSError | None = None
         for folder in folders:
