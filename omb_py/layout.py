@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from omb_py.errors import UsageError
-from omb_py.numerals import parse_whole
+from omb_py.numerals import parse_count
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,7 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
 def numbers(text: str, separator: str, where: str, form: str) -> tuple[int, int]:
     """Two whole numbers; raises `UsageError` where a text is not like ``form``."""
     try:
-        first, second = map(parse_whole, text.split(separator))
+        first, second = map(parse_count, text.split(separator))
     except ValueError as error:
         raise UsageError(f"{where}: expected {form}, two whole numbers") from error
-    if first < 0 or second < 0:
-        raise UsageError(f"{where}: expected {form}, two whole numbers")
     return first, second

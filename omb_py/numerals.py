@@ -25,6 +25,13 @@ def parse_whole(text: str) -> int:
     return int(text)
 
 
+def parse_count(text: str) -> int:
+    """A whole number from 0 on; raises `ValueError` when it is none."""
+    if text.startswith("-"):
+        raise ValueError(f"{text!r} is not a whole number from 0 on")
+    return parse_whole(text)
+
+
 def parse_decimal(text: str) -> float:
     """A finite number such as ``2``, ``0.5`` or ``1e-3``, in ASCII without blanks or underscores.
 

@@ -6,7 +6,8 @@ were looked up in vain), nor are files of the kernel.
 
 from __future__ import annotations
 
-import os.path
+import contextlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,7 @@ from types import ModuleType
 
 MAPS = Path("/proc/self/maps")
 EXTENSION = ".so"
+SHARED_MEMORY = "/dev/shm/"
 
 
 def can_be_told() -> bool:
@@ -54,10 +56,39 @@ def module_files(modules: Iterable[ModuleType]) -> set[str]:
 
 def mapped(maps: str) -> set[str]:
     """The files among mappings as the kernel lists them; shared memory and devices are none."""
+    return {name for name in named(maps) if name.startswith("/") and not name.startswith("/dev/")}
+
+
+def shared_memory(maps: str) -> list[str]:
+    """The files of shared memory among mappings."""
+    return sorted(name for name in named(maps) if name.startswith(SHARED_MEMORY))
+
+
+def named(maps: str) -> set[str]:
+    """What mappings are of that still has its name."""
     lines = [line.split(maxsplit=5) for line in maps.splitlines()]
     names = {fields[5] for fields in lines if len(fields) == 6}
-    return {
-        name
-        for name in names
-        if name.startswith("/") and not name.startswith("/dev/") and not name.endswith("(deleted)")
-    }
+    return {name for name in names if not name.endswith("(deleted)")}
+
+
+def record_shared_memory(folder: str) -> None:
+    """Write which shared memory this process has mapped; silent where that fails.
+
+    MPI libraries keep files in /dev/shm as long as a job runs: whoever ends it can then remove
+    what it leaves.
+    """
+    with contextlib.suppress(OSError):
+        maps = MAPS.read_text(errors="replace")
+        lines = [line for path in shared_memory(maps) if (line := identity(path)) is not None]
+        Path(folder, f"{os.getpid()}.mapped").write_text("".join(f"{line}\n" for line in lines))
+
+
+def identity(path: str) -> str | None:
+    """A file or folder with what tells it from others of its name; None where it is gone."""
+    import json
+
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return json.dumps([path, os.uname().nodename, found.st_dev, found.st_ino, found.st_uid])

@@ -66,9 +66,9 @@ def launched(
             tell(name, options.library_algorithm, options.prove_algorithm)
         with Job(options.thread_level, options.session, debug, stages, guest) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
-                from omb_py import shared_files
+                from omb_py.opened_files import record_shared_memory
 
-                shared_files.record(records)
+                record_shared_memory(records)
             job.expect(None if guest else launcher.expected_ranks())
             job.agree(failure)
             assert buffer is not None

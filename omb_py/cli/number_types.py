@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,28 +13,30 @@ LONGEST_SECONDS = 1e9
 """Some 30 years: beyond that, the system's waits overflow."""
 
 
+def number_of(
+    kind: click.ParamType[Any, Any], parse: Callable[[str], Any], value: Any, *where: Any
+) -> Any:
+    """A text as ``parse`` reads it, or what a value of ``kind`` is already; fails as click does."""
+    try:
+        return parse(value) if isinstance(value, str) else value
+    except ValueError as error:
+        kind.fail(str(error), *where)
+
+
 class WholeNumber(click.IntRange):
     """A whole number in a range."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        if isinstance(value, str):
-            try:
-                value = parse_whole(value)
-            except ValueError as error:
-                self.fail(str(error), param, ctx)
-        return int(super().convert(value, param, ctx))
+        number = number_of(self, parse_whole, value, param, ctx)
+        return int(super().convert(number, param, ctx))
 
 
 class Number(click.FloatRange):
     """A finite number in a range."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        if isinstance(value, str):
-            try:
-                value = parse_decimal(value)
-            except ValueError as error:
-                self.fail(str(error), param, ctx)
-        return float(super().convert(value, param, ctx))
+        number = number_of(self, parse_decimal, value, param, ctx)
+        return float(super().convert(number, param, ctx))
 
 
 class Seconds(Number):

@@ -8,7 +8,7 @@ import click
 
 from omb_py.errors import UsageError
 from omb_py.layout import Layout, parse_layout
-from omb_py.numerals import parse_bytes, parse_decimal, parse_whole
+from omb_py.numerals import parse_bytes, parse_count, parse_decimal
 from omb_py.topology import Topology, parse_topology
 
 if TYPE_CHECKING:
@@ -262,7 +262,6 @@ class NodeMap(Parameter):
 def counts(texts: list[str]) -> tuple[int, ...] | None:
     """Whole numbers from 0 on; None where a text is none."""
     try:
-        numbers = tuple(map(parse_whole, texts))
+        return tuple(map(parse_count, texts))
     except ValueError:
         return None
-    return None if any(text.startswith("-") for text in texts) else numbers

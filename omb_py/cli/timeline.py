@@ -9,7 +9,7 @@ import click
 from omb_py.cli.analysis_options import note
 from omb_py.cli.number_types import Seconds
 from omb_py.cli.parameters import Parameter
-from omb_py.numerals import parse_whole
+from omb_py.numerals import parse_count
 from omb_py.wording import count
 
 
@@ -27,7 +27,7 @@ class Ranks(Parameter):
         for part in value.split(","):
             first, dash, last = part.partition("-")
             try:
-                start, stop = parse_whole(first), parse_whole(last if dash else first)
+                start, stop = parse_count(first), parse_count(last if dash else first)
             except ValueError:
                 self.fail(f"{value!r} are no ranks: write them as in 0-3,8", param, ctx)
             if stop < start or stop > MOST_RANKS:

@@ -247,8 +247,7 @@ def failures(points: pd.DataFrame, allowed: float) -> list[str]:
         if several[row.pair] and least[row.pair] > allowed:
             found.append(
                 f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
-                "allowed is "
-                f"{factor(allowed)}"
+                f"allowed is {factor(allowed)}"
             )
     for row in points[lower > allowed].itertuples():
         where = f"{row.other}: {named[row.pair]}{at(row.bytes)}"

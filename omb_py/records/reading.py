@@ -178,7 +178,7 @@ def read(path: str | Path, events: bool = True) -> Record:
     """
     inputs.check(path, UsageError, math.inf)
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
+        if not os.path.isfile(path):
             raise UsageError(f"{path} is no record of omb-py profile")
         with open(path, "rb") as file:
             return _record(file, str(path), events)

@@ -177,8 +177,7 @@ class FileSink(Sink):
             named = os.stat(self._path)
         except OSError:
             return "was removed"
-        same = (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)
-        return None if same else "was replaced"
+        return None if os.path.samestat(own, named) else "was replaced"
 
     def _move(self, damage: str) -> None:
         """Write all records of this run to a new file, and those to come.

@@ -1,6 +1,6 @@
 """What a job that was killed leaves on this host: shared memory with a name, and Open MPI's folder.
 
-The ranks tell what they have mapped (`omb_py.shared_files`), the sweep which folder it made. Only
+The ranks tell what they have mapped (`omb_py.opened_files`), the sweep which folder it made. Only
 what they told is removed, and only if it is still the same file and was not there before the job.
 """
 
@@ -15,7 +15,7 @@ from json import loads
 from pathlib import Path
 
 from omb_py.launcher import SHARED_FILES
-from omb_py.shared_files import SHARED_MEMORY, identity
+from omb_py.opened_files import SHARED_MEMORY, identity
 
 THERE_BEFORE, OWN_FOLDER = "before", "folder"
 

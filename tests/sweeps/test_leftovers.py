@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import shared_files
 from omb_py.launcher import SHARED_FILES
-from omb_py.shared_files import SHARED_MEMORY, identity, mapped
+from omb_py.opened_files import (
+    SHARED_MEMORY,
+    identity,
+    record_shared_memory,
+    shared_memory,
+)
 from omb_py.sweeps import leftovers
 
 MAPS = """\
@@ -39,7 +43,7 @@ def tell(records: Path, *lines: str | None) -> None:
 
 
 def test_shared_memory_with_a_name_is_told() -> None:
-    assert list(mapped(MAPS)) == ["/dev/shm/mpich_shm_ab_0"]
+    assert list(shared_memory(MAPS)) == ["/dev/shm/mpich_shm_ab_0"]
 
 
 def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
@@ -93,7 +97,7 @@ def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> No
     import mmap
 
     with segment.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        shared_files.record(str(tmp_path))
+        record_shared_memory(str(tmp_path))
     (told,) = tmp_path.glob("*.mapped")
     assert identity(str(segment)) in told.read_text().splitlines()
-    shared_files.record(str(tmp_path / "nowhere"))
+    record_shared_memory(str(tmp_path / "nowhere"))
