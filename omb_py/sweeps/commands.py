@@ -44,18 +44,21 @@ def hosts(machine: Machine) -> list[str] | None:
     """The nodes to run on, each once; None where the launcher knows them by itself.
 
     They stand in the machine's file, or in the one that its scheduler makes for a job. Raises
-    `OmbError` when it cannot be read.
+    `OmbError` when it cannot be read or names no host.
     """
     variable = getattr(SCHEDULERS.get(machine.scheduler), "host_file_variable", None)
     name = machine.host_file or (os.environ.get(variable) if variable else None)
-    if name is None:
+    if not name:
         return None
     try:
         lines = inputs.read(name).decode().splitlines()
     except UnicodeDecodeError as error:
         raise OmbError(f"cannot read the file of hosts {name}: it is not UTF-8 text") from error
     words = (line.partition("#")[0].split() for line in lines)
-    return list(dict.fromkeys(word[0].partition(":")[0] for word in words if word))
+    names = list(dict.fromkeys(word[0].partition(":")[0] for word in words if word))
+    if not names:
+        raise OmbError(f"the file of hosts {name} names no host: write one name a line")
+    return names
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ class Launcher:
     environment: Callable[[Placement], dict[str, str]] = lambda place: {}
     in_venv: bool = False
     """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
+    launch_node: bool = False
+    """Whether the first host of a job starts programs and runs none of them."""
 
     def command(self, place: Placement) -> list[str]:
         """The words that a program and its arguments follow.
@@ -203,7 +205,7 @@ LAUNCHERS = {
     "pals": Launcher("mpiexec", pals),
     "srun": Launcher("srun", srun, stepping_aside),
     "aprun": Launcher("aprun", aprun),
-    "jsrun": Launcher("jsrun", jsrun),
+    "jsrun": Launcher("jsrun", jsrun, launch_node=True),
     "flux": Launcher("flux", flux),
 }
 """Launchers by the names that a machine's configuration calls them by."""

@@ -23,8 +23,10 @@ class Scheduler:
     ``number`` finds a job's number in what ``submit`` says, ``state`` the word for what a job is
     doing in what ``status`` says, and ``states`` tells what that word means. ``settings`` are the
     resources of `JobSettings` that it knows, ``permitted`` the options that a configuration may
-    add to its scripts, ``programs`` the resources that are scripts to run. ``warnings`` are the
-    signals it sends before a job's end, ``unknown`` what it says of a job that it does not know.
+    add to its scripts, ``programs`` the resources that are scripts to run. Where no host file says
+    how many nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
+    are the signals it sends before a job's end, ``unknown`` what it says of a job that it does not
+    know.
     """
 
     title: str
@@ -44,6 +46,8 @@ class Scheduler:
     job_id_command: str = ""
     folder_variables: tuple[str, ...] = ()
     host_file_variable: str | None = None
+    node_count_variables: tuple[str, ...] = ()
+    node_count_command: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ("TERM",)
     programs: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ("unknown job",)

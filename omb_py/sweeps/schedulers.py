@@ -124,6 +124,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
         host_file_variable="PBS_NODEFILE",
+        node_count_variables=("SLURM_JOB_NUM_NODES",),
     ),
     "cobalt": Scheduler(
         title="Cobalt",
@@ -155,6 +156,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         },
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
+        node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
     "lsf": Scheduler(
         title="LSF",
@@ -188,6 +190,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         permitted=directives.FLUX,
         settings=frozenset({"attributes"}),
         job_id_command="flux getattr jobid",
+        # A job is an instance of Flux with one broker a node (flux-broker-attributes, "size").
+        node_count_command=("flux", "getattr", "size"),
     ),
 }
 """Schedulers by the names that a machine's configuration calls them by."""

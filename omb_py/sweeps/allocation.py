@@ -1,0 +1,58 @@
+"""The nodes that a job really has, which may be fewer than a sweep needs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+
+from omb_py.sweeps.commands import hosts
+from omb_py.sweeps.launchers import LAUNCHERS
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Point
+from omb_py.sweeps.schedulers import SCHEDULERS
+
+PATIENCE = 30.0
+"""Seconds that a scheduler's command may take to say how many nodes there are."""
+
+
+def nodes_here(machine: Machine) -> int | None:
+    """How many nodes the machine's host file or the job that this process is in has.
+
+    None where nothing says it, as outside a job. Raises `OmbError` when a host file cannot be read
+    or names no host.
+    """
+    names = hosts(machine)
+    if names is not None:
+        # The first host of such a job starts programs and runs none of them.
+        row = LAUNCHERS.get(machine.launcher)
+        apart = row is not None and row.launch_node and not machine.host_file
+        return max(1, len(names) - apart)
+    scheduler = SCHEDULERS.get(machine.scheduler)
+    if scheduler is None:
+        return None
+    values = (os.environ.get(name, "") for name in scheduler.node_count_variables)
+    said = next((value for value in values if value.isdecimal()), "")
+    if not said and scheduler.node_count_command:
+        said = output(scheduler.node_count_command)
+    return int(said) if said.isdecimal() and int(said) > 0 else None
+
+
+def output(command: tuple[str, ...]) -> str:
+    """What a command prints; nothing where it cannot be run."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE, check=False, encoding="utf-8"
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    return done.stdout.strip()
+
+
+def split(points: Iterable[Point], nodes: int | None) -> tuple[list[Point], list[Point]]:
+    """The points that fit on so many nodes, and those that need more; all fit on unknown ones."""
+    fitting: list[Point] = []
+    larger: list[Point] = []
+    for point in points:
+        (fitting if nodes is None or point.nodes <= nodes else larger).append(point)
+    return fitting, larger
