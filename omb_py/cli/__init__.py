@@ -20,6 +20,12 @@ LATER = (
 """Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
 
 
+WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
+    found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
+)
+"""What a group without a command raises; before click 8.2 it prints its help itself."""
+
+
 class Commands(click.Group):
     """Commands that are made when they are asked for, so that none costs another's imports."""
 
@@ -154,6 +160,8 @@ def main() -> NoReturn:
         if sys.stdout is not None:
             sys.stdout.flush()  # while what goes wrong can still be said
     except click.ClickException as error:
+        if isinstance(error, WITHOUT_COMMAND):
+            show_commands(error)
         where = (
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
         )
@@ -172,6 +180,14 @@ def main() -> NoReturn:
         alone = isinstance(error, OmbError) and not error.shared
         leave(sentence(error), getattr(error, "exit_code", 1), alone)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def show_commands(error: click.ClickException) -> NoReturn:
+    """Show the help of a group that was given no command, as click does; rank 0 alone shows it."""
+    if launcher.rank() == 0:
+        error.show()
+    launcher.end_job(error.exit_code)
+    sys.exit(error.exit_code)
 
 
 def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:

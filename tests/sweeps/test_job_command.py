@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +60,15 @@ def job(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 MINE = ("mine.toml", "--machine", "here.toml")
+
+
+def test_without_a_command_its_commands_are_shown() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "omb_py", "job"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: omb-py job [OPTIONS] COMMAND [ARGS]...\n")
+    assert "\n  status " in done.stderr
 
 
 def test_shipped_configurations_are_known_by_name(job: Command) -> None:
