@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 def count(number: int, noun: str) -> str:
     """A number of things.
@@ -10,3 +13,33 @@ def count(number: int, noun: str) -> str:
     '2 ranks'
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+SHORTEST_PART = 3
+"""Characters of the shortest word that counts as a part of a name."""
+
+
+def nearest(word: str, names: Iterable[str], most: int = 1) -> list[str]:
+    """The names that were probably meant by ``word``, at most so many, best first.
+
+    Names that begin with it come first, the shortest before others, then misspelt ones, then names
+    that share a word with it. Case, hyphens and underscores do not matter.
+
+    >>> nearest("cores", ["binding", "cores_per_node"])
+    ['cores_per_node']
+    """
+    spelt = {name: name.lower().replace("-", "_") for name in sorted(names, key=len)}
+    wanted = word.lower().replace("-", "_")
+    joined = wanted.replace("_", "")
+    long = len(joined) >= SHORTEST_PART
+    begun = [name for name in spelt if long and spelt[name].replace("_", "").startswith(joined)]
+    close = get_close_matches(wanted, spelt.values(), n=max(most, 1))
+    misspelt = [name for match in close for name in spelt if spelt[name] == match]
+    related = [name for name in spelt if shared_words(wanted, spelt[name])]
+    return list(dict.fromkeys([*begun, *misspelt, *related]))[:most]
+
+
+def shared_words(first: str, second: str) -> set[str]:
+    """The words that two names in lower case have in common, singular or plural."""
+    parts = ({part.rstrip("s") for part in name.split("_")} for name in (first, second))
+    return {part for part in set.intersection(*parts) if len(part) > SHORTEST_PART}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 from re import Pattern
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from typing import TypeAlias
 
 from omb_py.algorithms import patterns
 from omb_py.errors import UsageError
+from omb_py.wording import nearest
 
 DEFAULT = "default"
 """The word for the library's own choice."""
@@ -89,7 +89,7 @@ class Library:
                 f"--library-algorithm {word}: {self.name} has no choice of algorithms for "
                 f"MPI_{function.capitalize()}: leave it out, or ask for {DEFAULT}"
             )
-        near = get_close_matches(word, known, n=1)
+        near = nearest(word, known)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(
             f"{self.name} has no algorithm {word!r} for MPI_{function.capitalize()}: {hint}choose "

@@ -287,8 +287,8 @@ def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     known = {benchmark.name: benchmark for benchmark in all_benchmarks()}
     if wanted in known:
         return known[wanted]
-    from difflib import get_close_matches
+    from omb_py.wording import nearest
 
-    near = get_close_matches(wanted, [*known, *others], n=3)
+    near = nearest(wanted, [*known, *others], most=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"
     raise UsageError(f"unknown benchmark {name!r}: {hint}")
