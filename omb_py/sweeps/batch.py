@@ -16,6 +16,7 @@ from omb_py.sweeps.points import node_counts
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.toml import reason
 from omb_py.wording import count
 
 LONGEST_TITLE = 15
@@ -124,8 +125,7 @@ def with_settings(machine: Machine, given: Mapping[str, str]) -> Machine:
         settings = JobSettings.model_validate({**machine.job.model_dump(), **given})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        why = fault.get("ctx", {}).get("error", "it has characters that may not stand there")
-        raise UsageError(f"--{fault['loc'][0]}: {why}") from error
+        raise UsageError(f"--{fault['loc'][0]}: {reason(fault)}") from error
     return machine.model_copy(update={"job": settings})
 
 

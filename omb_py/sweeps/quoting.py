@@ -7,8 +7,10 @@ import shlex
 from typing import Any
 
 from omb_py.errors import UsageError
+from omb_py.sweeps.values import character
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@=,+~^%][A-Za-z0-9_./:@=,+~^%-]*", re.ASCII)
+NOT_PLAIN = re.compile(r"[^A-Za-z0-9_./:@=,+~^%-]", re.ASCII)
 ONE_LINE = re.compile(r"[^\x00-\x1f\x7f\x85\u2028\u2029]*")
 
 
@@ -51,9 +53,11 @@ def plain(value: object) -> Safe:
     """
     text = str(value)
     if not PLAIN.fullmatch(text):
+        found = NOT_PLAIN.search(text)
+        fault = f"{character(found[0])} is not permitted" if found else "this does not fit"
         raise UsageError(
-            f"{text!r} is handed to the scheduler: it must be made of letters, digits and "
-            "_ . / : @ = , + - without a dash in front"
+            f"{text!r} is handed to the scheduler: {fault}; it must be made of letters, digits and "
+            "_ . / : @ = , + ~ ^ % - without a dash in front"
         )
     return Safe(text)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from omb_py import inputs
 from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps.values import unfitting
+from omb_py.wording import nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -107,23 +108,42 @@ def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
     context = fault.get("ctx", {})
     if fault["type"] == "extra_forbidden":
         allowed = fields_at(model, place[:-1])
-        return f"{line}unknown key {key!r}{suggestion(str(place[-1]), allowed)}"
+        where = table_of(model, place) or suggestion(str(place[-1]), allowed)
+        return f"{line}unknown key {key!r}{where}"
     if fault["type"] == "missing":
         return f"{line}{f'{key}: ' if key else ''}key {place[-1]!r} is missing"
     if fault["type"] in ("literal_error", "enum"):
         return f"{line}{key} must be {context['expected']}"
+    return f"{line}{key}: {reason(fault)}"
+
+
+def reason(fault: Any) -> str:
+    """Why pydantic refuses a value, without its place."""
+    context = fault.get("ctx", {})
     if "error" in context:
-        return f"{line}{key}: {context['error']}"
+        return str(context["error"])
     if fault["type"] == "string_pattern_mismatch":
-        return f"{line}{key} has characters that may not stand there"
-    return f"{line}{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+        return unfitting(str(fault["input"]), context["pattern"])
+    return f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
 
 
 def suggestion(word: str, allowed: list[str]) -> str:
     """What was probably meant, and what there is."""
-    near = get_close_matches(word, allowed, n=1)
+    near = nearest(word, allowed)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return f"{meant} (known: {', '.join(allowed)})"
+
+
+def table_of(model: type[BaseModel], place: Key) -> str:
+    """Where a key belongs that another table has; nothing for one that none has."""
+    word = place[-1]
+    if len(place) > 1:
+        return "; it belongs above the first table" if word in model.model_fields else ""
+    for name, field in model.model_fields.items():
+        if any(word in inner.model_fields for inner in models_in(field.annotation)):
+            several = get_origin(field.annotation) is tuple
+            return f"; it belongs in {f'[[{name}]]' if several else f'[{name}]'}"
+    return ""
 
 
 def fields_at(model: type[BaseModel], place: Key) -> list[str]:

@@ -79,18 +79,52 @@ Several = Annotated[tuple[Item, ...], BeforeValidator(listed), AfterValidator(di
 Duration = Annotated[float, BeforeValidator(seconds)]
 """Seconds above 0."""
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"
+WORD = r"^[A-Za-z0-9_./:@=,+~^-]+\z"
+LINE = r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*\z"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*\z"
+
+PERMITTED = {
+    NAME: (
+        re.compile(r"[^A-Za-z0-9_.-]"),
+        "letters, digits and _ . - (1 to 64 characters, the first a letter or a digit)",
+    ),
+    WORD: (
+        re.compile(r"[^A-Za-z0-9_./:@=,+~^-]"),
+        "letters, digits and _ . / : @ = , + ~ ^ - (at least one)",
+    ),
+    LINE: (re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]"), "any text on one line"),
+    VARIABLE: (
+        re.compile(r"[^A-Za-z0-9_]"),
+        "letters, digits and _ (at least one, the first no digit)",
+    ),
+}
+"""For each pattern, what finds a character that it does not permit, and what it does permit."""
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 """What files and jobs are named after."""
 
-Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./:@=,+~^-]+\z", max_length=300)]
+Word = Annotated[str, StringConstraints(pattern=WORD, max_length=300)]
 """What a scheduler or a module system takes: no blank, no quote, nothing a shell expands."""
 
-Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*\z")]
+Line = Annotated[str, StringConstraints(pattern=LINE)]
 """Any text on one line."""
 
-EnvironmentName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\z"), AfterValidator(harmless)
-]
+EnvironmentName = Annotated[str, StringConstraints(pattern=VARIABLE), AfterValidator(harmless)]
+
+
+def unfitting(text: str, pattern: str) -> str:
+    """Why a text does not fit one of the patterns here: the character, and what may stand there."""
+    forbidden, permitted = PERMITTED[pattern]
+    found = forbidden.search(text)
+    if found:
+        return f"{character(found[0])} is not permitted in {text!r}, only {permitted}"
+    return f"{text!r} does not fit: write {permitted}"
+
+
+def character(text: str) -> str:
+    """A character in a sentence."""
+    return "a blank" if text == " " else repr(text)
 
 
 def shown(values: Iterable[object]) -> str:

@@ -145,11 +145,20 @@ def test_before_any_job_there_is_none(job: Command) -> None:
         (("render", "scaling", "--machine", "polari"), "did you mean 'polaris'"),
         (("render", "scaling", "--machine", "local"), "machine local has no scheduler"),
         (("submit", "a.sh", "scaling"), "name one sweep, or scripts that end in .sh"),
-        (("render", *MINE, "--account", "$(id)"), "--account: it has characters that may not"),
+        (
+            ("render", *MINE, "--account", "$(id)"),
+            "--account: '$' is not permitted in '$(id)', only letters, digits and _ . / : @ = ,",
+        ),
+        (("render", *MINE, "--queue", "a b"), "--queue: a blank is not permitted in 'a b'"),
+        (("render", *MINE, "--queue", ""), "--queue: '' does not fit: write letters, digits"),
+        (("render", *MINE, "--account", "-x"), "'-x' is handed to the scheduler: this does not"),
         (("render", *MINE, "--walltime", "soon"), "--walltime: 'soon' is no duration such as"),
         (("render", *MINE, "--walltime", "30s"), "a walltime of 00:00:30 leaves nothing"),
         (("render", *MINE, "--nodes", "3"), "has no point on 3 nodes of here"),
-        (("render", *MINE, "--nodes", "1", "--folder", "a b"), "'a b' is handed to the scheduler"),
+        (
+            ("render", *MINE, "--nodes", "1", "--folder", "a b"),
+            "'a b' is handed to the scheduler: a blank",
+        ),
         (("submit", "nowhere.sh"), "cannot read nowhere.sh: No such file"),
     ],
 )

@@ -157,6 +157,8 @@ def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> Non
     """Slurm's own `qsub` gives it to a shell without quotes."""
     path = Path("a; touch PWNED .sh")
     jobs.write(path, render.script(own_job("torque")))
-    with pytest.raises(UsageError, match="is handed to the scheduler: it must be made of letters"):
+    with pytest.raises(
+        UsageError, match="is handed to the scheduler: ';' is not permitted; it must"
+    ):
         jobs.submit(SCHEDULERS["torque"], path)
     assert sandbox.commands() == []

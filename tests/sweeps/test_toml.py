@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from omb_py.errors import OmbError, UsageError
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.toml import key_lines, read
+from omb_py.sweeps.toml import key_lines, read, reason
+from omb_py.sweeps.values import LINE, NAME, PERMITTED, VARIABLE, WORD
 
 GOOD = """\
 name = "mine"
@@ -76,6 +79,62 @@ def test_allowed_words_are_named(tmp_path: Path) -> None:
     assert "line 2: binding must be 'default', 'none', 'core', 'numa' or 'depth'" in said
     said = fault(tmp_path, machine + 'scheduler = "slrum"', Machine)
     assert "did you mean 'slurm'?" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cores = 4", "unknown key 'cores'; did you mean 'cores_per_node'?"),
+        ("gpus = 4", "did you mean 'gpus_per_node'?"),
+        ("node = 4", "did you mean 'nodes'?"),
+        ('virtualenv = "x"', "did you mean 'virtual_environment'?"),
+        ('module = "x"', "did you mean 'modules'?"),
+        ('walltime = "30m"', "unknown key 'walltime'; it belongs in [job]"),
+        ("[job]\nnodes = 4", "unknown key 'job.nodes'; it belongs above the first table"),
+        ('[job]\ntime = "30m"', "did you mean 'walltime'?"),
+        ('[job]\nproject = "x"', "(known: queue, account, walltime"),
+    ],
+)
+def test_a_key_is_suggested_by_a_part_of_its_name(tmp_path: Path, line: str, words: str) -> None:
+    assert words in fault(tmp_path, f'name = "here"\n{line}\n', Machine)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('name = "a b"', "line 1: name: a blank is not permitted in 'a b', only letters, digits"),
+        ('name = "-a"', "line 1: name: '-a' does not fit: write letters, digits and _ . -"),
+        (
+            'modules = ["a;b"]',
+            "modules: ';' is not permitted in 'a;b', only letters, digits and _ .",
+        ),
+        ('host_file = "a\\u0007"', "host_file: '\\x07' is not permitted in"),
+        ('description = "a\\nb"', "is not permitted in 'a\\nb', only any text on one line"),
+        (
+            'environment = {"A-B" = "1"}',
+            "'-' is not permitted in 'A-B', only letters, digits and _",
+        ),
+        ('[job]\nqueue = "$(id)"', "job.queue: '$' is not permitted in '$(id)', only letters"),
+        ('[job]\nselect = ["a b"]', "job.select: a blank is not permitted in 'a b'"),
+        ('[job]\ndirectives = ["a\\tb"]', "is not permitted in 'a\\tb'"),
+    ],
+)
+def test_a_character_that_is_not_permitted_is_named(tmp_path: Path, line: str, words: str) -> None:
+    name = "" if line.startswith("name") else 'name = "here"\n'
+    assert words in fault(tmp_path, f"{name}{line}\n", Machine)
+
+
+@given(st.sampled_from([NAME, WORD, LINE, VARIABLE]), st.text(max_size=70))
+def test_a_text_that_does_not_fit_is_told_why(pattern: str, text: str) -> None:
+    """Pydantic's pattern and the character that is named agree."""
+    words = TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
+    try:
+        words.validate_python(text)
+    except ValidationError as error:
+        (fault,) = error.errors()
+        assert repr(text) in reason(fault) or fault["type"] != "string_pattern_mismatch"
+    else:
+        assert not PERMITTED[pattern][0].search(text)
 
 
 def test_all_faults_are_named_up_to_a_few(tmp_path: Path) -> None:
