@@ -102,7 +102,7 @@ def submit_command(sweep: tuple[str, ...], dry_run: bool, **wishes: Any) -> None
     The scripts are written into the sweep's folder, from where each submits itself again.
     """
     with needing("sweep"):
-        from omb_py.sweeps import jobs, render
+        from omb_py.sweeps import jobs, record, render
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
@@ -117,7 +117,7 @@ def submit_command(sweep: tuple[str, ...], dry_run: bool, **wishes: Any) -> None
         jobs.write(path, render.script(job))
         number = hand_in(job.scheduler, path, dry_run)
         if number is not None:
-            jobs.remember(path, number)
+            record.append(record.path_of(path), number, [record.SUBMITTED])
 
 
 def hand_in(scheduler: Any, path: Path, dry_run: bool) -> str | None:

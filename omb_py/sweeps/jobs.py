@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.errors import OmbError, UsageError
+from omb_py.sweeps import record
 from omb_py.sweeps.files import cannot_write, write_atomically
 from omb_py.sweeps.quoting import plain
 from omb_py.sweeps.scheduler import Scheduler
@@ -94,33 +95,16 @@ def words_of(answer: subprocess.CompletedProcess[str]) -> str:
     return said[:1000] or f"exit code {answer.returncode} without a word"
 
 
-def remember(script: Path, number: str) -> None:
-    """Add a job's number to the list beside its script, as the script itself does."""
-    path = script.with_suffix(".numbers")
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"{number}\n")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-
-
 def known(scheduler: Scheduler, folder: Path) -> Iterator[Known]:
     """The jobs of a sweep's folder, in the order in which they came."""
-    for path in sorted((folder / "jobs").glob("*.numbers")):
+    for path in sorted((folder / "jobs").glob("*.record")):
         for number in numbers(scheduler, path):
             yield Known(path.stem, number, state(scheduler, number))
 
 
 def numbers(scheduler: Scheduler, path: Path) -> list[str]:
-    """The different numbers in a list that a script and `remember` write.
-
-    Raises `OmbError` when it cannot be read.
-    """
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror}") from error
-    return list(dict.fromkeys(scheduler.number.findall(text)))
+    """The different jobs in a record; raises `OmbError` when it cannot be read."""
+    return list(dict.fromkeys(event.job for event in record.events(path, scheduler)))
 
 
 def state(scheduler: Scheduler, number: str) -> str:

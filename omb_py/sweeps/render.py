@@ -130,8 +130,10 @@ def submit_folder(scheduler: Scheduler) -> str:
 
 
 def number(scheduler: Scheduler) -> str:
-    """What prints the job's own number."""
-    return scheduler.job_id_command or f'echo "{first_of(scheduler.job_id_variables)}"'
+    """The job's own number, as the value of a variable."""
+    if scheduler.job_id_command:
+        return f"$({scheduler.job_id_command})"
+    return first_of(scheduler.job_id_variables, "-")
 
 
 def first_of(variables: Sequence[str], otherwise: str = "") -> str:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.sweeps import jobs
+from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.conftest import rows_of
 from tests.schedulers.batch import Slurm, output, submit, wait_for_end, wait_until
 
@@ -53,7 +55,8 @@ def prepare(folder: Path, scheduler: str, iterations: int = 10) -> None:
 
 def numbers(folder: Path) -> list[str]:
     """The jobs of the sweep so far."""
-    found = (path.read_text().split() for path in folder.glob("sweeps/*/jobs/*.numbers"))
+    paths = folder.glob("sweeps/*/jobs/*.record")
+    found = (jobs.numbers(SCHEDULERS["slurm"], path) for path in paths)
     return list(dict.fromkeys(number for some in found for number in some))
 
 
@@ -95,9 +98,9 @@ def test_a_job_whose_time_is_over_goes_on_in_another_until_all_is_measured(
     wait_until(lambda: measured(tmp_path) > 2, SECONDS, lambda: slurm.run("squeue"))
     slurm.run("scancel", "--full", "--signal=TERM", first)
     wait_until(lambda: measured(tmp_path) == ROWS, SECONDS, lambda: slurm.run("squeue"))
-    jobs = numbers(tmp_path)
-    assert len(jobs) == 2, output(tmp_path, first)
-    for number in jobs:
+    found = numbers(tmp_path)
+    assert len(found) == 2, output(tmp_path, first)
+    for number in found:
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
     states = [json.loads(path.read_text()) for path in tmp_path.glob("sweeps/*/state/*.state")]
     assert sum(attempt["rows"] for one in states for attempt in one["attempts"]) == ROWS
@@ -129,7 +132,7 @@ def test_slurm_itself_accepts_every_directive_of_its_scripts(slurm: Slurm, tmp_p
 
 def test_slurm_forgets_jobs_that_it_never_had(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm")
-    path = tmp_path / "sweeps/mine-here/jobs/mine.numbers"
+    path = tmp_path / "sweeps/mine-here/jobs/mine.record"
     path.parent.mkdir(parents=True)
-    path.write_text("999999\n")
+    path.write_text("2026-11-22T20:00:00Z 999999 submitted\n")
     assert omb_py(slurm, tmp_path, "job", "status", *MINE)[0] == "999999 mine: forgotten"

@@ -72,7 +72,7 @@ class Ran:
 class Sandbox:
     """A folder to run scripts in, with no program on the PATH but stand-ins and what they need."""
 
-    needed = ("bash", "mkdir", "install", "tee", "touch", "cat", "sleep")
+    needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep")
 
     def __init__(self, root: Path, sweep_ends: str = "exit 0") -> None:
         """``sweep_ends`` is what `omb-py` does after it is recorded."""

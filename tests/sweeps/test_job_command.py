@@ -177,4 +177,4 @@ def test_a_refused_submission_is_told_in_the_scheduler_s_words(
     sandbox.stand_in("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(OmbError, match=r"Slurm does not take .*: sbatch: error: invalid partition"):
         job("submit", *MINE, "--one-job")
-    assert not list(Path("sweeps/mine-here/jobs").glob("*.numbers"))
+    assert not list(Path("sweeps/mine-here/jobs").glob("*.record"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import UsageError
-from omb_py.sweeps import batch, render
+from omb_py.sweeps import batch, record, render
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import (
     REPOSITORY,
@@ -97,7 +98,37 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     assert [*words, *([] if row.from_standard_input else [copy])] in ran.of(program)
     assert (sandbox.here / copy).read_text() == text
     assert not row.from_standard_input or text in ran.said
-    assert "1234" in (sandbox.here / copy).with_suffix(".numbers").read_text().split()
+
+
+def recorded(sandbox: Sandbox, scheduler: str = "slurm") -> list[tuple[str, str, dict[str, str]]]:
+    """The events in the record of the sandbox's script: job, event and values."""
+    path = sandbox.here / "sweeps/mine-here/jobs/mine.record"
+    found = record.events(path, SCHEDULERS[scheduler])
+    return [(event.job, event.name, dict(event.values)) for event in found]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_job_records_its_begin_and_its_end(scheduler: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, sweep_ends="exit 3")
+    row = SCHEDULERS[scheduler]
+    ran = sandbox.run(render.script(own_job(scheduler)), **dict.fromkeys(row.job_id_variables, "7"))
+    assert ran.code == 3, ran.said
+    number = "1234" if row.job_id_command else "7"
+    began, ended = recorded(sandbox, scheduler)
+    assert began == (number, "began", {"host": socket.gethostname()})
+    assert ended == (number, "ended", {"exit": "3"})
+
+
+def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    sandbox.stand_in("module", "touch ready; sleep 0.5")
+    started = sandbox.start(
+        sandbox.spooled(render.script(own_job(modules=["gcc"]))), SLURM_JOB_ID="7"
+    )
+    wait_for(sandbox.here / "ready")
+    started.terminate()
+    assert sandbox.finish(started).code == 143
+    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "143"})
 
 
 def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
@@ -124,13 +155,18 @@ def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: P
     assert path.read_text() == render.script(own_job("cobalt"))
 
 
+def wait_for(path: Path) -> None:
+    """Wait until a file is there."""
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def signalled(sandbox: Sandbox, text: str, number: int) -> tuple[int, list[list[str]]]:
     """The code and the submissions of a script to which a signal comes while it measures."""
     started = sandbox.start(sandbox.spooled(text))
-    deadline = time.monotonic() + 20
-    while not (sandbox.here / "ready").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(sandbox.here / "ready")
     started.send_signal(number)
     ran = sandbox.finish(started)
     assert (sandbox.here / "stopped").read_text() == "stopped\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import jobs, render
+from omb_py.sweeps import jobs, record, render
 from omb_py.sweeps.scheduler import ENDED, FAILED, HELD, RUNNING, WAITING
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import Sandbox, own_job
@@ -128,10 +128,16 @@ def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox)
 def test_what_a_script_and_a_submission_write_down_is_one_job(name: str, tmp_path: Path) -> None:
     row = SCHEDULERS[name]
     said, number = SUBMITTED[name]
-    path = tmp_path / "mine.numbers"
-    path.write_text(f"\n{said}\nThere was an error: 'go away'\n{said}\n")
-    (found,) = jobs.numbers(row, path)
+    path = tmp_path / "mine.record"
+    found = row.number.findall(said)[-1]
+    record.append(path, found, [record.SUBMITTED])
+    with path.open("a") as file:
+        file.write(f"T {found} began host=n1 until=9\n\nT - began\nT $(id) began\nT {found} en")
+    assert jobs.numbers(row, path) == [found]
     assert found.startswith(number)
+    submitted, began = record.events(path, row)
+    assert (submitted.name, dict(submitted.values)) == ("submitted", {})
+    assert (began.name, dict(began.values)) == ("began", {"host": "n1", "until": "9"})
 
 
 @each
