@@ -7,13 +7,12 @@ import platform
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 
 import omb_py
 from omb_py.errors import OmbError
 from omb_py.results.metadata import TELLING_PREFIXES, processor
-from omb_py.sweeps import launchers
+from omb_py.sweeps import launchers, reasons
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import duration, remaining
 from omb_py.sweeps.files import write_atomically
@@ -33,8 +32,6 @@ CAPTURED = (
 
 SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
 """Words in names of variables whose values are nobody's business."""
-
-MOST_LISTED = 10
 
 
 def measure(
@@ -120,16 +117,8 @@ def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool)
 
 def listed(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
     """Name points, gathered by what they said for themselves."""
-    if not points:
-        return
-    reporter.say(f"{count(len(points), 'point')} {what}:")
-    reasons = Counter(folder.state(point).said or "no word of why" for point in points)
-    for reason, number in reasons.most_common(MOST_LISTED):
-        first = next(p for p in points if (folder.state(p).said or "no word of why") == reason)
-        more = f" and {number - 1} more" if number > 1 else ""
-        reporter.say(f"  {first.describe()}{more}: {reason} ({folder.log(first)})")
-    if len(reasons) > MOST_LISTED:
-        reporter.say(f"  and {len(reasons) - MOST_LISTED} other reasons, in {folder.root}/state")
+    for line in reasons.lines(folder, points, what):
+        reporter.say(line)
 
 
 def missing_rows(folder: Folder, points: Sequence[Point]) -> int:
