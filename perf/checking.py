@@ -26,7 +26,7 @@ def point_of(name: str, checked: bool) -> Point:
     settings = (Setting("validation", True),) if checked else ()
     point = Point(name, "numpy", "buffer", 1, 2, (), settings)
     options = parsed(subject(name), point.arguments(()))
-    sizes = planned_sizes(subject(name), options, None, 2)
+    sizes, _ = planned_sizes(subject(name), options, None, 2)
     return Point(name, "numpy", "buffer", 1, 2, sizes, settings)
 
 

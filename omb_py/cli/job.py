@@ -31,7 +31,7 @@ def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Fun
 MACHINE = click.option(
     "--machine",
     metavar="MACHINE",
-    help="Where it runs: the name of a machine that comes with omb-py, or a .toml file.",
+    help="Where it runs: a machine of omb-py machine list, or a .toml file (omb-py machine new).",
 )
 FOLDER = click.option(
     "--folder",
@@ -43,7 +43,7 @@ PARTS: Callable[[Any], Any] = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job of so many nodes."),
     click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
     click.option("--account", help="The project that pays."),
-    click.option("--queue", help="The queue, Slurm's partition."),
+    click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
     click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
 )
 
@@ -74,7 +74,9 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     with needing("sweep"):
         from omb_py.sweeps import jobs, render
 
-    made = [(job, render.script(job)) for job in scripts(**wishes)]
+    wanted = scripts(**wishes)
+    made = [(job, render.script(job)) for job in wanted]
+    name_left_out(wanted)
     single = output is None or output.suffix == ".sh"
     if single and len(made) > 1:
         raise UsageError(
@@ -112,12 +114,20 @@ def submit_command(sweep: tuple[str, ...], dry_run: bool, **wishes: Any) -> None
         return
     if len(sweep) > 1:
         raise UsageError("name one sweep, or scripts that end in .sh")
-    for job in scripts(sweep[0], **wishes):
+    wanted = scripts(sweep[0], **wishes)
+    name_left_out(wanted)
+    for job in wanted:
         path = job.root / "jobs" / f"{job.name}.sh"
         jobs.write(path, render.script(job))
         number = hand_in(job.scheduler, path, dry_run)
         if number is not None:
             record.append(record.path_of(path), number, [record.SUBMITTED])
+
+
+def name_left_out(jobs: list[Job]) -> None:
+    """Say on standard error what none of a sweep's jobs measures, and why."""
+    for left_out in jobs[0].left_out:
+        click.echo(left_out.describe(), err=True)
 
 
 def hand_in(scheduler: Any, path: Path, dry_run: bool) -> str | None:
@@ -188,14 +198,16 @@ def described(
     where = batch.with_settings(where, given)
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     words += ["--folder", str(folder)] if folder is not None else []
-    counts = batch.counts(plan, where)
+    points = batch.planned(plan, where)
     return batch.Job(
         sweep=plan,
         machine=where,
         sweep_word=batch.argument(sweep),
         machine_word=batch.argument(machine),
-        nodes=max(counts),
-        counts=counts,
+        nodes=max(points.node_counts),
+        counts=points.node_counts,
         folder=folder,
         wishes=tuple(words),
+        queue=queue if where.queue is not None else None,
+        left_out=points.left_out,
     )

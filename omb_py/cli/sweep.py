@@ -30,8 +30,9 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     default="local",
     show_default=True,
     metavar="MACHINE",
-    help="Where it runs: the name of a machine that comes with omb-py, or a .toml file.",
+    help="Where it runs: a machine of omb-py machine list, or a .toml file (omb-py machine new).",
 )
+@click.option("--queue", help="The machine's queue whose limits on nodes hold.")
 @click.option(
     "--folder",
     metavar="FOLDER",
@@ -51,6 +52,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 def command(
     config: str,
     machine: str,
+    queue: str | None,
     folder: Path | None,
     dry_run: bool,
     commands: bool,
@@ -69,13 +71,15 @@ def command(
     """
     began = time.monotonic()
     with needing("sweep"):
-        from omb_py.sweeps import points, shipped, toml
+        from omb_py.sweeps import batch, points, shipped, toml
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.folder import Folder
         from omb_py.sweeps.machine import Machine
 
     sweep = toml.read(shipped.find("sweeps", config), Sweep)
     where = toml.read(shipped.find("machines", machine), Machine)
+    if queue is not None:
+        where = batch.with_settings(where, {"queue": queue})
     whole = points.plan(sweep, where)
     plan = whole.on(nodes)
     if not plan.points:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from omb_py.errors import UsageError
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine
-from omb_py.sweeps.points import node_counts
+from omb_py.sweeps.points import LeftOut, Plan, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -30,7 +30,8 @@ class Job:
     ``sweep_word`` and ``machine_word`` are what the command line calls the two configurations.
     ``nodes`` are asked for; ``only`` is true when points on other numbers of nodes are left to
     other jobs. ``folder`` is the sweep's, None for the usual one. ``wishes`` are the options that
-    the script was made with, for its header.
+    the script was made with, for its header, and ``queue`` a queue among them whose limits the
+    sweep has to know. ``left_out`` is what no job measures.
     """
 
     sweep: Sweep
@@ -42,6 +43,17 @@ class Job:
     only: bool = False
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
+    queue: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def settings(self) -> JobSettings:
+        """What is asked for; a queue that has directives of its own is named by these alone."""
+        settings, queue = self.machine.job, self.machine.queue
+        if queue is None or not queue.directives:
+            return settings
+        directives = (*queue.directives, *settings.directives)
+        return settings.model_copy(update={"queue": None, "directives": directives})
 
     @property
     def scheduler(self) -> Scheduler:
@@ -99,10 +111,11 @@ def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
     return [replace(job, nodes=number, only=True) for number in chosen]
 
 
-def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
-    """The numbers of nodes that a sweep takes.
+def planned(sweep: Sweep, machine: Machine) -> Plan:
+    """The points that jobs measure, and what they leave out.
 
-    Raises `UsageError` when the machine has no scheduler or what it asks for is not known there.
+    Raises `UsageError` when the machine has no scheduler, what it asks for is not known there, or
+    the queue does not take jobs of this walltime.
     """
     if machine.scheduler not in SCHEDULERS:
         raise UsageError(
@@ -113,7 +126,16 @@ def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
     for setting in ("select", "attributes", "filesystems"):
         if getattr(machine.job, setting) and setting not in scheduler.settings:
             raise UsageError(f"machine {machine.name}: {scheduler.title} knows no job.{setting}")
-    return node_counts(sweep, machine)
+    try:
+        machine.check_walltime()
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return plan(sweep, machine)
+
+
+def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
+    """The numbers of nodes that a sweep takes; raises as `planned` does."""
+    return planned(sweep, machine).node_counts
 
 
 def with_settings(machine: Machine, given: Mapping[str, str]) -> Machine:

@@ -1,68 +1,137 @@
-"""What a machine is: how programs are started on it, how jobs are asked for, what a node has."""
+"""What a machine is: how programs are started on it, how jobs are asked for, what a node has.
+
+The text below each key is its documentation: `omb-py machine keys`, docs/machines.md and the JSON
+schema that editors complete by are made of it.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import Strict, suggestion
-from omb_py.sweeps.values import Duration, EnvironmentName, Line, Name, Word
+from omb_py.sweeps.values import Duration, EnvironmentName, Line, Name, Word, shortest
+from omb_py.wording import count
+
+NO_SCHEDULER = "none"
+
+
+class Queue(Strict):
+    """Limits of a queue, as its site documents them."""
+
+    min_nodes: int = Field(default=1, ge=1, examples=[10])
+    """The fewest nodes that a job in this queue may have. Points on fewer are left out."""
+    max_nodes: int | None = Field(default=None, ge=1, examples=[496])
+    """The most nodes that a job in this queue may have; by default `nodes` of the machine."""
+    min_walltime: Duration | None = Field(default=None, examples=["5m"])
+    """The shortest walltime that the queue takes."""
+    max_walltime: Duration | None = Field(default=None, examples=["24h"])
+    """The longest walltime that the queue takes."""
+    directives: tuple[Line, ...] = Field(default=(), examples=[["--qos=debug"]])
+    """Directives that choose this queue in place of its name, for sites whose queues are Slurm's
+    QOS."""
+
+    @model_validator(mode="after")
+    def _limits(self) -> Queue:
+        if self.max_nodes is not None and self.max_nodes < self.min_nodes:
+            raise ValueError(f"max_nodes = {self.max_nodes} is below min_nodes = {self.min_nodes}")
+        return self
 
 
 class JobSettings(Strict):
-    """What a job asks the scheduler for; what is left out is left to the site.
+    """What a job asks the scheduler for; what is left out is left to the site."""
 
-    ``queue`` is Slurm's partition too, ``account`` the project that pays. ``reserve`` are seconds
-    of the walltime kept for ending in order. ``select`` are resources of PBS's chunks, as in
-    ``system=polaris``, ``attributes`` further ones of the job, as in PBS's ``-l place=scatter`` or
-    Cobalt's ``--attrs``, ``directives`` whole lines without the scheduler's prefix.
-    """
-
-    queue: Word | None = None
-    account: Word | None = None
-    walltime: Duration = 1800.0
-    reserve: Duration = 60.0
-    filesystems: tuple[Word, ...] = ()
-    select: tuple[Word, ...] = ()
-    attributes: tuple[Word, ...] = ()
-    directives: tuple[Line, ...] = ()
+    queue: Word | None = Field(default=None, examples=["debug"])
+    """The queue of the jobs; on Slurm the partition. `--queue` takes another."""
+    account: Word | None = Field(default=None, examples=["PROJECT"])
+    """The project that pays; on LSF the project (`-P`), on Flux the bank. `--account` takes
+    another."""
+    walltime: Duration = Field(default=1800.0, examples=["1h"])
+    """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"2h"` or
+    `"0:30:00"`. `--walltime` takes another."""
+    reserve: Duration = Field(default=60.0, examples=["2m"])
+    """The part of the walltime that is kept for stopping in order and submitting the next job."""
+    filesystems: tuple[Word, ...] = Field(default=(), examples=[["home", "eagle"]])
+    """File systems that the job needs: PBS's resource `filesystems`, Cobalt's attribute
+    `filesystems`, Slurm's licenses. Torque, LSF and Flux have none."""
+    select: tuple[Word, ...] = Field(default=(), examples=[["system=polaris"]])
+    """Resources of each node of the job, for PBS (in the chunk of `select`) and Torque (in
+    `nodes`). On PBS they stand in place of `ncpus`, `mpiprocs` and `ngpus`, which are otherwise
+    made of `cores_per_node` and `gpus_per_node`."""
+    attributes: tuple[Word, ...] = Field(default=(), examples=[["place=scatter:excl"]])
+    """Further resources of the job: PBS's and Torque's `-l`, Cobalt's `--attrs`, Slurm's
+    `--constraint`, LSF's `-alloc_flags`, Flux's `--requires`."""
+    directives: tuple[Line, ...] = Field(default=(), examples=[["-k doe"]])
+    """Further lines of directives, without the scheduler's prefix. Only options that ask for
+    resources are allowed; write others into the script."""
+    queues: dict[Word, Queue] = Field(default_factory=dict)
+    """Limits of the machine's queues, a table for each. They hold for the queue that is chosen by
+    `queue` or `--queue`: points that do not fit it are left out, a walltime that does not is an
+    error. A queue without a table has the limits of the machine."""
 
 
 class Machine(Strict):
-    """A machine, as `configs/machines/` has them.
+    """A machine, as `configs/machines/` has them."""
 
-    ``nodes`` is the most that one job takes. ``devices`` are a node's GPUs in the order in which
-    its ranks take them. ``preload`` is a library, such as mpitrace's, loaded into every rank.
-    ``environment`` holds for the ranks of every point.
-    """
-
-    name: Name
-    description: Line = ""
-    scheduler: str = "none"
-    launcher: str = AUTO
-    launcher_options: tuple[Line, ...] = ()
-    host_file: Line | None = None
-    nodes: int = Field(1, ge=1)
-    cores_per_node: int | None = Field(None, ge=1)
-    gpus_per_node: int = Field(0, ge=0)
-    devices: tuple[int, ...] = ()
-    binding: Literal[BINDINGS] = "default"  # type: ignore[valid-type]
-    oversubscribe: bool = False
-    module_paths: tuple[Word, ...] = ()
-    modules: tuple[Word, ...] = ()
-    virtual_environment: Line | None = ".venv"
-    preload: Word | None = None
-    environment: dict[EnvironmentName, Line] = Field(default_factory=dict)
+    name: Name = Field(examples=["mycluster"])
+    """What the machine is called; the folder of results is named after it."""
+    description: Line = Field(default="", examples=["two nodes in the cellar"])
+    """One line about the machine, for `omb-py machine list`."""
+    scheduler: str = Field(
+        default=NO_SCHEDULER,
+        json_schema_extra={"enum": [NO_SCHEDULER, *SCHEDULERS]},
+        examples=["pbs"],
+    )
+    """The batch scheduler: `pbs` is PBS Pro and OpenPBS. With `none`, `omb-py sweep` runs, but
+    there are no jobs."""
+    launcher: str = Field(
+        default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
+    )
+    """What starts the ranks. `auto` asks the `mpiexec` that is found whether it is MPICH's, Open
+    MPI's, Intel MPI's or PALS'."""
+    launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mpi=pmi2"]])
+    """Further words for the launcher, in front of the program."""
+    host_file: Line | None = Field(default=None, examples=["hosts"])
+    """A file of the nodes to run on, one name a line, where no scheduler gives them."""
+    nodes: int = Field(default=1, ge=1, examples=[2])
+    """The most nodes that one job takes. Points on more are left out; `nodes = "all"` of a sweep
+    means this number."""
+    cores_per_node: int | None = Field(default=None, ge=1, examples=[4])
+    """Cores of a node; without it, those of the node on which `omb-py sweep` runs, and jobs of PBS,
+    Torque, Slurm and LSF leave it to the site how many cores they get."""
+    gpus_per_node: int = Field(default=0, ge=0, examples=[4])
+    """GPUs of a node for CUDA buffers; `ranks_per_node = "gpus"` of a sweep means this number."""
+    devices: tuple[int, ...] = Field(default=(), examples=[[3, 2, 1, 0]])
+    """A node's GPUs in the order in which its ranks take them, as CUDA numbers them."""
+    binding: Literal[BINDINGS] = Field(default="default", examples=["core"])  # type: ignore[valid-type]
+    """What a rank is bound to: the launcher's choice, nothing, a core, a NUMA domain, or an equal
+    share of the node's cores (`depth`)."""
+    oversubscribe: bool = Field(default=False, examples=[True])
+    """Whether a node may run more ranks than it has cores; otherwise such points are left out."""
+    module_paths: tuple[Word, ...] = Field(default=(), examples=[["/soft/modulefiles"]])
+    """Folders that the job's script adds by `module use`."""
+    modules: tuple[Word, ...] = Field(default=(), examples=[["mpich"]])
+    """Modules that the job's script loads."""
+    virtual_environment: Line | None = Field(default=".venv", examples=["~/venvs/omb"])
+    """The virtual environment that the job's script activates, if it is there; a relative path
+    begins where the job was submitted."""
+    preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
+    """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
+    environment: dict[EnvironmentName, Line] = Field(
+        default_factory=dict, examples=[{"MPICH_GPU_SUPPORT_ENABLED": "1"}]
+    )
+    """Environment variables of all ranks, in a table `[environment]`."""
     job: JobSettings = JobSettings()
+    """What jobs ask the scheduler for, in a table `[job]`."""
 
     @field_validator("scheduler")
     @classmethod
     def _scheduler(cls, value: str) -> str:
-        return known(value, ["none", *SCHEDULERS])
+        return known(value, [NO_SCHEDULER, *SCHEDULERS])
 
     @field_validator("launcher")
     @classmethod
@@ -73,6 +142,45 @@ class Machine(Strict):
     def cores(self) -> int:
         """Cores of a node; where the configuration does not say, those of this one."""
         return self.cores_per_node or len(os.sched_getaffinity(0))
+
+    @property
+    def min_nodes(self) -> int:
+        """The fewest nodes of a job in the chosen queue."""
+        return 1 if self.queue is None else self.queue.min_nodes
+
+    @property
+    def max_nodes(self) -> int:
+        """The most nodes of a job in the chosen queue."""
+        return (self.queue and self.queue.max_nodes) or self.nodes
+
+    @property
+    def queue(self) -> Queue | None:
+        """The limits of the chosen queue; None where the configuration does not know them."""
+        return None if self.job.queue is None else self.job.queues.get(self.job.queue)
+
+    def describe_nodes(self) -> str:
+        """Which numbers of nodes a job may have, and in which queues there may be others."""
+        if self.queue is None:
+            return f"machine {self.name} has {count(self.nodes, 'node')}"
+        numbers = {
+            name: f"{queue.min_nodes} to {queue.max_nodes or self.nodes}"
+            for name, queue in self.job.queues.items()
+        }
+        own = numbers.pop(str(self.job.queue))
+        others = ", ".join(f"{name} {nodes}" for name, nodes in numbers.items())
+        more = f" (--queue: {others})" if others else ""
+        return f"queue {self.job.queue} of {self.name} takes {own} nodes{more}"
+
+    def check_walltime(self) -> None:
+        """Raise `ValueError` when the chosen queue does not take jobs of this walltime."""
+        asked, queue = self.job.walltime, self.queue or Queue()
+        low, high = queue.min_walltime or 0.0, queue.max_walltime or asked
+        if not low <= asked <= high:
+            limit = f"at least {shortest(low)}" if asked < low else f"at most {shortest(high)}"
+            raise ValueError(
+                f"queue {self.job.queue} of {self.name} takes jobs of {limit}, not of "
+                f"{shortest(asked)}: choose another --walltime or --queue"
+            )
 
 
 def known(value: str, names: list[str]) -> str:

@@ -50,8 +50,8 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
         f"about {duration(left)} to go ({basis})",
         highlight=False,
     )
-    for reason, number in plan.left_out:
-        console.print(f"left out {count(number, 'point')}: {reason}", markup=False, highlight=False)
+    for left_out in plan.left_out:
+        console.print(left_out.describe(), markup=False, highlight=False)
 
 
 def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:

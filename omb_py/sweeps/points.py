@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -113,16 +112,43 @@ IDENTITY = (
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Points that are not in a plan, or have fewer sizes than their experiment asks for.
+
+    ``what`` is what is left out of how many: ``points``, or ``sizes`` of that many points.
+    """
+
+    reason: str
+    what: str
+    number: int
+    benchmarks: tuple[str, ...]
+    nodes: tuple[int, ...]
+
+    def describe(self) -> str:
+        """One line: how many, which benchmarks on which numbers of nodes, and why."""
+        what = "" if self.what == "points" else f"{self.what} of "
+        *most, last = map(str, sorted(self.nodes))
+        nodes = f"{', '.join(most)} and {last} nodes" if most else count(int(last), "node")
+        where = f"{', '.join(in_families(self.benchmarks))} on {nodes}"
+        return f"left out {what}{count(self.number, 'point')} ({where}): {self.reason}"
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The points to measure, and how many were left out for which reason."""
+    """The points to measure, and what was left out for which reason."""
 
     points: tuple[Point, ...]
-    left_out: tuple[tuple[str, int], ...]
+    left_out: tuple[LeftOut, ...]
 
     @property
     def rows(self) -> int:
         """How many rows are planned in all."""
         return sum(point.rows for point in self.points)
+
+    @property
+    def node_counts(self) -> tuple[int, ...]:
+        """The numbers of nodes that points run on, ascending."""
+        return tuple(sorted({point.nodes for point in self.points}))
 
     def on(self, nodes: int | None) -> Plan:
         """The part on so many nodes; all of it for None."""
@@ -140,10 +166,10 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
     Raises `UsageError` when an option is not one of a benchmark, or no point is left.
     """
     found: dict[str, Point] = {}
-    reasons: Counter[str] = Counter()
+    gone: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for index, experiment in enumerate(sweep.experiments):
         options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
-        for benchmark, buffer, binding, place, algorithm, environment, settings in product(
+        for benchmark, buffer, binding, (nodes, ranks), algorithm, environment, settings in product(
             chosen(experiment),
             experiment.buffers,
             experiment.bindings,
@@ -157,36 +183,57 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
                     benchmark=benchmark.name,
                     buffer=buffer,
                     binding="-" if benchmark.start_up else binding,
-                    nodes=place[0],
-                    ranks_per_node=place[1],
+                    nodes=nodes,
+                    ranks_per_node=share_out(ranks, nodes, machine),
                     sizes=(),
                     settings=(*settings.chosen, *devices(buffer, machine)),
                     environment=tuple((item.name, str(item.value)) for item in environment.chosen),
                     library_algorithm=None if algorithm == DEFAULT else algorithm,
                     variant=environment.words or None,
                 )
-                point = sized(point, benchmark, experiment, machine)
+                point, why = sized(point, benchmark, experiment, machine)
             except NotHereError as reason:
-                reasons[str(reason)] += 1
+                gone.setdefault((str(reason), "points"), []).append((benchmark.name, nodes))
             except UsageError as error:
                 raise UsageError(f"experiment {index} of sweep {sweep.name}: {error}") from error
             else:
+                for unfit in why:
+                    gone.setdefault((unfit, "sizes"), []).append((benchmark.name, nodes))
                 known = found.get(point.name, point)
                 sizes = tuple(dict.fromkeys((*known.sizes, *point.sizes)))
                 found[point.name] = replace(point, sizes=sizes)
     if not found:
-        why = "; ".join(reasons) or "it has no experiment"
-        raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {why}")
+        reasons = "; ".join(reason for reason, _ in gone) or "it has no experiment"
+        raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {reasons}")
     rounds = range(1, sweep.repetitions + 1)
     points = tuple(
         replace(point, repetition=number) for number in rounds for point in found.values()
     )
-    return Plan(points, tuple(reasons.items()))
+    return Plan(
+        points,
+        tuple(
+            LeftOut(
+                reason=reason,
+                what=what,
+                number=len(cases),
+                benchmarks=tuple(dict.fromkeys(name for name, _ in cases)),
+                nodes=tuple(dict.fromkeys(nodes for _, nodes in cases)),
+            )
+            for (reason, what), cases in gone.items()
+        ),
+    )
 
 
-def node_counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
-    """The numbers of nodes that points of the sweep run on, ascending."""
-    return tuple(sorted({point.nodes for point in plan(sweep, machine).points}))
+def in_families(names: Iterable[str]) -> list[str]:
+    """Benchmarks in few words: a family of several by its name, where all of it is there."""
+    left = dict.fromkeys(names)
+    words = []
+    for family, of_family in families().items():
+        own = {found.name for found in of_family}
+        if len(own) > 1 and own <= left.keys():
+            words.append(f"{family} benchmarks" if family != APPLICATION else "applications")
+            left = {name: None for name in left if name not in own}
+    return [*words, *left]
 
 
 def chosen(experiment: Experiment) -> Iterator[Benchmark]:
@@ -211,13 +258,30 @@ def members(name: str) -> tuple[Benchmark, ...]:
 
 
 def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]]:
-    """Nodes and ranks on each; what does not fit the machine is told apart later."""
-    for nodes in dict.fromkeys(machine.nodes if n == "all" else n for n in experiment.nodes):
-        if experiment.ranks is not None:
-            yield from ((nodes, ranks // nodes) for ranks in experiment.ranks if ranks % nodes == 0)
+    """Nodes, and ranks in all; `share_out` finds what does not fit the machine."""
+    for nodes in dict.fromkeys(machine.max_nodes if n == "all" else n for n in experiment.nodes):
+        yield from ((nodes, ranks) for ranks in experiment.ranks or ())
         for per_node in experiment.ranks_per_node or ():
             have = {"gpus": machine.gpus_per_node, "cores": machine.cores}
-            yield nodes, have[per_node] if isinstance(per_node, str) else per_node
+            yield nodes, nodes * (have[per_node] if isinstance(per_node, str) else per_node)
+
+
+def share_out(ranks: int, nodes: int, machine: Machine) -> int:
+    """The ranks of each node; raises `NotHereError` where the machine cannot have them."""
+    if not machine.min_nodes <= nodes <= machine.max_nodes:
+        raise NotHereError(machine.describe_nodes())
+    if ranks < 1:
+        raise NotHereError(f"machine {machine.name} has no GPUs")
+    if ranks % nodes:
+        raise NotHereError(
+            f"{count(ranks, 'rank')} cannot be shared out evenly over {count(nodes, 'node')}"
+        )
+    if ranks // nodes > machine.cores and not machine.oversubscribe:
+        raise NotHereError(
+            f"{count(ranks // nodes, 'rank')} a node wanted, a node of {machine.name} has "
+            f"{count(machine.cores, 'core')} (oversubscribe = true allows it)"
+        )
+    return ranks // nodes
 
 
 def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
@@ -244,23 +308,13 @@ def selectable(benchmark: str) -> bool:
     return found.sized and found.elements is None
 
 
-def sized(point: Point, benchmark: Benchmark, experiment: Experiment, machine: Machine) -> Point:
-    """The point with its message sizes.
+def sized(
+    point: Point, benchmark: Benchmark, experiment: Experiment, machine: Machine
+) -> tuple[Point, tuple[str, ...]]:
+    """The point with its message sizes, and why some of those asked for are not among them.
 
     Raises `NotHereError` when it cannot be on this machine, `UsageError` for wrong options.
     """
-    if point.nodes > machine.nodes:
-        have = count(machine.nodes, "node")
-        raise NotHereError(
-            f"{count(point.nodes, 'node')} wanted, machine {machine.name} has {have}"
-        )
-    if point.ranks_per_node < 1:
-        raise NotHereError(f"machine {machine.name} has no GPUs")
-    if point.ranks_per_node > machine.cores and not machine.oversubscribe:
-        raise NotHereError(
-            f"{count(point.ranks_per_node, 'rank')} a node wanted, a node of {machine.name} has "
-            f"{count(machine.cores, 'core')} (oversubscribe = true allows it)"
-        )
     if not benchmark.ranks.allow(point.ranks):
         raise NotHereError(f"its benchmark runs on {benchmark.ranks.value}")
     word, function = point.library_algorithm, function_of(benchmark.name)
@@ -272,12 +326,12 @@ def sized(point: Point, benchmark: Benchmark, experiment: Experiment, machine: M
     except click.UsageError as error:
         raise UsageError(f"{benchmark.name}: {error.format_message()}") from error
     if not benchmark.sized or benchmark.start_up is not None:
-        return point
+        return point, ()
     try:
-        sizes = planned_sizes(benchmark, options, experiment.sizes, point.ranks)
+        sizes, why = planned_sizes(benchmark, options, experiment.sizes, point.ranks)
     except UsageError as error:
         raise NotHereError(str(error)) from error
-    return replace(point, sizes=sizes)
+    return replace(point, sizes=sizes), why
 
 
 def in_parts(benchmark: str) -> bool:

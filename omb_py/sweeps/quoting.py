@@ -32,9 +32,13 @@ def one_line(value: object) -> str:
 def shell(value: object) -> Safe:
     """One word of a shell's command, whatever is in it; a leading ``~/`` is the home folder.
 
+    What has passed a filter before stays as it is.
+
     >>> shell("it's")
     "'it'\\"'\\"'s'"
     """
+    if isinstance(value, Safe):
+        return value
     text = one_line(value)
     if text.startswith("~/"):
         return Safe(f'"$HOME"/{shlex.quote(text[2:])}')

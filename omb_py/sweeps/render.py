@@ -20,7 +20,7 @@ def script(job: Job) -> str:
 
     Raises `UsageError` when a value cannot stand in one, or the walltime is too short.
     """
-    scheduler, settings = job.scheduler, job.machine.job
+    scheduler, settings = job.scheduler, job.settings
     seconds = math.floor(settings.walltime - settings.reserve)
     if seconds < 1:
         raise UsageError(
@@ -42,7 +42,7 @@ def script(job: Job) -> str:
         command=job.command,
         options=on_command_line(job),
         sweep_word=job.sweep_word,
-        machine_word=job.machine_word,
+        machine_word=machine_words(job),
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
         sentinel=Safe(scheduler.sentinel),
@@ -94,6 +94,12 @@ def headline(job: Job) -> str:
     return f"{text}: {job.sweep.description}" if job.sweep.description else text
 
 
+def machine_words(job: Job) -> Safe:
+    """The machine for a command line, and the queue where its limits are not the usual ones."""
+    queue = [] if job.queue is None else ["--queue", job.queue]
+    return Safe(" ".join(shell(word) for word in (job.machine_word, *queue)))
+
+
 def on_command_line(job: Job) -> str:
     """What becomes of options that the job was submitted with, when it submits itself again."""
     kept = " and ".join(kept_options(job))
@@ -104,7 +110,7 @@ def on_command_line(job: Job) -> str:
 
 def kept_options(job: Job) -> dict[str, tuple[str, str]]:
     """Options that the next job takes from this one, where the script itself does not say."""
-    settings = job.machine.job
+    settings = job.settings
     said = {"account": settings.account is not None, "queue": settings.queue is not None}
     # Where a quality of service is the queue, the partition is the site's business.
     said["queue"] |= any(line.startswith("--qos") for line in settings.directives)

@@ -8,17 +8,19 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import omb_py
-from omb_py.errors import OmbError
+from omb_py.errors import OmbError, UsageError
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import launchers, reasons
+from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import duration, remaining
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point
+from omb_py.sweeps.points import Plan, Point, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
 from omb_py.sweeps.subjects import APPLICATION, subject
@@ -58,7 +60,7 @@ def measure(
             launcher = launchers.detect() if launcher == launchers.AUTO else launcher
             capture(folder, launcher)
             begin(reporter, sweep, machine, plan, folder)
-        for name in folder.strangers(whole.points):
+        for name in strangers(folder, sweep, machine, whole):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
             folder=folder,
@@ -74,6 +76,16 @@ def measure(
         return end(reporter, plan, folder, stop, added)
 
 
+def strangers(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> list[str]:
+    """Files of points that are in no plan of the sweep, whichever queue it is for."""
+    known = list(whole.points)
+    if machine.job.queues and folder.strangers(known):
+        for queue in machine.job.queues:
+            with suppress(UsageError):
+                known += plan(sweep, with_settings(machine, {"queue": queue})).points
+    return folder.strangers(known)
+
+
 def begin(reporter: Reporter, sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
     """Say what is about to happen."""
     left, backed = remaining(plan.points, folder, machine)
@@ -82,8 +94,8 @@ def begin(reporter: Reporter, sweep: Sweep, machine: Machine, plan: Plan, folder
         f"{count(plan.rows, 'row')}, {reporter.there} of them there; "
         f"about {duration(left)} to go{'' if backed else ' (a guess)'}; results in {folder.root}"
     )
-    for reason, number in plan.left_out:
-        reporter.say(f"left out {count(number, 'point')}: {reason}")
+    for left_out in plan.left_out:
+        reporter.say(left_out.describe())
 
 
 def shown_by(plan: Plan) -> str:

@@ -122,34 +122,45 @@ def parsed(benchmark: Benchmark, arguments: list[str]) -> Options:
     return options_of(benchmark.name, values)
 
 
+OVER_MEMORY = "they need more than the memory limit (option mem_limit)"
+NOT_WHOLE = "they are not whole elements, or too few for the benchmark, its ranks or its layout"
+
+
 def planned_sizes(
     benchmark: Benchmark,
     options: Options,
     asked: str | None,
     ranks: int,
-) -> tuple[int, ...]:
-    """The message sizes in bytes of a benchmark's rows, those left out that it would leave out.
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The message sizes in bytes of a benchmark's rows, and why it would leave out others.
 
-    Raises `UsageError` when none is left.
+    Of a range, sizes below the smallest that can be measured are left out without a word. Raises
+    `UsageError` when none is left.
     """
     default = "mpi_int" if benchmark.reduces else "mpi_char"
     types = find_types(options.types or (default,))
     if len(types) != 1:
         raise UsageError("name element types one by one, as in type = ['mpi_int', 'mpi_float']")
-    if benchmark.elements is None and asked is not None:
+    if benchmark.elements is not None:
+        return message_sizes(benchmark, options, types[0], ranks).sizes, ()
+    if asked is not None:
         options = with_sizes(options, asked)
-        fitting = [
-            size
-            for size in asked_sizes(benchmark, options)
-            if benchmark.memory(options, size, ranks) <= options.memory_limit
-        ]
-        if not fitting:
-            raise UsageError(f"no size of {asked} fits the memory limit (option mem-limit)")
-        options = replace(options, sizes=tuple(fitting), smallest=None, largest=None)
-    found = message_sizes(benchmark, options, types[0], ranks)
+    wanted = list(asked_sizes(benchmark, options))
+    fitting = [
+        size for size in wanted if benchmark.memory(options, size, ranks) <= options.memory_limit
+    ]
+    if not fitting:
+        raise UsageError(
+            f"no size of {asked or 'its own'} fits the memory limit (option mem-limit)"
+        )
+    chosen = replace(options, sizes=tuple(fitting), smallest=None, largest=None)
+    found = message_sizes(benchmark, options if asked is None else chosen, types[0], ranks)
     if not found.sizes:
         raise UsageError(found.notes[-1])
-    return found.sizes
+    listed = asked is not None and ":" not in asked
+    ragged = listed and len(found.sizes) < len(fitting)
+    why = [(len(fitting) < len(wanted), OVER_MEMORY), (ragged, NOT_WHOLE)]
+    return found.sizes, tuple(reason for holds, reason in why if holds)
 
 
 def with_sizes(options: Options, asked: str) -> Options:

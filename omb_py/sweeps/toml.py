@@ -28,7 +28,9 @@ Key = tuple[str | int, ...]
 class Strict(BaseModel):
     """A table of a configuration: its keys are known, and it never changes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
 
 Model = TypeVar("Model", bound=BaseModel)

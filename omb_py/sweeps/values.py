@@ -48,6 +48,17 @@ def clock(duration: float) -> str:
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
+def shortest(duration: float) -> str:
+    """Seconds as configurations write them, in the largest unit that divides them.
+
+    >>> shortest(1800)
+    '30m'
+    """
+    units = {"h": 3600, "m": 60} if duration > 60 else {}
+    unit = next((unit for unit, length in units.items() if duration % length == 0), "s")
+    return f"{duration / units.get(unit, 1):g}{unit}"
+
+
 def harmless(name: str) -> str:
     """The name of an environment variable that by itself starts no program."""
     if name in RUNS_CODE:

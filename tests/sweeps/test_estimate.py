@@ -20,7 +20,7 @@ def guessed(name: str, *settings: tuple[str, bool | int | float]) -> float:
     chosen = tuple(Setting(*setting) for setting in settings)
     point = Point(name, "numpy", "buffer", 1, 2, (), chosen)
     options = parsed(subject(name), point.arguments(()))
-    sizes = planned_sizes(subject(name), options, None, 2)
+    sizes, _ = planned_sizes(subject(name), options, None, 2)
     return guess(Point(name, "numpy", "buffer", 1, 2, sizes, chosen), MACHINE)
 
 

@@ -159,7 +159,7 @@ def test_directives_are_of_the_schedulers_grammar(job: Job) -> None:
 
 @pytest.mark.parametrize("job", CASES)
 def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: Job) -> None:
-    settings = job.machine.job
+    settings = job.settings
     unread = job.scheduler.unread
     lines = render.script(job).splitlines()
     offered = [line.removeprefix(unread).strip() for line in lines if line.startswith(f"{unread} ")]

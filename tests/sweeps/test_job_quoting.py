@@ -21,7 +21,7 @@ from omb_py.errors import UsageError
 from omb_py.sweeps import render
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.machine import JobSettings, Machine
+from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.quoting import checked, comment, file_name, plain, shell
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import UNFINISHED, Sandbox, own_job
@@ -223,6 +223,16 @@ def test_a_plain_word_needs_no_quotes(text: str) -> None:
         pass
 
 
+@any_scheduler
+@hostile
+def test_directives_of_a_queue_are_checked_as_those_of_the_job(scheduler: str, value: str) -> None:
+    limits = Queue.model_construct(directives=(value,))
+    in_queue = changed(own_job(scheduler), "job", {"queue": "long", "queues": {"long": limits}})
+    of_job = changed(own_job(scheduler), "job", {"directives": (value,)})
+    if value:
+        assert written(in_queue) == written(of_job)
+
+
 @given(st.text())
 def test_a_comment_stays_on_its_line(text: str) -> None:
     try:
@@ -258,6 +268,9 @@ def test_hostile_values_are_tried_in_every_field() -> None:
     counted = {"nodes", "cores_per_node", "gpus_per_node", "devices", "binding", "oversubscribe"}
     chosen = {"scheduler", "launcher", "job"}
     assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
-    assert set(JobSettings.model_fields) == set(JOB_FIELDS) | {"walltime", "reserve"}
+    assert set(JobSettings.model_fields) == set(JOB_FIELDS) | {"walltime", "reserve", "queues"}
     measured = {"time_limit", "retries", "repetitions", "experiments"}
+    assert set(Queue.model_fields) == {
+        *("min_nodes", "max_nodes", "min_walltime", "max_walltime", "directives")
+    }
     assert set(Sweep.model_fields) == set(SWEEP_FIELDS) | measured

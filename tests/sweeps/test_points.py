@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.errors import UsageError
-from omb_py.sweeps.points import Plan, node_counts, plan
+from omb_py.sweeps.points import Plan, plan
 from tests.sweeps.configs import machine, sweep
 
 
@@ -106,35 +106,79 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("experiment", "reason"),
         [
-            ({"nodes": [1, 2]}, "2 nodes wanted, machine here has 1 node"),
-            ({"ranks_per_node": ["gpus", 2]}, "machine here has no GPUs"),
-            ({"ranks": [2, 4]}, "its benchmark runs on exactly 2 ranks"),
+            ({"nodes": [1, 2]}, "latency on 2 nodes): machine here has 1 node"),
+            ({"ranks_per_node": ["gpus", 2]}, "latency on 1 node): machine here has no GPUs"),
+            ({"ranks": [2, 4]}, "latency on 1 node): its benchmark runs on exactly 2 ranks"),
             (
                 {"benchmarks": "bcast", "ranks": [2, 9]},
-                "9 ranks a node wanted, a node",
+                "bcast on 1 node): 9 ranks a node wanted, a node of here has 8 cores "
+                "(oversubscribe = true allows it)",
             ),
         ],
     )
-    def test_what_cannot_be_here_is_left_out_and_said(
+    def test_what_cannot_be_here_is_left_out_and_named(
         self, experiment: dict[str, object], reason: str
     ) -> None:
         found = plan(sweep(experiment), machine())
         assert len(found.points) == 1
-        ((said, number),) = found.left_out
-        assert said.startswith(reason)
-        assert number == 1
+        (left_out,) = found.left_out
+        assert left_out.describe() == f"left out 1 point ({reason}"
+
+    def test_one_line_names_all_points_that_are_left_out_for_one_reason(self) -> None:
+        experiment = {"benchmarks": ["bcast", "allreduce"], "nodes": [1, 2, 4, 8], "ranks": 8}
+        (left_out,) = plan(sweep(experiment), machine(nodes=2)).left_out
+        assert left_out.describe() == (
+            "left out 4 points (bcast, allreduce on 4 and 8 nodes): machine here has 2 nodes"
+        )
+
+    def test_ranks_that_nodes_cannot_share_evenly_are_named(self) -> None:
+        experiment = {"benchmarks": "bcast", "nodes": 2, "ranks": [1, 2, 3]}
+        found = plan(sweep(experiment), machine(nodes=2))
+        assert [point.ranks for point in found.points] == [2]
+        assert [left_out.describe() for left_out in found.left_out] == [
+            f"left out 1 point (bcast on 2 nodes): {ranks} cannot be shared out evenly over 2 nodes"
+            for ranks in ("1 rank", "3 ranks")
+        ]
+
+    def test_a_family_that_is_left_out_is_named_as_one(self) -> None:
+        experiment = {"benchmarks": "all", "nodes": [1, 2], "sizes": "64"}
+        lines = [one.describe() for one in plan(sweep(experiment), machine()).left_out]
+        (line,) = [line for line in lines if "machine here has 1 node" in line]
+        assert "collective benchmarks" in line
+        assert "allreduce" not in line
+
+    @pytest.mark.parametrize(
+        ("experiment", "line"),
+        [
+            (
+                {"benchmarks": "alltoall", "ranks": 8, "sizes": "1M:128M"},
+                "left out sizes of 1 point (alltoall on 1 node): they need more than the memory "
+                "limit (option mem_limit)",
+            ),
+            (
+                {"benchmarks": "allreduce", "sizes": "1,4,6"},
+                "left out sizes of 1 point (allreduce on 1 node): they are not whole elements, or "
+                "too few for the benchmark, its ranks or its layout",
+            ),
+        ],
+    )
+    def test_message_sizes_that_are_left_out_are_named(
+        self, experiment: dict[str, object], line: str
+    ) -> None:
+        (left_out,) = plan(sweep(experiment), machine()).left_out
+        assert left_out.describe() == line
 
     def test_oversubscribing_is_allowed_by_the_machine(self) -> None:
         found = plan(sweep({"benchmarks": "bcast", "ranks": 64}), machine(oversubscribe=True))
         assert found.points[0].ranks == 64
 
     def test_a_sweep_of_which_nothing_is_left(self) -> None:
-        with pytest.raises(UsageError, match="here can measure nothing of mine: 2 nodes wanted"):
+        with pytest.raises(UsageError, match="nothing of mine: machine here has 1 node"):
             plan(sweep({"nodes": 2}), machine())
 
     def test_counts_of_nodes(self) -> None:
         experiment = {"benchmarks": "bcast", "ranks_per_node": 1, "nodes": [4, 1, 2, 64]}
-        assert node_counts(sweep(experiment), machine(nodes=4)) == (1, 2, 4)
+        assert plan(sweep(experiment), machine(nodes=4)).node_counts == (1, 2, 4)
 
 
 class TestSettings:

@@ -1,0 +1,142 @@
+"""A machine's queue, by its configuration or by ``--queue``, limits nodes and walltime of jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.cli import command
+from omb_py.errors import UsageError
+from omb_py.sweeps import batch, render, shipped
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import plan
+from omb_py.sweeps.session import strangers
+from omb_py.sweeps.toml import read
+from tests.sweeps.configs import machine, sweep
+from tests.sweeps.job_scripts import described
+
+QUEUES = {
+    "debug": {"max_nodes": 2, "max_walltime": "1h"},
+    "prod": {"min_nodes": 10, "max_nodes": 496, "min_walltime": "5m"},
+}
+NODES = {"benchmarks": "bcast", "ranks_per_node": 1, "nodes": [1, 2, 4, 10, 16, "all"]}
+
+
+def on(queue: str | None, **values: Any) -> Machine:
+    """A machine whose jobs go to a queue of two whose limits are known."""
+    job = {"queues": QUEUES, **({"queue": queue} if queue else {})}
+    return machine(scheduler="pbs", nodes=600, job=job | values)
+
+
+@pytest.mark.parametrize(
+    ("queue", "nodes"),
+    [
+        ("debug", (1, 2)),
+        ("prod", (10, 16, 496)),
+        ("R123456", (1, 2, 4, 10, 16, 600)),
+        (None, (1, 2, 4, 10, 16, 600)),
+    ],
+)
+def test_points_are_those_that_fit_the_queue(queue: str | None, nodes: tuple[int, ...]) -> None:
+    assert plan(sweep(NODES), on(queue)).node_counts == nodes
+
+
+def test_points_that_do_not_fit_are_named_with_the_queues_that_take_others() -> None:
+    (left_out,) = plan(sweep(NODES), on("prod")).left_out
+    assert left_out.describe() == (
+        "left out 3 points (bcast on 1, 2 and 4 nodes): queue prod of here takes 10 to 496 nodes "
+        "(--queue: debug 1 to 2)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("queue", "walltime", "sentence"),
+    [
+        ("debug", "2h", "queue debug of here takes jobs of at most 1h, not of 2h: choose another"),
+        ("prod", "90s", "queue prod of here takes jobs of at least 5m, not of 90s: choose another"),
+    ],
+)
+def test_a_walltime_that_the_queue_does_not_take(queue: str, walltime: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        batch.planned(sweep(NODES), on(queue, walltime=walltime))
+    batch.planned(sweep(NODES), on(None, walltime=walltime))
+
+
+def test_a_queue_that_takes_nothing_of_a_sweep_says_which_do() -> None:
+    with pytest.raises(UsageError, match=r"prod of here takes 10 to 496 nodes \(--queue: debug"):
+        plan(sweep(NODES | {"nodes": [1, 2]}), on("prod"))
+
+
+def test_limits_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="max_nodes = 2 is below min_nodes = 4"):
+        machine(job={"queues": {"odd": {"min_nodes": 4, "max_nodes": 2}}})
+
+
+def test_a_queue_may_be_chosen_by_directives_of_its_own() -> None:
+    queues = {"long": {"directives": ["--qos=long"]}}
+    job = {"queue": "long", "queues": queues, "directives": ["--exclude=n1"]}
+    text = render.script(described(sweep(), machine(scheduler="slurm", job=job)))
+    assert "\n#SBATCH --qos=long\n#SBATCH --exclude=n1\n" in text
+    assert "--partition=long" not in text
+
+
+def test_directives_of_a_queue_ask_for_resources_only() -> None:
+    job = {"queue": "long", "queues": {"long": {"directives": ["--output=/etc/passwd"]}}}
+    with pytest.raises(UsageError, match="a configuration may not set --output"):
+        render.script(described(sweep(), machine(scheduler="slurm", job=job)))
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
+    """What a command of the suite prints, on both streams."""
+    capsys.readouterr()
+    command.main(list(words), prog_name="omb-py", standalone_mode=False)
+    return tuple(capsys.readouterr())  # type: ignore[return-value]
+
+
+def test_a_script_for_another_queue_plans_with_its_limits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("job", "render", "scaling", "--machine", "polaris", "--nodes", "16")
+    script, left_out = run(capsys, *words, "--queue", "prod")
+    assert "#PBS -q prod\n" in script
+    assert "\nomb-py sweep scaling --machine polaris --queue prod --nodes 16 " in script
+    assert "left out 104 points (allreduce, bcast, alltoall, barrier on 1, 2, 4 and 8 nodes): " in (
+        left_out
+    )
+    assert "queue prod of polaris takes 10 to 496 nodes (--queue: debug 1 to 2" in left_out
+    out, _ = run(capsys, "sweep", "scaling", "--machine", "polaris", "--queue", "prod", "--dry-run")
+    assert "16x8" in out
+    assert "1x8" not in out
+
+
+def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("quick", "--machine", "thetagpu", "--one-job")
+    assert run(capsys, "job", "render", *words)[1] == ""
+    words = ("scaling", "--machine", "polaris", "--one-job")
+    line = "left out 8 points (allreduce, bcast, alltoall, barrier on 2 nodes): 1 rank cannot be "
+    for action in (("render",), ("submit", "--dry-run")):
+        _, left_out = run(capsys, "job", *action, *words)
+        assert line in left_out
+        assert "queue debug of polaris takes 1 to 2 nodes" in left_out
+
+
+def test_thetagpu_is_measured_on_all_of_its_nodes() -> None:
+    thetagpu = read(shipped.find("machines", "thetagpu"), Machine)
+    for name in ("scaling", "applications"):
+        whole = read(shipped.find("sweeps", name), batch.Sweep)
+        assert plan(whole, thetagpu).node_counts == (1, 2, 4, 8, 16, 24)
+
+
+def test_points_of_another_queue_are_no_strangers_in_the_folder(tmp_path: Path) -> None:
+    folder, small, large = Folder(tmp_path), *(plan(sweep(NODES), on(q)) for q in ("debug", "prod"))
+    (tmp_path / "points").mkdir()
+    for point in large.points:
+        folder.csv(point).touch()
+    (tmp_path / "points" / "odd.csv").touch()
+    assert strangers(folder, sweep(NODES), on("debug"), small) == ["odd.csv"]
