@@ -15,21 +15,28 @@
 # Of options on that command line it keeps account for its next job: others go above.
 
 cd "${PBS_O_WORKDIR:-.}" || exit
+# Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
+jobs=sweeps/scaling-aurora/jobs
+script=$jobs/scaling-1-node.sh
+mkdir -p "$jobs" || exit
+if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
+    install -m 755 -- "$0" "$script"
+fi
+
+# What becomes of this job, for `omb-py job status`.
+job=${PBS_JOBID:--}
+record() {
+    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >> "${script%.sh}.record"
+}
+trap 'record ended "exit=$?"' EXIT
+trap 'exit 143' TERM
+record began "host=$HOSTNAME"
+
 venv=.venv
 if [ -f "$venv/bin/activate" ]; then
     # shellcheck source=/dev/null
     source "$venv/bin/activate"
 fi
-
-# Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
-jobs=sweeps/scaling-aurora/jobs
-script=$jobs/scaling-1-node.sh
-numbers=$jobs/scaling-1-node.numbers
-mkdir -p "$jobs" || exit
-if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
-    install -m 755 -- "$0" "$script"
-fi
-echo "${PBS_JOBID:-}" >> "$numbers"
 
 # Measures what is missing, and stops in order before the walltime is over.
 seconds=1740
@@ -51,7 +58,7 @@ fi
 # 75: there is more to do, and this job came further. Another one goes on, unless this one was
 # cancelled: a signal came before its time was over.
 if [ "$code" -eq 75 ] && [ -z "$cancelled" ]; then
-    qsub ${PBS_ACCOUNT:+-A "$PBS_ACCOUNT"} "$script" | tee -a "$numbers"
-    exit "${PIPESTATUS[0]}"
+    qsub ${PBS_ACCOUNT:+-A "$PBS_ACCOUNT"} "$script"
+    exit
 fi
 exit "$code"
