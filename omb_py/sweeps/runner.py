@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from omb_py.errors import INTERRUPTED, LeftOutError, OmbError, UnsupportedError, UsageError
+from omb_py.errors import INTERRUPTED, LeftOutError, UnsupportedError, UsageError
 from omb_py.sweeps import commands, leftovers, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.estimate import duration
@@ -171,7 +171,7 @@ class Runner:
     ) -> tuple[int | None, str | None]:
         """Run the launcher to its end: its exit code, or how we ended it."""
         csv = self.folder.csv(point)
-        where = commands.Where(self.machine, self.launcher, self._hosts(point))
+        where = commands.Where(self.machine, self.launcher, self._host_file(point))
         command = commands.command(point, missing, where, None if prove else csv)
         limit = time.monotonic() + self.time_limit
         scratch = self.folder.scratch(point)
@@ -188,7 +188,7 @@ class Runner:
             ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
-                wanted = commands.environment(point, self.machine, self.launcher)
+                wanted = commands.environment(point, self.machine, self.launcher, scratch)
                 environment = {**os.environ, **wanted, **own, **telling}
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
@@ -201,21 +201,16 @@ class Runner:
         clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 
-    def _hosts(self, point: Point) -> Path | None:
+    def _host_file(self, point: Point) -> Path | None:
         """A file of the nodes that this point runs on, where the launcher has to be told.
 
         Open MPI would reach out for all that are in the machine's file.
         """
-        names = commands.hosts(self.machine)
-        if names is None:
+        lines = commands.host_lines(point, self.machine, self.launcher)
+        if lines is None:
             return None
-        if len(names) < point.nodes:
-            raise OmbError(
-                f"{point.describe()} needs more nodes than the {len(names)} of this job: ask for "
-                f"more, or measure points on fewer nodes with --nodes {len(names)}"
-            )
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()
-        write_atomically(path, "".join(f"{name}\n" for name in names[: point.nodes]))
+        write_atomically(path, "".join(f"{line}\n" for line in lines))
         return path
 
     def _wait(self, process: subprocess.Popen[bytes], limit: float) -> str | None:

@@ -198,6 +198,36 @@ def test_nodes_and_walltime_are_those_that_are_asked_for() -> None:
         assert set(lines) <= set(found), scheduler
 
 
+@pytest.mark.parametrize(
+    ("select", "line"),
+    [
+        ([], "-l select=2:ncpus=8:mpiprocs=8"),
+        (["system=polaris"], "-l select=2:system=polaris:mpiprocs=8"),
+        (["ncpus=8", "mpiprocs=4"], "-l select=2:ncpus=8:mpiprocs=4"),
+    ],
+)
+def test_pbs_names_each_node_as_often_as_it_has_cores(select: list[str], line: str) -> None:
+    """What else `select` takes is then for the machine's configuration to say."""
+    assert line in directives(own_job("pbs", {"select": select}), "#PBS")
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({}, ["-l place=scatter"]),
+        ({"attributes": ["software=foo"]}, ["-l place=scatter", "-l software=foo"]),
+        ({"attributes": ["place=scatter:excl"]}, ["-l place=scatter:excl"]),
+        ({"attributes": ["place=pack"]}, ["-l place=pack"]),
+        ({"directives": ["-l place=vscatter"]}, ["-l place=vscatter"]),
+    ],
+)
+def test_pbs_gives_each_chunk_a_node_unless_the_machine_says_otherwise(
+    settings: dict[str, list[str]], lines: list[str]
+) -> None:
+    found = directives(own_job("pbs", settings), "#PBS")
+    assert [line for line in found if line.startswith(("-l place", "-l software"))] == lines
+
+
 def test_a_job_is_never_cut_short_by_rounding() -> None:
     assert "-t 2" in directives(
         own_job("cobalt", {"walltime": "61.5s", "reserve": "1s"}), "#COBALT"

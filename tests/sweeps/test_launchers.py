@@ -53,6 +53,15 @@ def test_host_files_and_options() -> None:
     assert LAUNCHERS["pals"].words(place)[:2] == ["--hostfile", "my hosts"]
 
 
+def test_a_host_file_says_how_many_ranks_of_open_mpi_have_a_core() -> None:
+    """It steps aside where there are more; other launchers take names alone."""
+    lines = {name: row.host_line("node1", PLACE) for name, row in LAUNCHERS.items()}
+    assert lines.pop("openmpi") == "node1 slots=4"
+    assert set(lines.values()) == {"node1"}
+    crowded = replace(PLACE, ranks_per_node=64, oversubscribe=True)
+    assert LAUNCHERS["openmpi"].host_line("node1", crowded) == "node1 slots=32"
+
+
 def test_open_mpi_is_told_which_variables_to_pass_on() -> None:
     place = replace(PLACE, environment={"OMPI_MCA_btl": "self,tcp", "UCX_TLS": "a b;c"})
     words = LAUNCHERS["openmpi"].words(place)
