@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def command(
     Run the same command again after a crash, a full disk or the end of a job: what is there is
     kept, and only what is missing is measured.
 
-    Exit codes: 0 every planned row is there, 1 some points failed, 75 stopped with more to do.
+    Exit codes: 0 every planned row is there, 1 some points failed, 75 stopped with more to do, or
+    what is missing needs more nodes.
     """
     began = time.monotonic()
     with needing("sweep"):
@@ -85,14 +87,16 @@ def command(
     if not plan.points:
         raise UsageError(f"sweep {sweep.name} has no point on {nodes} nodes of {where.name}")
     place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
+    own = [] if folder is None else ["--folder", str(folder)]
+    words = shlex.join([config, "--machine", machine, *own])
     if dry_run:
         from omb_py.sweeps.overview import show, show_commands
 
-        show(sweep, where, plan, place)
+        show(sweep, where, plan, place, words)
         if commands:
             show_commands(where, plan, place)
         return 0
     from omb_py.sweeps.session import measure
 
     deadline = None if stop_after is None else began + stop_after
-    return measure(sweep, where, whole, nodes, place, deadline)
+    return measure(sweep, where, whole, nodes, place, deadline, words)

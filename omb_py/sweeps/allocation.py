@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from omb_py.sweeps.commands import hosts
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.wording import count
 
 PATIENCE = 30.0
 """Seconds that a scheduler's command may take to say how many nodes there are."""
@@ -47,6 +48,23 @@ def output(command: tuple[str, ...]) -> str:
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
     return done.stdout.strip()
+
+
+def shortage(larger: Sequence[Point], nodes: int | None, machine: Machine, words: str) -> str:
+    """Why points that need more ``nodes`` than there are cannot be measured here, and what to do.
+
+    ``words`` are those of the command line that name the sweep, its machine and its folder. Empty
+    without such a point.
+    """
+    if not larger:
+        return ""
+    counts = sorted({point.nodes for point in larger})
+    needed = f"{' and '.join(map(str, counts))} nodes needed"
+    have = count(nodes or 0, "node")
+    if machine.host_file:
+        return f"{needed}, {machine.host_file} names {have}: add hosts to it"
+    choice = f"--nodes {counts[0]}" if len(counts) == 1 else "--one-job"
+    return f"{needed}, this job has {have}: ask for more by omb-py job submit {words} {choice}"
 
 
 def split(points: Iterable[Point], nodes: int | None) -> tuple[list[Point], list[Point]]:

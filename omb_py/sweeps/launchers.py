@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from omb_py.errors import OmbError
+from omb_py.errors import OmbError, UsageError
 from omb_py.sweeps.slots import with_slots
 
 AUTO = "auto"
@@ -235,6 +235,9 @@ SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun"
 SAYS |= {"PALS": "pals", "HYDRA": "mpich"}
 """What `mpiexec --version` says, and whose it then is; Intel's and MPICH's are both Hydra."""
 
+TITLES = {"mpich": "MPICH", "intel": "Intel MPI", "openmpi": "Open MPI", "pals": "HPE Cray PALS"}
+"""What those who make an `mpiexec` call themselves."""
+
 
 def find(program: str, in_venv: bool = False) -> str:
     """Where a program is; beside this Python first, if a virtual environment may have it.
@@ -268,17 +271,44 @@ def version(program: str) -> str:
     return done.stdout + done.stderr
 
 
+def owner(program: str) -> str | None:
+    """Whose `mpiexec` a program is, by `LAUNCHERS`' names; None where it does not say.
+
+    Raises `OmbError` when it does not answer.
+    """
+    text = version(program)
+    return next((name for word, name in SAYS.items() if word in text), None)
+
+
 def detect() -> str:
     """Whose `mpiexec` is here.
 
     Raises `OmbError` when there is none or when it does not say.
     """
     program = find("mpiexec", in_venv=True)
-    text = version(program)
-    for word, name in SAYS.items():
-        if word in text:
-            return name
-    raise OmbError(
-        f"{program} does not say whose it is: set launcher in the machine's configuration to one "
-        f"of {', '.join(LAUNCHERS)}"
+    name = owner(program)
+    if name is None:
+        raise OmbError(
+            f"{program} does not say whose it is: set launcher in the machine's configuration to "
+            f"one of {', '.join(LAUNCHERS)}"
+        )
+    return name
+
+
+def chosen(name: str, machine: str) -> str:
+    """The launcher that a machine's configuration names, or the one that is here for ``auto``.
+
+    Raises `UsageError` when the `mpiexec` that would run is another library's, `OmbError` when
+    there is none.
+    """
+    if name == AUTO:
+        return detect()
+    row = LAUNCHERS[name]
+    program = find(row.program, row.in_venv)
+    other = owner(program) if row.program == "mpiexec" else name
+    if other in (None, name) or {name, other} == {"mpich", "intel"}:
+        return name
+    raise UsageError(
+        f'machine {machine} says launcher = "{name}", and {program} is that of {TITLES[other]}: '
+        f'set launcher = "{other}" or "auto", or load the module of {TITLES[name]}'
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.table import Table
 
-from omb_py.sweeps import commands, launchers
+from omb_py.sweeps import allocation, commands, launchers
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import duration, guess, remaining
 from omb_py.sweeps.folder import Folder
@@ -17,8 +17,11 @@ from omb_py.sweeps.points import Plan, Point
 from omb_py.wording import count
 
 
-def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
-    """Print what would be measured, what is there, and how long the rest may take."""
+def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str) -> None:
+    """Print what would be measured, what is there, and how long the rest may take.
+
+    ``words`` are as in `allocation.shortage`. Raises `OmbError` when a host file cannot be read.
+    """
     table = Table(title=f"sweep {sweep.name} on {machine.name}", title_justify="left", box=None)
     for name in ("benchmark", "buffers", "bindings", "nodes x ranks", "variants"):
         table.add_column(name, overflow="fold")
@@ -43,7 +46,9 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
         )
     console = Console()
     console.print(table)
-    left, backed = remaining(plan.points, folder, machine)
+    here = allocation.nodes_here(machine)
+    larger = allocation.split((p for p in plan.points if folder.missing(p)), here)[1]
+    left, backed = remaining((p for p in plan.points if p not in larger), folder, machine)
     basis = "from what is there already" if backed else "a guess; better once something is there"
     console.print(
         f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "
@@ -52,14 +57,19 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
     )
     for left_out in plan.left_out:
         console.print(left_out.describe(), markup=False, highlight=False)
+    if larger:
+        short = allocation.shortage(larger, here, machine, words)
+        console.print(
+            f"left out {count(len(larger), 'point')}: {short}", markup=False, highlight=False
+        )
 
 
 def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:
     """Print the command line of each point of which something is missing, for a shell.
 
-    Raises `OmbError` when there is no launcher.
+    Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
     """
-    launcher = launchers.detect() if machine.launcher == launchers.AUTO else machine.launcher
+    launcher = launchers.chosen(machine.launcher, machine.name)
     where = commands.Where(machine, launcher)
     for point in plan.points:
         sizes = folder.missing(point)

@@ -26,7 +26,7 @@ from omb_py.sweeps.points import Point
 from omb_py.sweeps.reporter import Reporter
 
 UNFINISHED = 75
-"""Exit code of a sweep that was stopped and has more to do: sysexits' "try again"."""
+"""Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
 
 LOOK_SECONDS = 0.5
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
@@ -289,14 +289,15 @@ def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[
         yield {"TMPDIR": own}
 
 
-def exit_code(stop: Stop, complete: bool, added: bool) -> int:
+def exit_code(stop: Stop, complete: bool, added: bool, too_few_nodes: bool = False) -> int:
     """What a sweep's end means to whoever started it.
 
-    0 when everything is there, `UNFINISHED` when it was stopped and is worth going on with, 130
-    after Ctrl-C, 1 when points failed or nothing was measured in all the time.
+    0 when everything is there, `UNFINISHED` when it was stopped or all that is missing needs more
+    nodes, and it is worth going on with, 130 after Ctrl-C, 1 when points failed or nothing was
+    measured in all the time.
     """
     if complete:
         return 0
     if stop.signal == signal.SIGINT:
         return INTERRUPTED
-    return UNFINISHED if stop and added else 1
+    return UNFINISHED if (stop or too_few_nodes) and added else 1

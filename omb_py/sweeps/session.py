@@ -13,7 +13,7 @@ from contextlib import suppress
 import omb_py
 from omb_py.errors import OmbError, UsageError
 from omb_py.results.metadata import TELLING_PREFIXES, processor
-from omb_py.sweeps import launchers, reasons
+from omb_py.sweeps import allocation, launchers, reasons
 from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import duration, remaining
@@ -43,23 +43,30 @@ def measure(
     nodes: int | None,
     folder: Folder,
     deadline: float | None,
+    words: str,
 ) -> int:
     """Measure what is missing of a plan, on so many nodes; the exit code (`runner.exit_code`).
 
-    ``deadline`` is in the seconds of `time.monotonic`. Raises `OmbError` when the folder cannot
-    be written or there is no launcher.
+    ``deadline`` is in the seconds of `time.monotonic`, ``words`` are as in `allocation.shortage`.
+    Raises `OmbError` when the folder cannot be written or there is no launcher, `UsageError` when
+    that is another library's.
     """
-    folder.prepare(sweep, machine)
     plan = whole.on(nodes)
+    points = [point for point in plan.points if folder.missing(point)]
+    launcher = launchers.chosen(machine.launcher, machine.name) if points else machine.launcher
+    folder.prepare(sweep, machine)
     there = plan.rows - missing_rows(folder, plan.points)
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
     with Stop(deadline).watching() as stop, reporter:
-        points = [point for point in plan.points if folder.missing(point)]
-        launcher = machine.launcher
+        larger, short = list[Point](), ""
         if points:
-            launcher = launchers.detect() if launcher == launchers.AUTO else launcher
+            here = allocation.nodes_here(machine)
+            points, larger = allocation.split(points, here)
+            short = allocation.shortage(larger, here, machine, words)
             capture(folder, launcher)
-            begin(reporter, sweep, machine, plan, folder)
+            begin(reporter, sweep, machine, plan, folder, larger)
+            if short:
+                reporter.say(f"left out {count(len(larger), 'point')}: {short}")
         for name in strangers(folder, sweep, machine, whole):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
@@ -73,7 +80,7 @@ def measure(
         )
         runner.clear()
         added = runner.run(points)
-        return end(reporter, plan, folder, stop, added)
+        return end(reporter, plan, folder, stop, added, larger, short)
 
 
 def strangers(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> list[str]:
@@ -86,9 +93,16 @@ def strangers(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> li
     return folder.strangers(known)
 
 
-def begin(reporter: Reporter, sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
-    """Say what is about to happen."""
-    left, backed = remaining(plan.points, folder, machine)
+def begin(
+    reporter: Reporter,
+    sweep: Sweep,
+    machine: Machine,
+    plan: Plan,
+    folder: Folder,
+    larger: Sequence[Point],
+) -> None:
+    """Say what is about to happen; there are too few nodes for ``larger`` points."""
+    left, backed = remaining((p for p in plan.points if p not in larger), folder, machine)
     reporter.say(
         f"sweep {sweep.name} on {machine.name}: {count(len(plan.points), 'point')}, "
         f"{count(plan.rows, 'row')}, {reporter.there} of them there; "
@@ -104,26 +118,37 @@ def shown_by(plan: Plan) -> str:
     return "scaling" if applications else "report"
 
 
-def end(reporter: Reporter, plan: Plan, folder: Folder, stop: Stop, added: bool) -> int:
-    """Say what came of it, and what to do next; the exit code."""
+def end(
+    reporter: Reporter,
+    plan: Plan,
+    folder: Folder,
+    stop: Stop,
+    added: bool,
+    larger: Sequence[Point],
+    short: str,
+) -> int:
+    """Say what came of it, and what to do next; the exit code.
+
+    ``short`` is why there are too few nodes for ``larger`` points.
+    """
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
     listed(reporter, folder, given_up, "could not be measured here")
-    code = exit_code(stop, not left, added)
+    here = [point for point in left if point not in larger]
+    code = exit_code(stop, not left, added, too_few_nodes=not here)
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""
         reporter.say(f"complete{but}: omb-py {shown_by(plan)} {folder.root}")
         return code
-    failed = [point for point in left if folder.state(point).outcome in FAILURES]
+    failed = [point for point in here if folder.state(point).outcome in FAILURES]
     listed(reporter, folder, failed, "failed")
     why = ""
     if stop:
         by = "its time was over" if stop.signal is None else f"signal {stop.signal} came"
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
-    reporter.say(
-        f"{why}{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing: "
-        "run the same command again"
-    )
+    again = ["run the same command again"] if here else []
+    missing = f"{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing"
+    reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}")
     return code
 
 

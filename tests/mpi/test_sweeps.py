@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.sweeps import launchers
 from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
@@ -322,6 +323,44 @@ def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     assert done.code == 1
     assert "2 ranks were started and MPI has 1" in done.out
     assert {row[2] for row in sweep.rows()} == {"1"}
+
+
+def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) -> None:
+    here = launchers.detect()
+    other = "mpich" if here == "openmpi" else "openmpi"
+    machine = f'name = "here"\nlauncher = "{other}"\noversubscribe = true\n'
+    sweep = SmallSweep(tmp_path, PLAIN, machine)
+    done = sweep.run()
+    assert (done.code, len(done.sentences)) == (2, 1)
+    assert f'machine here says launcher = "{other}", and ' in done.err
+    assert f'set launcher = "{here}" or "auto"' in done.err
+    (tmp_path / "here.toml").write_text(MACHINE)
+    assert sweep.run().code == 0
+
+
+@pytest.mark.parametrize("scheduler", ["none", "pbs"])
+def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
+    tmp_path: Path, scheduler: str
+) -> None:
+    """A job got fewer nodes than the machine has: two chunks of PBS may share one."""
+    (tmp_path / "nodes").write_text(f"{os.uname().nodename}\n" * 2)
+    machine = f'{MACHINE}nodes = 4\nscheduler = "{scheduler}"\n'
+    machine += f'host_file = "{tmp_path}/nodes"\n' if scheduler == "none" else ""
+    environment = {"PBS_NODEFILE": str(tmp_path / "nodes")}
+    text = NAME + experiment(ranks=4, nodes=[1, 2, 4], benchmarks="allreduce")
+    sweep = SmallSweep(tmp_path, text, machine, environment)
+    advice = {
+        "none": f"2 and 4 nodes needed, {tmp_path}/nodes names 1 node: add hosts to it",
+        "pbs": "2 and 4 nodes needed, this job has 1 node: ask for more by omb-py job submit "
+        "./mine.toml --machine ./here.toml --folder out --one-job",
+    }[scheduler]
+    assert f"left out 2 points: {advice}" in " ".join(sweep.run("--dry-run").out.split())
+    done = sweep.run()
+    assert (done.code, done.err) == (75, ""), done.out
+    assert f"\nleft out 2 points: {advice}\n" in done.out
+    assert done.out.splitlines()[-1] == f"8 rows of 2 points missing: {advice}"
+    assert len(sweep.rows()) == 4
+    assert sweep.run().code == 1
 
 
 def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:

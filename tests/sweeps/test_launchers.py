@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError
+from omb_py.errors import OmbError, UsageError
 from omb_py.sweeps import launchers
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 
@@ -114,3 +114,44 @@ def test_no_launcher_and_an_unknown_one(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(OmbError, match="does not say whose it is: set launcher"):
         launchers.detect()
+
+
+OTHERS = [("openmpi", "HYDRA build details:"), ("mpich", "mpiexec (Open MPI) 5.0.11")]
+OTHERS += [("pals", "mpirun (Open MPI) 4.1.6"), ("intel", "PALS version 1.3.4")]
+
+
+@pytest.mark.parametrize(("name", "says"), OTHERS)
+def test_a_launcher_that_is_another_s_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    program(tmp_path, "mpiexec", says)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(UsageError) as caught:
+        launchers.chosen(name, "here")
+    other = launchers.TITLES[launchers.detect()]
+    assert str(caught.value) == (
+        f'machine here says launcher = "{name}", and {tmp_path}/mpiexec is that of {other}: set '
+        f'launcher = "{launchers.detect()}" or "auto", or load the module of '
+        f"{launchers.TITLES[name]}"
+    )
+    assert launchers.chosen("auto", "here") == launchers.detect()
+    assert launchers.chosen("srun", "here") == "srun"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("mpich", "Intel(R) MPI Library"),  # both are Hydra
+        ("intel", "HYDRA build details:"),
+        ("openmpi", "mpirun (IBM Spectrum MPI) 10.4"),  # who knows
+        ("pals", "PALS version 1.3.4"),
+    ],
+)
+def test_a_launcher_that_may_be_right_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    program(tmp_path, "mpiexec", says)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert launchers.chosen(name, "here") == name

@@ -42,6 +42,9 @@ def test_exit_codes() -> None:
     assert exit_code(over, complete=False, added=True) == 75
     assert exit_code(over, complete=False, added=False) == 1
     assert exit_code(Stop(signal=2), complete=False, added=True) == 130
+    assert exit_code(Stop(), complete=False, added=True, too_few_nodes=True) == 75
+    assert exit_code(Stop(), complete=False, added=False, too_few_nodes=True) == 1
+    assert exit_code(over, complete=False, added=True, too_few_nodes=True) == 75
 
 
 def test_what_a_log_says(tmp_path: Path) -> None:
