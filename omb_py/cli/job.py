@@ -13,6 +13,7 @@ from omb_py.errors import UsageError, needing
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
+    from omb_py.sweeps.chain import ChainEndError, Link
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,6 +46,12 @@ PARTS: Callable[[Any], Any] = options(
     click.option("--account", help="The project that pays."),
     click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
     click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
+    click.option(
+        "--chain",
+        type=click.Choice(["resubmit", "depend", "none"]),
+        help="How it goes on after a walltime: a job submits the next; or several wait in the "
+        "queue, each for the end of the one before; or not by itself.  [default: resubmit]",
+    ),
 )
 
 
@@ -97,31 +104,51 @@ def render_command(output: Path | None, **wishes: Any) -> None:
 @MACHINE
 @PARTS
 @FOLDER
+@click.option(
+    "--jobs",
+    "length",
+    type=WholeNumber(min=1),
+    help="With --chain depend, so many jobs; by default as many as the sweep may take.",
+)
+@click.option("--force", is_flag=True, help="Even where a job of the script is queued or running.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
-def submit_command(sweep: tuple[str, ...], dry_run: bool, **wishes: Any) -> None:
+def submit_command(
+    sweep: tuple[str, ...], length: int | None, force: bool, dry_run: bool, **wishes: Any
+) -> None:
     """Submit the jobs of SWEEP, or batch scripts, and print the jobs' numbers.
 
     The scripts are written into the sweep's folder, from where each submits itself again.
     """
     with needing("sweep"):
-        from omb_py.sweeps import jobs, record, render
+        from omb_py.sweeps import chain, jobs, record, render, submission
+        from omb_py.sweeps.points import plan
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
             raise UsageError("a script says for itself what it asks for: give it no other options")
-        for path in map(Path, sweep):
-            hand_in(jobs.scheduler_of(path), path, dry_run)
-        return
-    if len(sweep) > 1:
+        made = [
+            submission.Submission(jobs.scheduler_of(path), path, jobs.record_of(path), length or 1)
+            for path in map(Path, sweep)
+        ]
+    elif len(sweep) > 1:
         raise UsageError("name one sweep, or scripts that end in .sh")
-    wanted = scripts(sweep[0], **wishes)
-    name_left_out(wanted)
-    for job in wanted:
-        path = job.root / "jobs" / f"{job.name}.sh"
-        jobs.write(path, render.script(job))
-        number = hand_in(job.scheduler, path, dry_run)
-        if number is not None:
-            record.append(record.path_of(path), number, [record.SUBMITTED])
+    else:
+        made = []
+        wanted = scripts(sweep[0], **wishes)
+        name_left_out(wanted)
+        for job in wanted:
+            path = job.root / "jobs" / f"{job.name}.sh"
+            jobs.write(path, render.script(job))
+            number = length or 1
+            if job.machine.job.chain == "depend" and length is None:
+                points = plan(job.sweep, job.machine).on(job.nodes if job.only else None).points
+                number = chain.jobs_needed(points, job)
+            made.append(submission.Submission(job.scheduler, path, record.path_of(path), number))
+    if dry_run:
+        click.echo("\n".join(line for one in made for line in one.commands()))
+        return
+    submission.check(made, force, note)
+    submission.submit(made, click.echo)
 
 
 def name_left_out(jobs: list[Job]) -> None:
@@ -130,16 +157,72 @@ def name_left_out(jobs: list[Job]) -> None:
         click.echo(left_out.describe(), err=True)
 
 
-def hand_in(scheduler: Any, path: Path, dry_run: bool) -> str | None:
-    """Submit a script and tell its job's number; only the command if it is for show."""
-    from omb_py.sweeps import jobs, render
+def note(text: str) -> None:
+    """Say something that ends nothing."""
+    click.echo(f"omb-py: note: {text}", err=True)
 
-    if dry_run:
-        click.echo(f"{render.by_hand(scheduler)} {path}")
-        return None
-    number = jobs.submit(scheduler, path)
-    click.echo(f"{number} {path}")
-    return number
+
+IN_JOB: Callable[[Any], Any] = options(
+    click.argument("script", type=click.Path(path_type=Path)),
+    click.argument("number", metavar="JOB"),
+    click.argument("sweep"),
+    MACHINE,
+    click.option("--nodes", type=WholeNumber(min=1)),
+    FOLDER,
+)
+
+
+@command.command("begin", hidden=True)
+@IN_JOB
+@click.option("--at-most", type=float, required=True, help="Seconds, from the script's begin.")
+@click.option("--elapsed", type=float, required=True, help="Seconds since the script's begin.")
+def begin_command(at_most: float, elapsed: float, **words: Any) -> int:
+    """Print the seconds that the sweep in a job may take; its script calls it."""
+    with needing("sweep"):
+        from omb_py.sweeps import chain
+
+    link = linked(**words)
+    try:
+        seconds, why = chain.begin(link, at_most, elapsed)
+    except chain.ChainEndError as end:
+        return say_end(link, end, err=True)
+    if why is not None:
+        note(why)
+    click.echo(seconds)
+    return 0
+
+
+@command.command("continue", hidden=True)
+@IN_JOB
+@click.option("--chain", "kind", type=click.Choice(["resubmit", "depend", "none"]), required=True)
+@click.option("--cancelled", is_flag=True)
+def continue_command(kind: str, cancelled: bool, **words: Any) -> int:
+    """Let another job go on, or say why none does and how to go on; a job's script calls it."""
+    with needing("sweep"):
+        from omb_py.sweeps import chain
+
+    link = linked(**words)
+    try:
+        number = chain.go_on(link, kind, cancelled)
+    except chain.ChainEndError as end:
+        return say_end(link, end)
+    click.echo(f"job {number} goes on")
+    return 0
+
+
+def linked(script: Path, number: str, nodes: int | None, **words: Any) -> Link:
+    """The running job that the command line is about."""
+    from omb_py.sweeps.chain import Link
+
+    return Link(described(**words), script, number, nodes)
+
+
+def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
+    """Say that no other job goes on, why, and what does, on stdout as the sweep; the exit code."""
+    planned = sum(point.rows for point in link.points)
+    click.echo(f"omb-py: the chain of jobs ends here: {end}", err=err)
+    click.echo(f"omb-py: {link.rows} of {planned} rows are there; to go on: {end.command}", err=err)
+    return end.exit_code
 
 
 @command.command("status")
@@ -180,6 +263,7 @@ def described(
     account: str | None = None,
     queue: str | None = None,
     walltime: str | None = None,
+    chain: str | None = None,
 ) -> Job:
     """A sweep on a machine, as a job has to know it.
 
@@ -193,7 +277,7 @@ def described(
         raise UsageError("say where it runs: --machine MACHINE")
     plan = toml.read(shipped.find("sweeps", sweep), Sweep)
     where = toml.read(shipped.find("machines", machine), Machine)
-    wished = {"account": account, "queue": queue, "walltime": walltime}
+    wished = {"account": account, "queue": queue, "walltime": walltime, "chain": chain}
     given = {name: value for name, value in wished.items() if value is not None}
     where = batch.with_settings(where, given)
     words = [word for name, value in given.items() for word in (f"--{name}", value)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
 
 import jinja2
@@ -49,7 +50,6 @@ def script(job: Job) -> str:
         by_hand=Safe(by_hand(scheduler)),
         submit_folder=Safe(submit_folder(scheduler)),
         number=Safe(number(scheduler)),
-        again=Safe(again(job)),
         signals=Safe(" ".join(scheduler.warnings)),
     )
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
@@ -103,7 +103,7 @@ def machine_words(job: Job) -> Safe:
 def on_command_line(job: Job) -> str:
     """What becomes of options that the job was submitted with, when it submits itself again."""
     kept = " and ".join(kept_options(job))
-    if not kept:
+    if not kept or job.machine.job.chain != "resubmit":
         return "Options on that command line hold for the first job only: for all, put them above."
     return f"Of options on that command line it keeps {kept} for its next job: others go above."
 
@@ -117,17 +117,11 @@ def kept_options(job: Job) -> dict[str, tuple[str, str]]:
     return {name: how for name, how in job.scheduler.kept.items() if not said[name]}
 
 
-def by_hand(scheduler: Scheduler) -> str:
-    """How a person submits a script."""
+def by_hand(scheduler: Scheduler, options: Sequence[str] = ()) -> str:
+    """How a person submits a script, whose name follows."""
     words = [word for word in scheduler.submit if not word.startswith("--")]
-    return " ".join([*words, *(["<"] if scheduler.from_standard_input else [])])
-
-
-def again(job: Job) -> str:
-    """How the script submits itself, with what it was submitted with."""
-    options = (f'${{{name}:+{word} "${name}"}}' for word, name in kept_options(job).values())
-    source = ["<"] if job.scheduler.from_standard_input else []
-    return " ".join([*job.scheduler.submit_again, *options, *source, '"$script"'])
+    options = [shlex.quote(word) for word in options]
+    return " ".join([*words, *options, *(["<"] if scheduler.from_standard_input else [])])
 
 
 def submit_folder(scheduler: Scheduler) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omb_py.errors import UsageError
+from omb_py.sweeps.walltime import TimeSource
 
 WAITING, HELD, RUNNING, ENDED, FAILED = "waiting", "held", "running", "ended", "failed"
 """What a job is doing. A scheduler that does not tell how a job ended says that it ended."""
@@ -26,7 +27,8 @@ class Scheduler:
     add to its scripts, ``programs`` the resources that are scripts to run. Where no host file says
     how many nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
     are the signals it sends before a job's end, ``unknown`` what it says of a job that it does not
-    know.
+    know. ``time_left`` are asked in turn for how long a job may still run. ``dependency`` are the
+    options by which a job waits for the end of another, whose number is put in for ``{}``.
     """
 
     title: str
@@ -50,6 +52,8 @@ class Scheduler:
     node_count_command: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ("TERM",)
     programs: tuple[str, ...] = ()
+    time_left: tuple[TimeSource, ...] = ()
+    dependency: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ("unknown job",)
 
     @property

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omb_py.sweeps import directives
+from omb_py.sweeps import directives, walltime
 from omb_py.sweeps.scheduler import ENDED, FAILED, HELD, RUNNING, WAITING, Scheduler
+from omb_py.sweeps.walltime import TimeSource
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
 PBS_STATE = re.compile(r"^\s*job_state = (\S+)", re.MULTILINE)
@@ -90,6 +91,10 @@ FLUX_STATES = {
 }
 """`flux-jobs`, "JOB STATUS"."""
 
+QSTAT = TimeSource(walltime.qstat, command=("qstat", "-f"))
+AFTER_ANY = ("-W", "depend=afterany:{}")
+"""PBS (`qsub`, "depend=dependency_list") and Torque."""
+
 LAST_WORD = re.compile(r"(\S+)\s*$")
 
 SCHEDULERS: Mapping[str, Scheduler] = {
@@ -106,6 +111,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         kept={"queue": ("-q", "PBS_O_QUEUE"), "account": ("-A", "PBS_ACCOUNT")},
         job_id_variables=("PBS_JOBID",),
         folder_variables=("PBS_O_WORKDIR",),
+        time_left=(QSTAT,),
+        dependency=AFTER_ANY,
         host_file_variable="PBS_NODEFILE",
     ),
     "torque": Scheduler(
@@ -123,6 +130,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         # Slurm's Torque commands set its own variables only.
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
+        time_left=(QSTAT, TimeSource(walltime.limit, variable="PBS_WALLTIME")),
+        dependency=AFTER_ANY,
         host_file_variable="PBS_NODEFILE",
         node_count_variables=("SLURM_JOB_NUM_NODES",),
     ),
@@ -137,6 +146,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         permitted=directives.COBALT,
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
+        time_left=(TimeSource(walltime.end_time, variable="COBALT_ENDTIME"),),
+        dependency=("--dependencies", "{}"),
         host_file_variable="COBALT_NODEFILE",
     ),
     "slurm": Scheduler(
@@ -156,6 +167,11 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         },
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
+        time_left=(
+            TimeSource(walltime.end_time, variable="SLURM_JOB_END_TIME"),
+            TimeSource(walltime.squeue, command=("squeue", "--noheader", "--format=%L", "--jobs")),
+        ),
+        dependency=("--dependency=afterany:{}",),
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
     ),
     "lsf": Scheduler(
@@ -172,6 +188,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         settings=frozenset({"attributes"}),
         kept={"queue": ("-q", "LSB_QUEUE"), "account": ("-P", "LSB_PROJECT_NAME")},
         job_id_variables=("LSB_JOBID",),
+        time_left=(TimeSource(walltime.bjobs, command=("bjobs", "-noheader", "-o", "time_left")),),
+        dependency=("-w", "ended({})"),
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
         warnings=("TERM", "USR2"),
@@ -190,6 +208,9 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         permitted=directives.FLUX,
         settings=frozenset({"attributes"}),
         job_id_command="flux getattr jobid",
+        # Without a number: the job that this instance of Flux runs in.
+        time_left=(TimeSource(walltime.flux, command=("flux", "job", "timeleft"), numbered=False),),
+        dependency=("--dependency=afterany:{}",),
         # A job is an instance of Flux with one broker a node (flux-broker-attributes, "size").
         node_count_command=("flux", "getattr", "size"),
     ),

@@ -28,6 +28,14 @@ RECORDER = """\
 } >> "$RECORD"
 """
 
+IN_JOB = """\
+case "$1 $2" in
+"job begin") while [ "$1" != --at-most ]; do shift; done; echo "$2"; exit ;;
+"job continue") echo "job 1234 goes on"; exit ;;
+esac
+"""
+"""What a stand-in for `omb-py` answers to a script before and after its sweep."""
+
 UNFINISHED = 75
 NODES = {"ranks": [1, 2, 4], "nodes": [1, 2], "benchmarks": "allreduce"}
 
@@ -68,6 +76,12 @@ class Ran:
         """The words of each command of a name."""
         return [words for program, *words in self.commands if program == name]
 
+    @property
+    def continued(self) -> list[list[str]]:
+        """The options of each `omb-py job continue`, after script, job and sweep."""
+        found = (words for words in self.of("omb-py") if words[:2] == ["job", "continue"])
+        return [words[words.index("--chain") :] for words in found]
+
 
 class Sandbox:
     """A folder to run scripts in, with no program on the PATH but stand-ins and what they need."""
@@ -75,7 +89,7 @@ class Sandbox:
     needed = ("bash", "mkdir", "install", "date", "touch", "cat", "sleep")
 
     def __init__(self, root: Path, sweep_ends: str = "exit 0") -> None:
-        """``sweep_ends`` is what `omb-py` does after it is recorded."""
+        """``sweep_ends`` is what `omb-py sweep` does after it is recorded."""
         self.root = root
         self.here = root / "here"
         self.here.mkdir()
@@ -84,7 +98,7 @@ class Sandbox:
         self.programs.mkdir()
         for name in self.needed:
             (self.programs / name).symlink_to(str(shutil.which(name)))
-        self.stand_in("omb-py", sweep_ends)
+        self.stand_in("omb-py", IN_JOB + sweep_ends)
         for name in ("qsub", "sbatch", "bsub", "flux"):
             self.stand_in(name, "echo 1234")
         self.stand_in("module")

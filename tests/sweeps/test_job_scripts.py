@@ -79,25 +79,25 @@ def test_a_finished_sweep_ends_the_chain(scheduler: str, tmp_path: Path) -> None
     sandbox = Sandbox(tmp_path)
     ran = sandbox.run(render.script(own_job(scheduler)))
     assert ran.code == 0, ran.said
-    words = ["sweep", "mine", "--machine", "here", "--stop-after", "1740s"]
-    assert ran.of("omb-py") == [words]
-    assert not [words for name in ("qsub", "sbatch", "bsub") for words in ran.of(name)]
-    assert "batch" not in ran.of("flux")
+    begin, measure = ran.of("omb-py")
+    assert begin[:2] == ["job", "begin"]
+    assert measure == ["sweep", "mine", "--machine", "here", "--stop-after", "1740s"]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
     row = SCHEDULERS[scheduler]
-    sandbox.stand_in(row.submit[0], "cat; echo 1234" if row.from_standard_input else "echo 1234")
     text = render.script(own_job(scheduler))
-    ran = sandbox.run(text)
+    ran = sandbox.run(text, **dict.fromkeys(row.job_id_variables, "7"))
     assert ran.code == 0, ran.said
-    program, *words = row.submit_again
     copy = "sweeps/mine-here/jobs/mine.sh"
-    assert [*words, *([] if row.from_standard_input else [copy])] in ran.of(program)
+    number = "1234" if row.job_id_command else "7"
+    where = [copy, number, "mine", "--machine", "here"]
+    begin, _, goes_on = ran.of("omb-py")
+    assert begin[:-1] == ["job", "begin", *where, "--at-most", "1740", "--elapsed"]
+    assert goes_on == ["job", "continue", *where, "--chain", "resubmit"]
     assert (sandbox.here / copy).read_text() == text
-    assert not row.from_standard_input or text in ran.said
 
 
 def recorded(sandbox: Sandbox, scheduler: str = "slurm") -> list[tuple[str, str, dict[str, str]]]:
@@ -128,20 +128,27 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     wait_for(sandbox.here / "ready")
     started.terminate()
     assert sandbox.finish(started).code == 143
-    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "143"})
+    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "143", "cancelled": "yes"})
 
 
 def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
     ran = Sandbox(tmp_path, sweep_ends="exit 1").run(render.script(own_job()))
-    assert (ran.code, ran.of("sbatch")) == (1, [])
+    assert (ran.code, ran.continued) == (1, [])
 
 
-def test_a_refused_submission_is_the_jobs_failure(tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
-    sandbox.stand_in("sbatch", "echo 'too many jobs' >&2; exit 3")
+def test_the_end_of_a_chain_is_the_code_of_its_last_job(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    text = 'case "$2" in begin) echo 99;; continue) echo over; exit 75;; *) exit 75;; esac'
+    sandbox.stand_in("omb-py", text)
     ran = sandbox.run(render.script(own_job()))
-    assert ran.code == 3
-    assert "too many jobs" in ran.said
+    assert (ran.code, ran.said) == (75, "over\n")
+
+
+def test_a_job_that_may_not_begin_measures_nothing(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    sandbox.stand_in("omb-py", "exit 75")
+    ran = sandbox.run(render.script(own_job()))
+    assert (ran.code, len(ran.of("omb-py"))) == (75, 1)
 
 
 def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: Path) -> None:
@@ -163,38 +170,63 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def signalled(sandbox: Sandbox, text: str, number: int) -> tuple[int, list[list[str]]]:
-    """The code and the submissions of a script to which a signal comes while it measures."""
-    started = sandbox.start(sandbox.spooled(text))
+def signalled(
+    sandbox: Sandbox, text: str, number: int, **variables: str
+) -> tuple[int, list[list[str]]]:
+    """The code and the `job continue` of a script to which a signal comes while it measures."""
+    started = sandbox.start(sandbox.spooled(text), **variables)
     wait_for(sandbox.here / "ready")
     started.send_signal(number)
     ran = sandbox.finish(started)
     assert (sandbox.here / "stopped").read_text() == "stopped\n"
-    return ran.code, ran.of("sbatch") + ran.of("bsub")
+    return ran.code, ran.continued
 
 
 def test_a_job_that_is_cancelled_does_not_come_back(tmp_path: Path) -> None:
-    code, submitted = signalled(Sandbox(tmp_path, WAITS), render.script(own_job()), signal.SIGTERM)
-    assert (code, submitted) == (UNFINISHED, [])
+    sandbox = Sandbox(tmp_path, WAITS)
+    text = render.script(own_job())
+    _, continued = signalled(sandbox, text, signal.SIGTERM, SLURM_JOB_ID="7")
+    assert continued == [["--chain", "resubmit", "--cancelled"]]
+    assert recorded(sandbox)[-1][2]["cancelled"] == "yes"
 
 
-def test_a_job_whose_time_is_over_goes_on_in_another_one(tmp_path: Path) -> None:
-    text = render.script(own_job()).replace("seconds=1740", "seconds=0")
-    code, submitted = signalled(Sandbox(tmp_path, WAITS), text, signal.SIGTERM)
-    assert (code, len(submitted)) == (0, 1)
+@pytest.mark.parametrize(
+    ("scheduler", "number"), [("slurm", signal.SIGTERM), ("lsf", signal.SIGUSR2)]
+)
+def test_a_job_whose_time_is_over_goes_on_in_another_one(
+    scheduler: str, number: int, tmp_path: Path
+) -> None:
+    text = render.script(own_job(scheduler)).replace("seconds=1740", "seconds=0")
+    code, continued = signalled(Sandbox(tmp_path, WAITS), text, number)
+    assert (code, continued) == (0, [["--chain", "resubmit"]])
 
 
-def test_lsf_warns_by_another_signal(tmp_path: Path) -> None:
-    text = render.script(own_job("lsf")).replace("seconds=1740", "seconds=0")
-    code, submitted = signalled(Sandbox(tmp_path, WAITS), text, signal.SIGUSR2)
-    assert (code, len(submitted)) == (0, 1)
-
-
-def test_an_account_from_the_command_line_pays_for_the_next_job_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chain", ["depend", "none"])
+def test_a_script_says_how_it_goes_on(chain: str, tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, sweep_ends=f"exit {UNFINISHED}")
-    text = render.script(own_job("pbs", {"queue": "debug"}))
-    ran = sandbox.run(text, PBS_ACCOUNT="ours", PBS_O_QUEUE="debug")
-    assert ran.of("qsub") == [["-A", "ours", "sweeps/mine-here/jobs/mine.sh"]]
+    ran = sandbox.run(render.script(own_job(job={"chain": chain})))
+    assert ran.continued == [["--chain", chain]]
+
+
+@pytest.mark.parametrize("environment", [".venv", None])
+def test_a_job_without_omb_py_says_where_it_looked(environment: str | None, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    (sandbox.programs / "omb-py").unlink()
+    ran = sandbox.run(render.script(own_job(virtual_environment=environment)), SLURM_JOB_ID="7")
+    assert ran.code == 1
+    (line,) = ran.said.splitlines()
+    assert line.startswith("omb-py: there is no omb-py on ")
+    assert (f".venv/bin/omb-py in {sandbox.here}" in line) == (environment is not None)
+    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "1"})
+
+
+def test_a_submit_folder_that_is_not_on_the_node_is_named(tmp_path: Path) -> None:
+    ran = Sandbox(tmp_path).run(render.script(own_job("pbs")), PBS_O_WORKDIR="/not/here")
+    assert ran.code == 1
+    assert "/not/here: No such file or directory" in ran.said
+    assert ran.said.splitlines()[-1].startswith(
+        "omb-py: the folder from which this job was submitted is not on "
+    )
 
 
 def test_the_submit_folder_is_where_results_go(tmp_path: Path) -> None:
@@ -233,10 +265,10 @@ def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
     one, two = batch.jobs(whole, None, False)
     assert (one.name, two.name) == ("mine-1-node", "mine-2-nodes")
     assert "#SBATCH --nodes=2\n" in render.script(two)
-    assert " --nodes 2 " in render.script(two)
+    assert " --nodes 2)\n" in render.script(two)
     (single,) = batch.jobs(whole, None, True)
     assert "#SBATCH --nodes=2\n" in render.script(single)
-    assert " --nodes " not in render.script(single)
+    assert " --nodes 2)" not in render.script(single)
     assert batch.jobs(whole, 2, False) == [two]
     with pytest.raises(UsageError, match=r"no point on 3 nodes of here \(it has on 1, 2\)"):
         batch.jobs(whole, 3, False)

@@ -120,7 +120,7 @@ def test_a_scheduler_that_does_not_answer_speaks_for_itself(name: str, sandbox: 
 def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox) -> None:
     row = SCHEDULERS[name]
     (sandbox.programs / row.submit[0]).unlink()
-    with pytest.raises(OmbError, match=f"there is no {row.submit[0]} here, the command of"):
+    with pytest.raises(OmbError, match=rf"there is no {row.submit[0]} on \S+, the command of"):
         jobs.submit(row, script(name))
 
 

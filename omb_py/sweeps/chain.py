@@ -1,0 +1,309 @@
+"""Chains of jobs: what a job may do when it begins, and how the sweep goes on after it."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from omb_py.errors import OmbError
+from omb_py.sweeps import jobs, record, render
+from omb_py.sweeps.allocation import nodes_here, split
+from omb_py.sweeps.batch import Job
+from omb_py.sweeps.estimate import remaining
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.quoting import PLAIN
+from omb_py.sweeps.scheduler import Scheduler
+from omb_py.wording import count
+
+USEFUL_SECONDS = 20
+"""Less than this is not worth the start of a sweep."""
+
+TIME_LEFT_SECONDS = 15.0
+"""What a scheduler's command may take to say how much time is left."""
+
+ALIASES = {"--partition": ("-p", "--qos", "-q"), "--account": ("-A",)}
+"""Other options of a script that say what an option of `Scheduler.kept` says."""
+
+MADE_BY = re.compile(r"^# Made by: omb-py job render (.+)$", re.MULTILINE)
+
+
+class ChainEndError(OmbError):
+    """No other job goes on; the text says why. ``command`` does go on."""
+
+    exit_code = 75
+
+    def __init__(self, why: str, command: str) -> None:
+        super().__init__(why)
+        self.command = command
+
+
+@dataclass(frozen=True)
+class Link:
+    """A running job of a chain: its number, its script, and the part of a sweep it measures.
+
+    ``nodes`` are those of its points; None for all.
+    """
+
+    job: Job
+    script: Path
+    number: str
+    nodes: int | None
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """The points that this script measures."""
+        return plan(self.job.sweep, self.job.machine).on(self.nodes).points
+
+    @cached_property
+    def folder(self) -> Folder:
+        """The sweep's."""
+        return Folder(self.job.root)
+
+    @property
+    def missing(self) -> list[Point]:
+        """Those of which a row is missing."""
+        return [point for point in self.points if self.folder.missing(point)]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are there."""
+        return sum(point.rows - len(self.folder.missing(point)) for point in self.points)
+
+    @property
+    def path(self) -> Path:
+        """The record of the script's jobs."""
+        return record.path_of(self.script)
+
+    @cached_property
+    def events(self) -> list[record.Event]:
+        """What the record says so far."""
+        return record.events(self.path, self.job.scheduler)
+
+    @property
+    def before(self) -> list[str]:
+        """The chain's earlier jobs, the last one first; a person's submission begins a chain."""
+        after = {event.job: event.values.get("after", "") for event in submissions(self.events)}
+        found: list[str] = []
+        number = after.get(self.number, "")
+        while number and number not in found:
+            found.append(number)
+            number = after.get(number, "")
+        return found
+
+    @property
+    def later(self) -> Iterator[str]:
+        """The jobs that were submitted to begin after this one."""
+        number = self.number
+        for event in submissions(self.events):
+            if event.values.get("after") == number:
+                number = event.job
+                yield number
+
+    def of(self, number: str, key: str) -> list[str]:
+        """The values that a job's events have for a key."""
+        found = (event.values.get(key) for event in self.events if event.job == number)
+        return [value for value in found if value is not None]
+
+    def submit_command(self, *words: str) -> str:
+        """The command by which a person goes on with the script as it is."""
+        kept = kept_options(self.job.scheduler, jobs.text_of(self.script), os.environ)
+        ours = shlex.join(["omb-py", "job", "submit", *words])
+        text = render.by_hand(self.job.scheduler, kept) if kept else ours
+        return in_this_folder(f"{text} {self.script}")
+
+    def made_with(self, *words: str) -> str:
+        """The command that submits a script made like this one, but for its nodes."""
+        header = MADE_BY.search(jobs.text_of(self.script))
+        usual = [self.job.sweep_word, "--machine", self.job.machine_word]
+        made = shlex.split(header[1]) if header else usual
+        if "--nodes" in made:
+            place = made.index("--nodes")
+            del made[place : place + 2]
+        made = [word for word in made if word != "--one-job"]
+        return in_this_folder(shlex.join(["omb-py", "job", "submit", *made, *words]))
+
+
+def submissions(events: Iterable[record.Event]) -> list[record.Event]:
+    """The events of submissions."""
+    return [event for event in events if event.name == record.SUBMITTED]
+
+
+def in_this_folder(text: str) -> str:
+    """A command for a shell elsewhere."""
+    return f"cd {shlex.quote(str(Path.cwd()))} && {text}"
+
+
+def begin(link: Link, at_most: float, elapsed: float) -> tuple[int, str | None]:
+    """The whole seconds that the job's sweep may take, and a note where the scheduler says nothing.
+
+    At most ``at_most`` less ``elapsed``, both since the script began, and what the scheduler says
+    is left less ``job.reserve``. What is known goes into the record. Raises `ChainEndError` when
+    the job has nothing to do here or not the time for it.
+    """
+    left, note = time_left(link, elapsed)
+    now = time.time()
+    until = [] if left is None else [f"until={round(now + left)}"]
+    record.append(link.path, link.number, [*until, f"rows={link.rows}"])
+    settings = link.job.machine.job
+    found = [at_most - elapsed, *([] if left is None else [left - settings.reserve])]
+    seconds = math.floor(min(found))
+    if not link.missing:
+        return max(1, seconds), note
+    stop_if_idle(link)
+    if seconds < USEFUL_SECONDS:
+        raise ChainEndError(
+            f"only {max(0, seconds)} s of the walltime are left beside job.reserve = "
+            f"{settings.reserve:g} s, too few to measure anything: ask for more",
+            link.submit_command(),
+        )
+    return seconds, note
+
+
+def stop_if_idle(link: Link) -> None:
+    """Raise `ChainEndError` when the chain was cancelled or its last jobs added no row."""
+    cancelled = next((job for job in link.before if link.of(job, "cancelled")), None)
+    if cancelled is not None:
+        raise ChainEndError(f"job {cancelled} of this chain was cancelled", link.submit_command())
+    idle, rows = 0, str(link.rows)
+    for number in link.before:
+        there = link.of(number, "rows")
+        if there and there[-1] != rows:
+            break
+        began = any(event.job == number and event.name == record.BEGAN for event in link.events)
+        idle += began
+    most = link.job.machine.job.max_idle_jobs
+    if idle >= most:
+        raise ChainEndError(
+            f"the last {count(idle, 'job')} of this chain added no row (job.max_idle_jobs = "
+            f"{most}): see why in {link.folder.root}/logs",
+            link.submit_command(),
+        )
+
+
+def time_left(link: Link, elapsed: float) -> tuple[float | None, str | None]:
+    """The seconds of walltime that are left, or why the scheduler does not say."""
+    scheduler, why = link.job.scheduler, "there is no time limit in its answer"
+    for source in scheduler.time_left:
+        text = os.environ.get(source.variable, "") if source.variable else ""
+        if source.command and scheduler.number.fullmatch(link.number):
+            words = [*source.command, *([link.number] if source.numbered else [])]
+            try:
+                answer = jobs.ask(scheduler, words, patience=TIME_LEFT_SECONDS)
+            except (OmbError, OSError) as error:
+                why = str(error)
+                continue
+            text = answer.stdout
+            if answer.returncode != 0:
+                why = jobs.words_of(answer)
+        seconds = source.read(text, time.time(), elapsed)
+        if seconds is not None:
+            return seconds, None
+    return None, (
+        f"{scheduler.title} does not say how much time is left, so the script's own walltime "
+        f"holds: {why}"
+    )
+
+
+def go_on(link: Link, chain: str, cancelled: bool) -> str:
+    """Let another job go on after this one, which came further: the other's number.
+
+    Raises `ChainEndError` when none does.
+    """
+    settings, scheduler = link.job.machine.job, link.job.scheduler
+    if cancelled:
+        raise ChainEndError(
+            "this job was cancelled, by a signal before its time was over", link.submit_command()
+        )
+    check_nodes(link)
+    if chain == "depend":
+        return waiting_job(link)
+    if chain == "none":
+        raise ChainEndError("its jobs do not submit others (chain = none)", link.submit_command())
+    length = len(link.before) + 1
+    if length >= settings.max_jobs:
+        raise ChainEndError(
+            f"it has had {count(length, 'job')} (job.max_jobs = {settings.max_jobs})",
+            link.submit_command(),
+        )
+    options = kept_options(scheduler, jobs.text_of(link.script), os.environ)
+    try:
+        number = jobs.submit_in_job(scheduler, link.script, options)
+    except jobs.NoProgramError as error:
+        raise ChainEndError(
+            f"{str(error).split(':')[0]}, so that no job can submit another: with --chain depend "
+            "several are submitted at once",
+            link.submit_command(),
+        ) from error
+    except OmbError as error:
+        raise ChainEndError(str(error), link.submit_command()) from error
+    record.append(link.path, number, [record.SUBMITTED, f"after={link.number}"])
+    return number
+
+
+def check_nodes(link: Link) -> None:
+    """Raise `ChainEndError` when all that is left needs more nodes than the job has."""
+    try:
+        here = nodes_here(link.job.machine)
+    except OmbError:  # then the sweep has said so
+        return
+    fitting, larger = split(link.missing, here)
+    if fitting or not larger:
+        return
+    needed = sorted({point.nodes for point in larger})
+    words = ["--one-job"] if len(needed) > 1 else ["--nodes", str(needed[0])]
+    raise ChainEndError(
+        f"all that is left needs {' or '.join(map(str, needed))} nodes, and this job has {here}",
+        link.made_with(*words),
+    )
+
+
+def waiting_job(link: Link) -> str:
+    """The next job that waits for the end of this one.
+
+    Raises `ChainEndError` when none is left in the queue.
+    """
+    for number in link.later:
+        try:
+            waits = jobs.state(link.job.scheduler, number) in jobs.ACTIVE
+        except OmbError:
+            waits = True  # it was submitted, and nobody says otherwise
+        if waits:
+            return number
+    again = jobs_needed(link.points, link.job)
+    raise ChainEndError(
+        "no other job waits for the end of this one", link.submit_command("--jobs", str(again))
+    )
+
+
+def jobs_needed(points: Iterable[Point], job: Job) -> int:
+    """How many jobs the missing rows may take, as estimated; at most ``job.max_jobs``."""
+    settings = job.machine.job
+    seconds, _ = remaining(points, Folder(job.root), job.machine)
+    needed = math.ceil(seconds / max(1.0, settings.walltime - settings.reserve))
+    return min(max(1, needed), settings.max_jobs)
+
+
+def kept_options(scheduler: Scheduler, script: str, environment: Mapping[str, str]) -> list[str]:
+    """What a job was submitted with and its script does not say, as options for the next."""
+    directives = (line for line in script.splitlines() if line.startswith(f"{scheduler.sentinel} "))
+    words = [word for line in directives for word in line.split()[1:]]
+    found = []
+    for option, variable in scheduler.kept.values():
+        value, names = environment.get(variable, ""), (option, *ALIASES.get(option, ()))
+        said = any(says(word, name) for word in words for name in names)
+        if not said and PLAIN.fullmatch(value):
+            found += [option, value]
+    return found
+
+
+def says(word: str, option: str) -> bool:
+    """Whether a word of a directive is an option, with its value or without."""
+    return word == option or word.startswith(f"{option}=" if option.startswith("--") else option)
