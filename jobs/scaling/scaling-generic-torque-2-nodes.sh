@@ -11,22 +11,32 @@
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Of options on that command line it keeps queue for its next job: others go above.
 
-cd "${PBS_O_WORKDIR:-${SLURM_SUBMIT_DIR:-.}}" || exit
+fail() {
+    echo "omb-py: $*" >&2
+    exit 1
+}
+
+cd "${PBS_O_WORKDIR:-${SLURM_SUBMIT_DIR:-.}}" ||
+    fail "the folder from which this job was submitted is not on $HOSTNAME:" \
+        "submit it from one that compute nodes have"
+
 # Schedulers run a copy that is gone with its job: keep one beside the results, to go on from.
 jobs=sweeps/scaling-generic-torque/jobs
 script=$jobs/scaling-2-nodes.sh
-mkdir -p "$jobs" || exit
+mkdir -p "$jobs" ||
+    fail "cannot make the folder $jobs in $PWD on $HOSTNAME: submit from one that jobs can write to"
 if [ -f "$0" ] && ! [ "$0" -ef "$script" ]; then
     install -m 755 -- "$0" "$script"
 fi
 
 # What becomes of this job, for `omb-py job status`.
 job=${PBS_JOBID:-${SLURM_JOB_ID:--}}
+cancelled=
 record() {
     printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >> "${script%.sh}.record"
 }
-trap 'record ended "exit=$?"' EXIT
-trap 'exit 143' TERM
+trap 'record ended "exit=$?" ${cancelled:+cancelled=yes}' EXIT
+trap 'cancelled=yes; exit 143' TERM
 record began "host=$HOSTNAME"
 
 venv=.venv
@@ -34,28 +44,36 @@ if [ -f "$venv/bin/activate" ]; then
     # shellcheck source=/dev/null
     source "$venv/bin/activate"
 fi
+command -v omb-py > /dev/null ||
+    fail "there is no omb-py on $HOSTNAME, neither $venv/bin/omb-py in $PWD nor one on the PATH:" \
+        "install it there, or set venv= in $script"
 
-# Measures what is missing, and stops in order before the walltime is over.
+# Measures what is missing, and stops in order before the walltime is over: the scheduler's where
+# it is shorter, less job.reserve.
+sweep=(scaling --machine generic-torque --nodes 2)
 seconds=1740
-omb-py sweep scaling --machine generic-torque --nodes 2 --stop-after "${seconds}s" &
-sweep=$!
-cancelled=
+seconds=$(omb-py job begin "$script" "$job" "${sweep[@]}" \
+    --at-most "$seconds" --elapsed "$SECONDS") || exit
+SECONDS=0
+omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
+pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || cancelled=yes
-    kill -TERM "$sweep"
+    [ "$SECONDS" -ge "$seconds" ] || cancelled=yes # a signal before its time is over
+    kill -TERM "$pid"
 ' TERM
-wait "$sweep"
+wait "$pid"
 code=$?
 if [ "$code" -gt 128 ]; then # a signal ended the wait, not the sweep
-    wait "$sweep"
+    wait "$pid"
     code=$?
 fi
 
-# 75: there is more to do, and this job came further. Another one goes on, unless this one was
-# cancelled: a signal came before its time was over.
-if [ "$code" -eq 75 ] && [ -z "$cancelled" ]; then
-    qsub ${PBS_O_QUEUE:+-q "$PBS_O_QUEUE"} "$script"
+# 75: there is more to do, and this job came further. Another one goes on, or it is said why not.
+if [ "$code" -eq 75 ]; then
+    trap "" TERM
+    omb-py job continue "$script" "$job" "${sweep[@]}" \
+        --chain resubmit ${cancelled:+--cancelled}
     exit
 fi
 exit "$code"
