@@ -167,6 +167,7 @@ IN_JOB: Callable[[Any], Any] = options(
     click.argument("number", metavar="JOB"),
     click.argument("sweep"),
     MACHINE,
+    click.option("--queue"),
     click.option("--nodes", type=WholeNumber(min=1)),
     FOLDER,
 )

@@ -43,7 +43,7 @@ def script(job: Job) -> str:
         command=job.command,
         options=on_command_line(job),
         sweep_word=job.sweep_word,
-        machine_word=machine_words(job),
+        machine_words=machine_words(job),
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
         sentinel=Safe(scheduler.sentinel),

@@ -102,7 +102,7 @@ def test_a_script_for_another_queue_plans_with_its_limits(
     words = ("job", "render", "scaling", "--machine", "polaris", "--nodes", "16")
     script, left_out = run(capsys, *words, "--queue", "prod")
     assert "#PBS -q prod\n" in script
-    assert "\nomb-py sweep scaling --machine polaris --queue prod --nodes 16 " in script
+    assert "\nsweep=(scaling --machine polaris --queue prod --nodes 16)\n" in script
     assert "left out 104 points (allreduce, bcast, alltoall, barrier on 1, 2, 4 and 8 nodes): " in (
         left_out
     )
