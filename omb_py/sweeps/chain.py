@@ -20,7 +20,7 @@ from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import Point, plan
 from omb_py.sweeps.quoting import PLAIN
-from omb_py.sweeps.scheduler import Scheduler
+from omb_py.sweeps.scheduler import ACTIVE, Scheduler
 from omb_py.wording import count
 
 USEFUL_SECONDS = 20
@@ -272,7 +272,7 @@ def waiting_job(link: Link) -> str:
     """
     for number in link.later:
         try:
-            waits = jobs.state(link.job.scheduler, number) in jobs.ACTIVE
+            waits = jobs.state(link.job.scheduler, number) in ACTIVE
         except OmbError:
             waits = True  # it was submitted, and nobody says otherwise
         if waits:

@@ -14,10 +14,20 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import record
+from omb_py.sweeps import record, records
+from omb_py.sweeps.answers import Facts, time_limit, time_was_over
 from omb_py.sweeps.files import cannot_write, write_atomically
 from omb_py.sweeps.quoting import PLAIN, plain
-from omb_py.sweeps.scheduler import HELD, RUNNING, WAITING, Scheduler
+from omb_py.sweeps.scheduler import (
+    ACTIVE,
+    CANCELLED,
+    ENDED,
+    FAILED,
+    KILLED,
+    RUNNING,
+    WALLTIME,
+    Scheduler,
+)
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 PATIENCE = 120.0
@@ -35,12 +45,13 @@ UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unabl
 FORGOTTEN = "forgotten"
 """What a job is doing of which the scheduler knows nothing (any more)."""
 
-ACTIVE = (WAITING, HELD, RUNNING)
-"""What a job is doing that is not over."""
-
 
 class NoProgramError(OmbError):
     """A scheduler's command is not on this host."""
+
+
+MOST_NUMBERS = 100
+"""Numbers of jobs in one command."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,22 @@ class Known:
     script: str
     number: str
     state: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the scheduler says of a job.
+
+    ``state`` is one of `scheduler`'s words, or the scheduler's own. Of a job that ended,
+    ``exit_status`` and ``fault``, why it was killed (`WALLTIME` or in the scheduler's words); of
+    one that runs, ``until``, in seconds since 1970. ``output`` is a path.
+    """
+
+    state: str
+    exit_status: int | None = None
+    fault: str = ""
+    until: float | None = None
+    output: str | None = None
 
 
 def write(path: Path, text: str) -> None:
@@ -139,15 +166,15 @@ def words_of(answer: subprocess.CompletedProcess[str]) -> str:
 
 
 def known(scheduler: Scheduler, folder: Path) -> Iterator[Known]:
-    """The jobs of a sweep's folder, in the order in which they came."""
-    for path in sorted((folder / "jobs").glob("*.record")):
-        for number in numbers(scheduler, path):
-            yield Known(path.stem, number, state(scheduler, number))
+    """The jobs of a sweep's folder, in the order in which they came.
 
-
-def numbers(scheduler: Scheduler, path: Path) -> list[str]:
-    """The different jobs in a record; raises `OmbError` when it cannot be read."""
-    return list(dict.fromkeys(event.job for event in record.events(path, scheduler)))
+    Raises `OmbError` when the scheduler is not there or cannot tell.
+    """
+    jobs = records.read_jobs(scheduler, folder)
+    found = reports(scheduler, [job.number for job in jobs])
+    for job in jobs:
+        report = found.get(job.number)
+        yield Known(job.script, job.number, report.state if report else FORGOTTEN)
 
 
 def active(scheduler: Scheduler, path: Path) -> Known | None:
@@ -157,10 +184,11 @@ def active(scheduler: Scheduler, path: Path) -> Known | None:
     """
     found = record.events(path, scheduler)
     over = {event.job for event in found if event.name == record.ENDED}
-    for number in reversed(list(dict.fromkeys(event.job for event in found))):
-        if number not in over and (doing := state(scheduler, number)) in ACTIVE:
-            return Known(path.stem, number, doing)
-    return None
+    numbers = list(dict.fromkeys(event.job for event in found if event.job not in over))
+    known = reports(scheduler, numbers)
+    doing = [(number, known[number].state) for number in numbers if number in known]
+    left = [Known(path.stem, number, state) for number, state in doing if state in ACTIVE]
+    return left[-1] if left else None
 
 
 def record_of(script: Path) -> Path | None:
@@ -179,14 +207,97 @@ def state(scheduler: Scheduler, number: str) -> str:
 
     Raises `OmbError` when the scheduler is not there or cannot tell.
     """
-    answer = ask(scheduler, [*scheduler.status, number])
-    found = scheduler.state.findall(answer.stdout)
-    if answer.returncode == 0 and found:
-        return scheduler.states.get(found[-1], found[-1].lower())
-    said = f"{answer.stderr} {answer.stdout}".strip()
-    if not said or any(phrase in said.lower() for phrase in scheduler.unknown):
-        return FORGOTTEN
-    raise OmbError(f"{scheduler.title} does not tell about job {number}: {words_of(answer)}")
+    report = reports(scheduler, [number]).get(number)
+    return report.state if report else FORGOTTEN
+
+
+def reports(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Report]:
+    """What the scheduler says of jobs, by number; those that it does not know are left out.
+
+    Raises `OmbError` when the scheduler is not there or cannot tell.
+    """
+    now = time.time()
+    found: dict[str, Report] = {}
+    for first in range(0, len(numbers), MOST_NUMBERS):
+        some = numbers[first : first + MOST_NUMBERS]
+        facts = facts_of(scheduler, some)
+        forgotten = [number for number in some if short(number) not in facts]
+        if forgotten and scheduler.history and scheduler.history_layout:
+            facts = {**past(scheduler, forgotten), **facts}
+        found |= {
+            number: report_of(scheduler, facts[short(number)], now)
+            for number in some
+            if short(number) in facts
+        }
+    return found
+
+
+def short(number: str) -> str:
+    """A job's number without the server's name, and as Flux writes it in ASCII."""
+    return number.partition(".")[0].replace("\u0192", "f", 1)
+
+
+def facts_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Facts]:
+    """What is said of jobs that the scheduler knows, by `short` number; raises `OmbError`."""
+    answer = ask(scheduler, with_numbers(scheduler, scheduler.status, numbers))
+    found = {short(number): said for number, said in scheduler.layout(answer.stdout).items()}
+    if all(short(number) in found for number in numbers):
+        return found
+    said = answer.stderr if found else f"{answer.stderr}\n{answer.stdout}"
+    lines = [line for line in said.lower().splitlines() if line.strip()]
+    if (answer.returncode != 0 or not found) and not all(
+        any(phrase in line for phrase in scheduler.unknown) for line in lines
+    ):
+        jobs = f"job{'' if len(numbers) == 1 else 's'} {', '.join(numbers)}"
+        raise OmbError(f"{scheduler.title} does not tell about {jobs}: {words_of(answer)}")
+    return found
+
+
+def past(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Facts]:
+    """What the scheduler's accounts have of jobs, by `short` number; nothing without accounts."""
+    try:
+        answer = ask(scheduler, with_numbers(scheduler, scheduler.history, numbers))
+    except OmbError:
+        return {}
+    if answer.returncode != 0 or scheduler.history_layout is None:
+        return {}
+    return {short(number): said for number, said in scheduler.history_layout(answer.stdout).items()}
+
+
+def with_numbers(scheduler: Scheduler, words: Sequence[str], numbers: Sequence[str]) -> list[str]:
+    """A command about jobs."""
+    return [*words, *([scheduler.joined.join(numbers)] if scheduler.joined else numbers)]
+
+
+def report_of(scheduler: Scheduler, facts: Facts, now: float) -> Report:
+    """What is said of a job, in terms that are the same for all schedulers."""
+    word = facts.get("state", "unknown").split()[0]
+    state = scheduler.states.get(word, word.lower())
+    output = facts.get("output")
+    if output is not None:
+        output = output.replace("%x", facts.get("name", "%x"))  # as Slurm writes a job's name
+    if state in ACTIVE:
+        until = time_limit(facts, now) if state == RUNNING else None
+        return Report(state, until=until, output=output)
+    ending = scheduler.ending(facts.get("exit", ""))
+    sign = sign_in(scheduler, f"{facts.get('reason', '')} substate {facts.get('substate', '')}")
+    over = ending.walltime or (ending.signal is not None and time_was_over(facts))
+    if state == WALLTIME or sign == WALLTIME or over:
+        return Report(KILLED, ending.exit_status, WALLTIME, output=output)
+    if CANCELLED in (state, sign):
+        return Report(CANCELLED, ending.exit_status, output=output)
+    signal = "" if ending.signal is None else f"signal {ending.signal}"
+    fault = word if state == KILLED else ending.fault or signal
+    if fault:
+        return Report(KILLED, ending.exit_status, fault, output=output)
+    failed = state == ENDED and ending.exit_status not in (None, 0)
+    return Report(FAILED if failed else state, ending.exit_status, output=output)
+
+
+def sign_in(scheduler: Scheduler, text: str) -> str | None:
+    """What the scheduler's phrases in a text say of a job's end; None without one."""
+    found = (meaning for phrase, meaning in scheduler.signs.items() if re.search(phrase, text))
+    return next(found, None)
 
 
 def scheduler_of(script: Path) -> Scheduler:

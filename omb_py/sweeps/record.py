@@ -15,7 +15,7 @@ from omb_py.errors import OmbError
 from omb_py.sweeps.files import cannot_write
 from omb_py.sweeps.scheduler import Scheduler
 
-SUBMITTED, BEGAN, ENDED = "submitted", "began", "ended"
+SUBMITTED, BEGAN, ENDED, CANCELLED = "submitted", "began", "ended", "cancelled"
 """Events; a line without one adds values to its job."""
 
 

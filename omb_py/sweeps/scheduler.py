@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from omb_py.errors import UsageError
+from omb_py.sweeps.answers import Ending, Layout, exit_code
 from omb_py.sweeps.walltime import TimeSource
 
-WAITING, HELD, RUNNING, ENDED, FAILED = "waiting", "held", "running", "ended", "failed"
+WAITING, HELD, RUNNING = "waiting", "held", "running"
+ENDED, FAILED, CANCELLED, KILLED = "ended", "failed", "cancelled", "killed"
 """What a job is doing. A scheduler that does not tell how a job ended says that it ended."""
+
+WALLTIME = "walltime"
+"""Why a job was killed: its time was over."""
+
+ACTIVE: tuple[str, ...] = (WAITING, HELD, RUNNING)
+"""The states of jobs that are still to come to their end."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +29,20 @@ class Scheduler:
     ``sentinel`` begins a directive, ``disabled`` one that is there to be filled in. ``submit`` and
     ``status`` are the words before a script and a job's number; ``again`` submits from inside a
     job, ``kept`` are its options from variables that say what the job itself was submitted with.
-    ``number`` finds a job's number in what ``submit`` says, ``state`` the word for what a job is
-    doing in what ``status`` says, and ``states`` tells what that word means. ``settings`` are the
+    ``number`` finds a job's number in what ``submit`` says.
+
+    ``status`` takes several numbers, with ``joined`` between them where they are one word;
+    ``layout`` reads its answer, ``states`` tells what the words for a state mean, ``ending`` what
+    those for the end mean. ``history`` and ``history_layout`` are for jobs that ``status`` no
+    longer knows; it may be that a site has no such records. ``cancel`` takes one number.
+
+    ``outputs`` are names of a job's output in the folder from which it was submitted, with
+    ``{title}`` and ``{number}`` (without the server's name), ``logs`` those of other files about
+    its end. ``signs`` are patterns of phrases in these files or in the reason and substate
+    that ``status`` gives, and what they mean (`WALLTIME`, `CANCELLED`, `KILLED`); ``logged_exit``
+    finds the exit status in these files.
+
+    ``settings`` are the
     resources of `JobSettings` that it knows, ``permitted`` the options that a configuration may
     add to its scripts, ``programs`` the resources that are scripts to run. Where no host file says
     how many nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
@@ -36,8 +56,9 @@ class Scheduler:
     submit: tuple[str, ...]
     status: tuple[str, ...]
     number: re.Pattern[str]
-    state: re.Pattern[str]
+    layout: Layout
     states: Mapping[str, str]
+    cancel: tuple[str, ...]
     permitted: frozenset[str]
     settings: frozenset[str] = frozenset()
     disabled: str = ""
@@ -55,6 +76,14 @@ class Scheduler:
     time_left: tuple[TimeSource, ...] = ()
     dependency: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ("unknown job",)
+    joined: str = ""
+    ending: Callable[[str], Ending] = exit_code
+    history: tuple[str, ...] = ()
+    history_layout: Layout | None = None
+    outputs: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    signs: Mapping[str, str] = field(default_factory=dict)
+    logged_exit: re.Pattern[str] | None = None
 
     @property
     def submit_again(self) -> tuple[str, ...]:

@@ -6,11 +6,37 @@ import re
 from collections.abc import Mapping
 
 from omb_py.sweeps import directives, walltime
-from omb_py.sweeps.scheduler import ENDED, FAILED, HELD, RUNNING, WAITING, Scheduler
+from omb_py.sweeps.answers import Blocks, PbsExit, Table, flux_code, wait_status
+from omb_py.sweeps.scheduler import (
+    CANCELLED,
+    ENDED,
+    FAILED,
+    HELD,
+    KILLED,
+    RUNNING,
+    WAITING,
+    WALLTIME,
+    Scheduler,
+)
 from omb_py.sweeps.walltime import TimeSource
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
-PBS_STATE = re.compile(r"^\s*job_state = (\S+)", re.MULTILINE)
+PBS_JOB = re.compile(r"Job Id:\s*(\S+)", re.IGNORECASE)
+PBS_KEYS = {
+    "job_state": "state",
+    "Exit_status": "exit",
+    "Output_Path": "output",
+    "comment": "reason",
+    "stime": "start",
+    "Resource_List.walltime": "limit",
+    "resources_used.walltime": "used",
+    "substate": "substate",
+}
+"""Attributes of `qstat -f` (PBS reference guide, "Job Attributes")."""
+
+TORQUE_KEYS = {**PBS_KEYS, "exit_status": "exit", "start_time": "start"}
+"""Those of Torque (administrator guide, "Job exit status", and `pbs_job_attributes`)."""
+
 PBS_STATES = {
     "Q": WAITING,
     "W": WAITING,
@@ -39,15 +65,27 @@ SLURM_STATES = {
     "COMPLETING": RUNNING,
     "COMPLETED": ENDED,
     "FAILED": FAILED,
-    "TIMEOUT": FAILED,
-    "CANCELLED": FAILED,
-    "NODE_FAIL": FAILED,
-    "OUT_OF_MEMORY": FAILED,
-    "PREEMPTED": FAILED,
-    "DEADLINE": FAILED,
-    "BOOT_FAIL": FAILED,
+    "TIMEOUT": WALLTIME,
+    "CANCELLED": CANCELLED,
+    "NODE_FAIL": KILLED,
+    "OUT_OF_MEMORY": KILLED,
+    "PREEMPTED": KILLED,
+    "DEADLINE": KILLED,
+    "BOOT_FAIL": KILLED,
+    "REVOKED": KILLED,
 }
 """`squeue`, "JOB STATE CODES"."""
+
+SLURM_SIGNS = {
+    r"JOB \d+ ON \S+ CANCELLED AT \S+ DUE TO TIME LIMIT": WALLTIME,
+    r"JOB \d+ ON \S+ CANCELLED AT \S+ DUE TO": KILLED,
+    r"JOB \d+ ON \S+ CANCELLED AT": CANCELLED,
+}
+"""What its daemon adds to a job's output, the first that fits."""
+
+SLURM_COLUMNS = ("JobID", "State", "exit_code", "TimeLeft", "Reason", "Name", "STDOUT")
+SLURM_FORMAT = ",".join(f"{name}:|" for name in SLURM_COLUMNS)
+"""Bars after values, which are then of any width (`squeue`, "--Format")."""
 
 COBALT_STATES = {
     "queued": WAITING,
@@ -78,16 +116,20 @@ LSF_STATES = {
 }
 """`bjobs`, "STAT"."""
 
+LSF_FORMAT = "jobid stat exit_code exit_reason output_file delimiter='|'"
+
 FLUX_STATES = {
     "DEPEND": HELD,
     "PRIORITY": WAITING,
     "SCHED": WAITING,
+    "PENDING": WAITING,
     "RUN": RUNNING,
+    "RUNNING": RUNNING,
     "CLEANUP": RUNNING,
     "COMPLETED": ENDED,
     "FAILED": FAILED,
-    "CANCELED": FAILED,
-    "TIMEOUT": FAILED,
+    "CANCELED": CANCELLED,
+    "TIMEOUT": WALLTIME,
 }
 """`flux-jobs`, "JOB STATUS"."""
 
@@ -95,7 +137,7 @@ QSTAT = TimeSource(walltime.qstat, command=("qstat", "-f"))
 AFTER_ANY = ("-W", "depend=afterany:{}")
 """PBS (`qsub`, "depend=dependency_list") and Torque."""
 
-LAST_WORD = re.compile(r"(\S+)\s*$")
+FLUX_FORMAT = "{id.f58}|{status}|{returncode}|{t_remaining}|{exception.type}"
 
 SCHEDULERS: Mapping[str, Scheduler] = {
     "pbs": Scheduler(  # PBS Pro and OpenPBS
@@ -104,8 +146,12 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         submit=("qsub",),
         status=("qstat", "-x", "-f"),
         number=PBS_NUMBER,
-        state=PBS_STATE,
+        layout=Blocks(PBS_JOB, PBS_KEYS),
         states=PBS_STATES,
+        ending=PbsExit(walltime=-29),  # JOB_EXEC_KILL_WALLTIME
+        cancel=("qdel",),
+        outputs=("{title}.o{number}",),
+        signs={"job killed: walltime": WALLTIME, r"\bsubstate 91\b": CANCELLED},
         permitted=directives.PBS,
         settings=frozenset({"select", "attributes", "filesystems"}),
         kept={"queue": ("-q", "PBS_O_QUEUE"), "account": ("-A", "PBS_ACCOUNT")},
@@ -121,8 +167,13 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         submit=("qsub",),
         status=("qstat", "-f"),
         number=PBS_NUMBER,
-        state=PBS_STATE,
+        layout=Blocks(PBS_JOB, TORQUE_KEYS),
         states=PBS_STATES,
+        ending=PbsExit(walltime=-11),  # JOB_EXEC_OVERLIMIT_WT
+        cancel=("qdel",),
+        outputs=("{title}.o{number}",),
+        # The others are of Slurm with Torque's commands.
+        signs={"job killed: walltime": WALLTIME, **SLURM_SIGNS},
         permitted=directives.TORQUE,
         programs=("prologue", "epilogue"),
         settings=frozenset({"select", "attributes"}),
@@ -139,10 +190,21 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         title="Cobalt",
         sentinel="#COBALT",
         submit=("qsub",),
-        status=("qstat", "-l", "--header=Jobid:State"),
+        status=("qstat", "-l", "--header=JobID:State:TimeRemaining"),
         number=re.compile(r"^(\d+)\s*$", re.ASCII | re.MULTILINE),
-        state=re.compile(r"^\s*State\s*:\s*(\S+)", re.MULTILINE),
+        layout=Blocks(
+            re.compile(r"\s*JobID\s*:\s*(\d+)", re.IGNORECASE),
+            {"State": "state", "TimeRemaining": "left"},
+        ),
         states=COBALT_STATES,
+        cancel=("qdel",),
+        outputs=("{number}.output",),
+        logs=("{number}.cobaltlog", "{number}.error"),
+        signs={
+            "maximum execution time exceeded": WALLTIME,
+            "user delete requested": CANCELLED,
+        },
+        logged_exit=re.compile(r"completed normally with an exit code of (\d{1,6})", re.ASCII),
         permitted=directives.COBALT,
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
@@ -154,10 +216,18 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         title="Slurm",
         sentinel="#SBATCH",
         submit=("sbatch", "--parsable"),
-        status=("squeue", "--noheader", "--states=all", "--format=%T", "--jobs"),
+        status=("squeue", "--noheader", "--states=all", f"--Format={SLURM_FORMAT}", "--jobs"),
+        joined=",",
         number=re.compile(r"^(\d+)(?:;\S+)?\s*$", re.ASCII | re.MULTILINE),
-        state=LAST_WORD,
+        layout=Table(("state", "exit", "left", "reason", "name", "output")),
         states=SLURM_STATES,
+        ending=wait_status,
+        # Where the site keeps accounts; `squeue` forgets after MinJobAge, by default 300 s.
+        history=("sacct", "-X", "-n", "-P", "--format=JobIDRaw,State,ExitCode", "--jobs"),
+        history_layout=Table(("state", "exit")),
+        cancel=("scancel",),
+        outputs=("{title}.o{number}", "slurm-{number}.out"),
+        signs=SLURM_SIGNS,
         unknown=("invalid job id",),
         permitted=directives.SLURM,
         settings=frozenset({"attributes", "filesystems"}),
@@ -179,10 +249,20 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         sentinel="#BSUB",
         submit=("bsub",),
         from_standard_input=True,
-        status=("bjobs", "-a", "-noheader", "-o", "stat"),
+        status=("bjobs", "-a", "-noheader", "-o", LSF_FORMAT),
         number=re.compile(r"^(?:Job <)?(\d+)(?:>.*)?\s*$", re.ASCII | re.MULTILINE),
-        state=LAST_WORD,
+        layout=Table(("state", "exit", "reason", "output")),
         states=LSF_STATES,
+        cancel=("bkill",),
+        outputs=("{title}.o{number}",),
+        signs={
+            "TERM_RUNLIMIT": WALLTIME,
+            "TERM_OWNER": CANCELLED,
+            "TERM_FORCE_OWNER": CANCELLED,
+            "TERM_ADMIN": CANCELLED,
+            "TERM_FORCE_ADMIN": CANCELLED,
+        },
+        logged_exit=re.compile(r"Exited with exit code (\d{1,6})", re.ASCII),
         unknown=("is not found",),
         permitted=directives.LSF,
         settings=frozenset({"attributes"}),
@@ -200,10 +280,17 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         disabled="#flux: #",
         submit=("flux", "batch"),
         again=("flux", "--parent", "batch"),
-        status=("flux", "jobs", "-a", "--no-header", "--format={status}"),
+        status=("flux", "jobs", "-a", "--no-header", f"--format={FLUX_FORMAT}"),
         number=re.compile(r"^([\w\u0192]+)\s*$", re.MULTILINE),
-        state=LAST_WORD,
+        layout=Table(("state", "exit", "left", "reason")),
         states=FLUX_STATES,
+        ending=flux_code,
+        cancel=("flux", "cancel"),
+        outputs=("flux-{number}.out",),
+        signs={
+            r"job\.exception type=timeout": WALLTIME,
+            r"job\.exception type=cancel": CANCELLED,
+        },
         unknown=("unknown", "no such"),
         permitted=directives.FLUX,
         settings=frozenset({"attributes"}),

@@ -373,10 +373,10 @@ def test_a_job_that_another_waits_for_submits_none(site: Site) -> None:
     site.prepare("slurm", "--chain", "depend")
     site.record("7", "submitted")
     site.record("8", "submitted", "after=7")
-    site.sandbox.stand_in("squeue", "echo PENDING")
+    site.sandbox.stand_in("squeue", "echo '8|PENDING|0|30:00|None|mine|x|'")
     assert site.go_on("7", "depend") == 0
     assert site.lines == ["job 8 goes on"]
-    site.sandbox.stand_in("squeue", "echo CANCELLED")
+    site.sandbox.stand_in("squeue", "echo '8|CANCELLED|15|0:00|None|mine|x|'")
     assert site.go_on("7", "depend") == 75
     assert "no other job waits for the end of this one" in site.lines[0]
     assert site.lines[1].endswith(f"omb-py job submit --jobs 1 {SCRIPT}")
@@ -452,7 +452,7 @@ def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) ->
     site.prepare("slurm")
     words = ("submit", *WHERE, "--nodes", "1")
     site.job(*words)
-    site.sandbox.stand_in("squeue", "echo PENDING")
+    site.sandbox.stand_in("squeue", "echo '1234|PENDING|0|30:00|None|mine|x|'")
     one = FOLDER / "mine-1-node.sh"
     for again in (words, ("submit", str(one))):
         with pytest.raises(UsageError, match=r"job 1234 of \S+ is waiting and goes on by itself"):
@@ -461,7 +461,7 @@ def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) ->
     site.job("submit", *WHERE, "--nodes", "2")
     site.job(*words, "--force")
     assert len(site.submissions()) == 3
-    site.sandbox.stand_in("squeue", "echo COMPLETED")
+    site.sandbox.stand_in("squeue", "echo '1234|COMPLETED|0|0:00|None|mine|x|'")
     site.job(*words)
     record.append(record.path_of(one), "1234", ["ended", "exit=0"])
     (site.sandbox.programs / "squeue").unlink()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import jobs, record, render
-from omb_py.sweeps.scheduler import ENDED, FAILED, HELD, RUNNING, WAITING
+from omb_py.sweeps import jobs, record, records, render
+from omb_py.sweeps.scheduler import CANCELLED, ENDED, FAILED, HELD, KILLED, RUNNING, WAITING
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import Sandbox, own_job
 
@@ -27,14 +27,20 @@ TOLD = {
     "pbs": ("Job Id: 1.server\n    Job_Name = mine\n    job_state = {}\n    queue = debug", "QRHF"),
     "torque": ("Job Id: 1\n\tJob_Name = mine\n\tjob_state = {}\n", "QRHC"),
     "cobalt": (
-        "    Jobid      : 104927\n    State      : {}\n",
+        "    JobID          : 1\n    State          : {}\n    TimeRemaining  : N/A\n",
         ("queued", "running", "user_hold"),
     ),
-    "slurm": ("{}\n", ("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "TIMEOUT", "CANCELLED")),
-    "lsf": ("{}\n", ("PEND", "RUN", "PSUSP", "DONE", "EXIT")),
-    "flux": ("{}\n", ("SCHED", "RUN", "DEPEND", "COMPLETED", "FAILED")),
+    "slurm": (
+        "1|{}|0|30:00|None|mine|/home/me/slurm-1.out|\n",
+        ("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
+    ),
+    "lsf": ("1|{}|-|-|mine.o%J\n", ("PEND", "RUN", "PSUSP", "DONE", "EXIT")),
+    "flux": (
+        "1|{}|||\n",
+        ("SCHED", "RUN", "DEPEND", "COMPLETED", "FAILED", "CANCELED", "TIMEOUT"),
+    ),
 }
-MEANT = (WAITING, RUNNING, HELD, ENDED, FAILED, FAILED)
+MEANT = (WAITING, RUNNING, HELD, ENDED, FAILED, CANCELLED, KILLED)
 
 UNKNOWN = {
     "pbs": "echo 'qstat: Unknown Job Id 1' >&2; exit 153",
@@ -128,12 +134,12 @@ def test_without_its_commands_there_is_one_sentence(name: str, sandbox: Sandbox)
 def test_what_a_script_and_a_submission_write_down_is_one_job(name: str, tmp_path: Path) -> None:
     row = SCHEDULERS[name]
     said, number = SUBMITTED[name]
-    path = tmp_path / "mine.record"
+    path = tmp_path / "jobs" / "mine.record"
     found = row.number.findall(said)[-1]
     record.append(path, found, [record.SUBMITTED])
     with path.open("a") as file:
         file.write(f"T {found} began host=n1 until=9\n\nT - began\nT $(id) began\nT {found} en")
-    assert jobs.numbers(row, path) == [found]
+    assert [job.number for job in records.read_jobs(row, tmp_path)] == [found]
     assert found.startswith(number)
     submitted, began = record.events(path, row)
     assert (submitted.name, dict(submitted.values)) == ("submitted", {})

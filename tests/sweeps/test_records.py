@@ -1,0 +1,131 @@
+"""What is recorded of jobs is read, and anything else in a record is ignored."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.sweeps.records import JobRecord, read_jobs
+from omb_py.sweeps.schedulers import SCHEDULERS
+
+PBS = SCHEDULERS["pbs"]
+AT = 1795377600.0  # 2026-11-22T20:00:00Z
+
+
+def read(folder: Path, text: str, name: str = "mine.record") -> list[JobRecord]:
+    """The jobs of a folder with one record."""
+    (folder / "jobs").mkdir(exist_ok=True)
+    (folder / "jobs" / name).write_text(text)
+    return read_jobs(PBS, folder)
+
+
+def test_events_of_a_job_are_one_job(tmp_path: Path) -> None:
+    text = """\
+2026-11-22T20:00:00Z 123.server submitted after=122.server
+2026-11-22T20:05:00Z 123.server began host=n1 until=1795379100
+2026-11-22T20:34:00Z 123.server ended exit=75
+"""
+    assert read(tmp_path, text) == [
+        JobRecord(
+            script="mine",
+            number="123.server",
+            submitted=AT,
+            after="122.server",
+            began=AT + 300,
+            until=1795379100,
+            ended=AT + 2040,
+            exit_status=75,
+            bare=False,
+        )
+    ]
+
+
+def test_a_later_walltime_and_a_second_start_count(tmp_path: Path) -> None:
+    text = """\
+2026-11-22T20:00:00Z 1 began until=5
+2026-11-22T20:00:01Z 1 until=7
+2026-11-22T20:00:02Z 1 ended exit=143
+2026-11-22T20:00:03Z 1 began host=n2
+"""
+    (job,) = read(tmp_path, text)
+    assert (job.until, job.began, job.ended, job.exit_status) == (7.0, AT + 3, None, None)
+
+
+@pytest.mark.parametrize("event", ["cancelled", "ended exit=75 cancelled=yes"])
+def test_a_cancelled_job_is_known(tmp_path: Path, event: str) -> None:
+    (job,) = read(tmp_path, f"2026-11-22T20:00:00Z 1 {event}\n")
+    assert job.cancelled
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "2026-11-22T20:00:00Z",
+        "2026-11-22T20:00:00Z $(id) began",
+        "2026-11-22T20:00:00Z -x began",
+        "2026-11-22T20:00:00Z - began",
+        "2026-11-22T20:00:00Z 1;2 began",
+    ],
+)
+def test_lines_of_no_job_are_ignored(tmp_path: Path, line: str) -> None:
+    assert read(tmp_path, f"{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    "words", ["", "odd", "odd=1", "ended exit=x until=y after=$(id)", "ended exit=", "began =", "="]
+)
+def test_unknown_events_and_values_are_ignored(tmp_path: Path, words: str) -> None:
+    (job,) = read(tmp_path, f"2026-11-22T20:00:00Z 1 {words}\n")
+    assert (job.exit_status, job.until, job.after) == (None, None, None)
+
+
+def test_jobs_come_in_the_order_of_their_submission(tmp_path: Path) -> None:
+    read(tmp_path, "2026-11-22T20:00:01Z 2 submitted\n2026-11-22T20:00:03Z 4 submitted\n")
+    found = read(
+        tmp_path,
+        "2026-11-22T20:00:00Z 1 submitted\n2026-11-22T20:00:02Z 3 submitted\n",
+        "mine-2-nodes.record",
+    )
+    assert [(job.number, job.script) for job in found] == [
+        ("1", "mine-2-nodes"),
+        ("2", "mine"),
+        ("3", "mine-2-nodes"),
+        ("4", "mine"),
+    ]
+
+
+def test_lists_of_numbers_of_earlier_versions_are_read_too(tmp_path: Path) -> None:
+    read(tmp_path, "1.server\n2.server\n1.server\n", "mine.numbers")
+    found = read(tmp_path, "2026-11-22T20:00:00Z 2.server ended exit=0\n")
+    assert [(job.number, job.bare, job.exit_status) for job in found] == [
+        ("1.server", True, None),
+        ("2.server", False, 0),
+    ]
+
+
+PIECES = st.sampled_from(
+    [
+        *("2026-11-22T20:00:00Z", "9999-99-99T99:99:99Z", "1", "1.server", "began", "ended"),
+        *("submitted", "cancelled", "exit=75", "exit=-1", "until=99999999999999", "after=1"),
+        *(" ", "=", "\n", "\r", "\x00", "\u2028", "\udcff"),
+    ]
+)
+
+
+@given(st.text() | st.lists(PIECES).map(" ".join))
+def test_any_text_gives_jobs_or_is_ignored(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("mine.record", "mine.numbers"):
+            path = Path(folder, "jobs", name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(
+                text.encode(errors="surrogateescape" if "\udcff" in text else "replace")
+            )
+        for job in read_jobs(PBS, Path(folder)):
+            assert PBS.number.fullmatch(job.number)
+            assert job.after is None or PBS.number.fullmatch(job.after)
