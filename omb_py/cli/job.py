@@ -14,6 +14,7 @@ from omb_py.errors import UsageError, needing
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
     from omb_py.sweeps.chain import ChainEndError, Link
+    from omb_py.sweeps.records import JobRecord
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -230,24 +231,60 @@ def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
 @click.argument("sweep")
 @MACHINE
 @FOLDER
-def status_command(**wishes: Any) -> None:
-    """What the jobs of SWEEP are doing, and how many of its rows are there."""
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+def status_command(as_json: bool, **wishes: Any) -> int:
+    """Show what became of the jobs of SWEEP, how many rows are there, and why points failed.
+
+    What the scheduler says of a job counts together with what the job recorded in
+    FOLDER/jobs/NAME.record. Where the scheduler has forgotten a job, the record says how it ended.
+
+    \b
+    Exit codes:
+      0   every row is there that can be measured
+      75  rows are missing, and a job waits, is held or runs
+      69  rows are missing, and the scheduler does not answer
+      1   rows are missing, and no job waits or runs
+    """
     with needing("sweep"):
-        from omb_py.sweeps import jobs
-        from omb_py.sweeps.folder import Folder
+        from omb_py.sweeps import job_table, status
         from omb_py.sweeps.points import plan
-        from omb_py.wording import count
 
     job = described(**wishes)
-    found = list(jobs.known(job.scheduler, job.root))
-    for one in found:
-        click.echo(f"{one.number} {one.script}: {one.state}")
-    if not found:
-        click.echo(f"no job has been submitted or begun in {job.root}")
-    points, folder = plan(job.sweep, job.machine), Folder(job.root)
-    missing = sum(len(folder.missing(point)) for point in points.points)
-    there = f"{points.rows - missing} of {count(points.rows, 'row')}"
-    click.echo(f"{there} there, in {job.root}")
+    found = status.status(job, plan(job.sweep, job.machine))
+    if as_json:
+        import json
+
+        click.echo(json.dumps(status.as_json(found), indent=1))
+    else:
+        job_table.show(found)
+    if found.trouble:
+        click.echo(f"omb-py: {found.trouble}", err=True)
+    return found.exit_code
+
+
+@command.command("cancel")
+@click.argument("sweep")
+@click.argument("numbers", metavar="[JOB]...", nargs=-1)
+@MACHINE
+@click.option("--nodes", type=WholeNumber(min=1), help="Only the jobs on so many nodes.")
+@FOLDER
+def cancel_command(numbers: tuple[str, ...], nodes: int | None, **wishes: Any) -> int:
+    """Cancel the jobs of SWEEP that wait, are held or run; of these only JOB..., if given.
+
+    Jobs that they submit in that moment are cancelled too. Only jobs of the sweep's own record
+    are ever cancelled. Rows that are there stay, and 'omb-py job submit' goes on from them.
+
+    Exit codes: 0 none waits or runs any more, 1 the scheduler refuses or jobs have not ended.
+    """
+    with needing("sweep"):
+        from omb_py.sweeps import batch, cancelling
+
+    job = described(**wishes)
+
+    def chosen(one: JobRecord) -> bool:
+        return nodes in (None, batch.node_count(job.sweep, one.script))
+
+    return cancelling.cancel(job.scheduler, job.root, chosen, numbers, click.echo)
 
 
 def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -109,6 +110,18 @@ def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
         return [replace(job, nodes=max(job.counts))]
     chosen = job.counts if nodes is None else (nodes,)
     return [replace(job, nodes=number, only=True) for number in chosen]
+
+
+def node_count(sweep: Sweep, script: str) -> int | None:
+    """The number of nodes on which a script's points are, by its name; None for all."""
+    found = re.fullmatch(rf"{re.escape(file_name(sweep.name))}-(\d{{1,9}})-nodes?", script)
+    return int(found[1]) if found else None
+
+
+def title_of(job: Job, script: str) -> str:
+    """The title of the job of a script, by the script's name."""
+    nodes = node_count(job.sweep, script)
+    return replace(job, nodes=nodes or job.nodes, only=nodes is not None).title
 
 
 def planned(sweep: Sweep, machine: Machine) -> Plan:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps import jobs
+from omb_py.sweeps.records import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.conftest import rows_of
-from tests.schedulers.batch import Slurm, output, submit, wait_for_end, wait_until
+from tests.schedulers.batch import Slurm, output, state, submit, wait_for_end, wait_until
 
 SWEEP = """\
 name = "mine"
@@ -53,11 +54,26 @@ def prepare(folder: Path, scheduler: str, iterations: int = 10) -> None:
     (folder / "here.toml").write_text(MACHINE.format(scheduler=scheduler))
 
 
+def state_in_status(slurm: Slurm, folder: Path, number: str) -> tuple[str, int | None]:
+    """The state of a job and its exit status, as `omb-py job status` has them."""
+    words = [sys.executable, "-m", "omb_py", "job", "status", *MINE, "--json"]
+    # its own exit code tells whether all rows are there
+    found = json.loads(slurm.run("sh", "-c", f"{shlex.join(words)} || true", cwd=folder))
+    (job,) = (job for job in found["jobs"] if job["number"] == number)
+    return job["state"], job["exit_status"]
+
+
+def record_began(folder: Path, number: str, scheduler: str) -> None:
+    """Let a job that is not ours be in the record of the sweep, with its start and no end."""
+    prepare(folder, scheduler)
+    path = folder / "sweeps/mine-here/jobs/mine.record"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"2026-11-22T20:00:00Z {number} began host=n1\n")
+
+
 def numbers(folder: Path) -> list[str]:
     """The jobs of the sweep so far."""
-    paths = folder.glob("sweeps/*/jobs/*.record")
-    found = (jobs.numbers(SCHEDULERS["slurm"], path) for path in paths)
-    return list(dict.fromkeys(number for some in found for number in some))
+    return [job.number for job in read_jobs(SCHEDULERS["slurm"], folder / "sweeps/mine-here")]
 
 
 def measured(folder: Path) -> int:
@@ -79,8 +95,13 @@ def test_a_sweep_is_complete_after_one_command(
         number = line.split()[0]
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
     assert measured(tmp_path) == ROWS
-    *states, there = omb_py(slurm, tmp_path, "job", "status", *MINE)
-    assert [line.split(": ")[1] for line in states] == ["ended", "ended"]
+    *lines, there = omb_py(slurm, tmp_path, "job", "status", *MINE)
+    for line, script, told in zip(
+        lines[1:], ("mine-1-node", "mine-2-nodes"), submitted, strict=True
+    ):
+        *words, file = line.split()
+        assert words == [told.split()[0], script, "finished", "8", "of", "8"]
+        assert (tmp_path / file).is_file()
     assert there == f"{ROWS} of {ROWS} rows there, in sweeps/mine-here"
 
 
@@ -111,10 +132,14 @@ def test_a_cancelled_job_does_not_come_back(slurm: Slurm, tmp_path: Path) -> Non
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     number = line.split()[0]
     wait_until(lambda: measured(tmp_path) > 0, SECONDS, lambda: slurm.run("squeue"))
-    slurm.run("scancel", number)
-    assert wait_for_end(slurm, number, SECONDS) == "CANCELLED"
+    with pytest.raises(AssertionError, match="ends with 75"):  # it is under way
+        omb_py(slurm, tmp_path, "job", "status", *MINE)
+    assert omb_py(slurm, tmp_path, "job", "cancel", *MINE) == [
+        f"{number} mine: cancelled (running before)"
+    ]
+    assert state(slurm, number) == "CANCELLED"
     assert numbers(tmp_path) == [number]
-    assert omb_py(slurm, tmp_path, "job", "status", *MINE)[0] == f"{number} mine: failed"
+    assert state_in_status(slurm, tmp_path, number) == ("cancelled", 75)
 
 
 def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, tmp_path: Path) -> None:
@@ -135,4 +160,4 @@ def test_slurm_forgets_jobs_that_it_never_had(slurm: Slurm, tmp_path: Path) -> N
     path = tmp_path / "sweeps/mine-here/jobs/mine.record"
     path.parent.mkdir(parents=True)
     path.write_text("2026-11-22T20:00:00Z 999999 submitted\n")
-    assert omb_py(slurm, tmp_path, "job", "status", *MINE)[0] == "999999 mine: forgotten"
+    assert state_in_status(slurm, tmp_path, "999999") == ("forgotten", None)

@@ -18,6 +18,7 @@ from tests.schedulers.batch import (
     wait_for_end,
     wait_until,
 )
+from tests.schedulers.test_job_command import record_began, state_in_status
 
 DIRECTIVES = {
     "sbatch": "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node={}\n#SBATCH --time=5\n",
@@ -72,6 +73,8 @@ def test_a_job_that_fails_is_known_to_have_failed(
 
     assert wait_for_end(slurm, job, 60) == "FAILED"
     assert "--no-such-option" in output(tmp_path, job)
+    record_began(tmp_path, job, scheduler="slurm")
+    assert state_in_status(slurm, tmp_path, job) == ("failed", 2)
 
 
 @pytest.mark.parametrize("command", DIRECTIVES)
@@ -104,5 +107,7 @@ def test_at_its_walltime_every_process_of_a_job_gets_term_and_then_kill(
     end_at_walltime(slurm, job, seconds=1)
 
     assert wait_for_end(slurm, job, 60) == "TIMEOUT"
+    record_began(tmp_path, job, scheduler="slurm")
+    assert state_in_status(slurm, tmp_path, job) == ("killed", None)
     assert (tmp_path / "script-said").read_text() == "TERM\n"
     assert len((tmp_path / "rank-said").read_text().split()) >= 2

@@ -1,0 +1,281 @@
+"""What became of the jobs of a sweep: what the scheduler says, what is recorded, and their files.
+
+A scheduler forgets jobs some time after their end, Cobalt at once. What is recorded, and the output
+that a job leaves, then say how it ended.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from omb_py.errors import OmbError
+from omb_py.sweeps import jobs, records
+from omb_py.sweeps.batch import Job, node_count, title_of
+from omb_py.sweeps.endings import STOPPED, Evidence, end_of
+from omb_py.sweeps.folder import FAILURES, NO_SIZE, Folder
+from omb_py.sweeps.points import Plan
+from omb_py.sweeps.reasons import Reason, reasons
+from omb_py.sweeps.records import JobRecord
+from omb_py.sweeps.scheduler import (
+    ACTIVE,
+    FAILED,
+    RUNNING,
+    Scheduler,
+)
+
+COMPLETE, INCOMPLETE, UNDER_WAY, NO_ANSWER = 0, 1, 75, 69
+"""Exit codes of `omb-py job status`."""
+
+TAIL = 16384
+"""Bytes at the end of a job's files in which its end is looked for."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job: what became of it, and what is there of its part of the sweep.
+
+    ``until`` is the end of its walltime in seconds since 1970, ``output`` the file of what it
+    printed, which need not be there yet. ``rows`` of ``planned`` are there.
+    """
+
+    number: str
+    script: str
+    nodes: int | None
+    state: str
+    exit_status: int | None
+    why: str
+    until: float | None
+    output: Path
+    rows: int
+    planned: int
+    record: JobRecord
+
+    @property
+    def output_is_there(self) -> bool:
+        """Whether the file of its output exists."""
+        return self.output.is_file()
+
+    def __str__(self) -> str:
+        """The state in words."""
+        if self.state == RUNNING and self.until is not None:
+            return f"running until {time.strftime('%Y-%m-%d %H:%M', time.localtime(self.until))}"
+        text = "stopped with more to do" if self.state == STOPPED else self.state
+        if self.state == FAILED and self.exit_status is not None:
+            text += f" (exit status {self.exit_status})"
+        return f"{text} {self.why}".rstrip()
+
+
+@dataclass(frozen=True)
+class SweepStatus:
+    """A sweep: its jobs, its rows, why points failed, and what the scheduler has not answered."""
+
+    folder: Path
+    jobs: tuple[JobStatus, ...]
+    rows: int
+    planned: int
+    missing: int
+    failures: tuple[Reason, ...]
+    trouble: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """For scripts: all is there, jobs are under way, nobody knows, or something is to be done.
+
+        >>> (COMPLETE, UNDER_WAY, NO_ANSWER, INCOMPLETE)
+        (0, 75, 69, 1)
+        """
+        if not self.missing:
+            return COMPLETE
+        if any(job.state in ACTIVE for job in self.jobs):
+            return UNDER_WAY
+        return NO_ANSWER if self.trouble else INCOMPLETE
+
+
+def status(job: Job, plan: Plan) -> SweepStatus:
+    """What became of all jobs of a sweep's folder; raises `OmbError` when it cannot be read."""
+    known = records.read_jobs(job.scheduler, job.root)
+    trouble, found = "", {}
+    if known:
+        try:
+            found = jobs.reports(job.scheduler, [one.number for one in known])
+        except OmbError as error:
+            trouble = str(error)
+    folder = Folder(job.root)
+    rows = Rows(plan, folder)
+    failed = [
+        point
+        for point in plan.points
+        if rows.missing[point.name] and folder.state(point).outcome in FAILURES
+    ]
+    there, planned = rows.of(None)
+    return SweepStatus(
+        folder=job.root,
+        jobs=tuple(
+            status_of(job, one, found.get(one.number), not trouble, known, rows) for one in known
+        ),
+        rows=there,
+        planned=planned,
+        missing=sum(rows.missing.values()),
+        failures=tuple(reasons(folder, failed)),
+        trouble=trouble,
+    )
+
+
+class Rows:
+    """The rows of a sweep that are there and that are planned, read once."""
+
+    def __init__(self, plan: Plan, folder: Folder) -> None:
+        self._plan = plan
+        self.missing = {point.name: len(folder.missing(point)) for point in plan.points}
+        self._there = {
+            point.name: len({*folder.measured(point)} & {*(point.sizes or (NO_SIZE,))})
+            for point in plan.points
+        }
+
+    def of(self, nodes: int | None) -> tuple[int, int]:
+        """Rows there and rows planned of the points on so many nodes, of all for None."""
+        points = self._plan.on(nodes).points
+        there = sum(self._there[point.name] for point in points)
+        return there, sum(point.rows for point in points)
+
+
+def status_of(
+    job: Job,
+    one: JobRecord,
+    report: jobs.Report | None,
+    answered: bool,
+    others: Sequence[JobRecord],
+    rows: Rows,
+) -> JobStatus:
+    """What became of one job; ``answered`` tells whether the scheduler has."""
+    output = output_of(job, one, report)
+    active = report is not None and report.state in ACTIVE
+    end = end_of(
+        Evidence(
+            scheduler=job.scheduler,
+            record=one,
+            report=report,
+            answered=answered,
+            log="" if active else text_of(job.scheduler, one, output),
+            seen=last_change(output),
+            follower=follower(one, others),
+        )
+    )
+    nodes = node_count(job.sweep, one.script)
+    there, planned = rows.of(nodes)
+    return JobStatus(
+        number=one.number,
+        script=one.script,
+        nodes=nodes,
+        state=end.state,
+        exit_status=end.exit_status,
+        why=end.why,
+        until=(report.until if report else None) or one.until,
+        output=output,
+        rows=there,
+        planned=planned,
+        record=one,
+    )
+
+
+def follower(one: JobRecord, others: Sequence[JobRecord]) -> str | None:
+    """The job that a job submitted while it ran; one that was queued behind it is another thing."""
+    if one.began is None:
+        return None
+    after = (other for other in others if other.after == one.number)
+    return next((other.number for other in after if (other.submitted or 0.0) >= one.began), None)
+
+
+def output_of(job: Job, one: JobRecord, report: jobs.Report | None) -> Path:
+    """The file of what a job prints: where the scheduler says, or by its name in this folder."""
+    number = one.number.partition(".")[0]
+    if report is not None and report.output:
+        name = re.sub(r"^[^/:]+:", "", report.output)  # PBS: HOST:PATH
+        return relative(Path(re.sub("%[AJj]", number, name)))
+    patterns = job.scheduler.outputs
+    found = (
+        path
+        for title, pattern in product((title_of(job, one.script), "*"), patterns)
+        for path in sorted(Path().glob(pattern.format(title=title, number=glob.escape(number))))
+    )
+    expected = patterns[0].format(title=title_of(job, one.script), number=number)
+    return next(found, Path(expected))
+
+
+def relative(path: Path) -> Path:
+    """A path from the current folder, where it is in it."""
+    here = Path(os.path.abspath("."))
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def text_of(scheduler: Scheduler, known: JobRecord, output: Path) -> str:
+    """The end of a job's output and of what the scheduler has logged of it."""
+    number = jobs.short(known.number)
+    paths = [path for name in scheduler.logs for path in Path().glob(name.format(number=number))]
+    return "\n".join(tail(path) for path in [*paths, output])
+
+
+def tail(path: Path) -> str:
+    """The last `TAIL` bytes of a regular file; nothing where there is none."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL))
+            return file.read(TAIL).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def last_change(path: Path) -> float | None:
+    """When a file last changed, in seconds since 1970; None where there is none."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+def as_json(found: SweepStatus) -> Mapping[str, object]:
+    """All of it, for scripts; times are in seconds since 1970."""
+    return {
+        "folder": str(found.folder),
+        "rows": found.rows,
+        "planned": found.planned,
+        "missing": found.missing,
+        "jobs": [
+            {
+                "number": job.number,
+                "script": job.script,
+                "nodes": job.nodes,
+                "state": job.state,
+                "exit_status": job.exit_status,
+                "words": str(job),
+                "submitted": job.record.submitted,
+                "after": job.record.after,
+                "began": job.record.began,
+                "until": job.until,
+                "ended": job.record.ended,
+                "output": str(job.output),
+                "output_is_there": job.output_is_there,
+                "rows": job.rows,
+                "planned": job.planned,
+            }
+            for job in found.jobs
+        ],
+        "failures": [
+            {
+                "message": reason.said,
+                "points": [point.describe() for point in reason.points],
+                "log": str(reason.log),
+            }
+            for reason in found.failures
+        ],
+        "scheduler_error": found.trouble or None,
+    }
