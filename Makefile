@@ -10,6 +10,7 @@
 # make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
 # make jobs              write the scripts in jobs/ anew from configs/
+# make keys              write the schemas in configs/ and the tables of docs/machines.md anew
 
 MPI ?= mpich
 PYTHON ?= python3
@@ -30,7 +31,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check support families applications observing start-up jobs clean
+.PHONY: run test lint speed overhead gpu-check support families applications observing start-up jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -91,6 +92,12 @@ start-up: $(VENV)/.installed
 
 jobs: $(VENV)/.installed
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash jobs/render.sh
+
+keys: $(VENV)/.installed
+	$(VENV)/bin/omb-py machine schema > configs/machine.schema.json
+	$(VENV)/bin/omb-py machine schema --sweep > configs/sweep.schema.json
+	sed -i '/^## Keys/,$$d' docs/machines.md
+	$(VENV)/bin/omb-py machine keys --format markdown >> docs/machines.md
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

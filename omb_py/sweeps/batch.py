@@ -125,10 +125,16 @@ def title_of(job: Job, script: str) -> str:
 
 
 def planned(sweep: Sweep, machine: Machine) -> Plan:
-    """The points that jobs measure, and what they leave out.
+    """The points that jobs measure, and what they leave out; raises as `check` does."""
+    check(machine)
+    return plan(sweep, machine)
 
-    Raises `UsageError` when the machine has no scheduler, what it asks for is not known there, or
-    the queue does not take jobs of this walltime.
+
+def check(machine: Machine) -> None:
+    """Raise `UsageError` when a machine cannot have jobs as it describes them.
+
+    It has no scheduler, what it asks for is not known there, or its queue does not take jobs of
+    this walltime.
     """
     if machine.scheduler not in SCHEDULERS:
         raise UsageError(
@@ -143,7 +149,6 @@ def planned(sweep: Sweep, machine: Machine) -> Plan:
         machine.check_walltime()
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return plan(sweep, machine)
 
 
 def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from omb_py.algorithms import DEFAULT, library
 from omb_py.algorithms import MODULES as ALGORITHMS
+from omb_py.apps import APPLICATIONS
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.errors import UsageError
 from omb_py.numerals import parse_bytes
 from omb_py.registry import Registry
-from omb_py.sweeps.subjects import families, subject
+from omb_py.sweeps.subjects import APPLICATION, families, subject
 from omb_py.sweeps.toml import Strict, suggestion
-from omb_py.sweeps.values import Duration, EnvironmentName, Line, Name, Several, distinct
+from omb_py.sweeps.values import (
+    Duration,
+    EnvironmentName,
+    Line,
+    Name,
+    Several,
+    Suggested,
+    distinct,
+)
 
 EVERYTHING = "all"
 
@@ -57,7 +66,7 @@ def sizes(text: str) -> str:
 
 def algorithm(word: str) -> str:
     """A word that some library knows an algorithm by, or ``default``."""
-    words = sorted({known for found in ALGORITHMS for known in words_of(found)} | {DEFAULT})
+    words = sorted(all_words())
     if word not in words:
         raise ValueError(f"unknown algorithm {word!r}{suggestion(word, words)}")
     return word
@@ -69,35 +78,77 @@ def words_of(name: str, function: str | None = None) -> set[str]:
     return {word for each in found.table if function in (None, each) for word in found.words(each)}
 
 
-BenchmarkName = Annotated[str, AfterValidator(benchmark)]
-BufferName = Annotated[str, AfterValidator(lambda name: member(BUFFERS, name))]
-BindingName = Annotated[str, AfterValidator(lambda name: member(BINDINGS, name))]
-Sizes = Annotated[str, BeforeValidator(joined), AfterValidator(sizes)]
-AlgorithmWord = Annotated[str, AfterValidator(algorithm)]
+def names_of_benchmarks() -> list[str]:
+    """What may stand under ``benchmarks``."""
+    found = {name: [one.name for one in members] for name, members in families().items()}
+    found[APPLICATION] = APPLICATIONS.builtin()
+    return [EVERYTHING, *found, *(name for names in found.values() for name in names)]
+
+
+def all_words() -> set[str]:
+    """What may stand under ``library_algorithms``."""
+    return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
+
+
+BenchmarkName = Annotated[str, AfterValidator(benchmark), Suggested(names_of_benchmarks)]
+BufferName = Annotated[
+    str, AfterValidator(lambda name: member(BUFFERS, name)), Suggested(BUFFERS.builtin)
+]
+BindingName = Annotated[
+    str, AfterValidator(lambda name: member(BINDINGS, name)), Suggested(BINDINGS.builtin)
+]
+Sizes = Annotated[
+    str,
+    BeforeValidator(joined),
+    AfterValidator(sizes),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["string", "integer"]},
+                {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+            ]
+        }
+    ),
+]
+AlgorithmWord = Annotated[str, AfterValidator(algorithm), Suggested(all_words)]
 Positive = Annotated[int, Field(ge=1)]
 Scalar = bool | int | float | Line
 
 
 class Experiment(Strict):
-    """A product of benchmarks, buffers, bindings, places and settings.
+    """A product of benchmarks, buffers, bindings, places and settings."""
 
-    Of ``ranks``, ``nodes`` and ``ranks_per_node``, name ``nodes`` and one of the others; ``gpus``
-    and ``cores`` are what a node of the machine has. ``sizes`` is ``MIN:MAX`` or a list. Values of
-    ``options`` (long names of a benchmark's options) and of ``environment`` may be lists, which
-    are axes too. ``library_algorithms`` are words of `docs/algorithms.md`.
-    """
-
-    benchmarks: Several[BenchmarkName]
-    without: tuple[BenchmarkName, ...] = ()
-    buffers: Several[BufferName] = ("numpy",)
-    bindings: Several[BindingName] = ("native", "buffer")
-    ranks: Several[Positive] | None = None
-    nodes: Several[Positive | Literal["all"]] = (1,)
-    ranks_per_node: Several[Positive | Literal["gpus", "cores"]] | None = None
-    sizes: Sizes | None = None
-    library_algorithms: Several[AlgorithmWord] | None = None
-    options: dict[Line, Several[Scalar]] = Field(default_factory=dict)
-    environment: dict[EnvironmentName, Several[Line]] = Field(default_factory=dict)
+    benchmarks: Several[BenchmarkName] = Field(examples=[["latency", "allreduce"]])
+    """Benchmarks and applications by name, families of them, or `all` benchmarks."""
+    without: tuple[BenchmarkName, ...] = Field(default=(), examples=[["put_bw"]])
+    """Benchmarks that `benchmarks` stands for and that are not measured."""
+    buffers: Several[BufferName] = Field(default=("numpy",), examples=[["numpy", "cupy"]])
+    """Where the bytes live."""
+    bindings: Several[BindingName] = Field(
+        default=("native", "buffer"), examples=[["native", "pickle"]]
+    )
+    """How MPI is called."""
+    ranks: Several[Positive] | None = Field(default=None, examples=[[2, 4]])
+    """Ranks in all, shared out over the nodes; or name `ranks_per_node`."""
+    nodes: Several[Positive | Literal["all"]] = Field(default=(1,), examples=[[1, 2, "all"]])
+    """Numbers of nodes; `all` is what the machine, or the queue, has for one job."""
+    ranks_per_node: Several[Positive | Literal["gpus", "cores"]] | None = Field(
+        default=None, examples=[[1, "cores"]]
+    )
+    """Ranks on each node; `gpus` and `cores` are what a node of the machine has."""
+    sizes: Sizes | None = Field(default=None, examples=["1:1M"])
+    """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
+    benchmark's own."""
+    library_algorithms: Several[AlgorithmWord] | None = Field(default=None, examples=[["ring"]])
+    """Algorithms of the MPI library, by the words of docs/algorithms.md."""
+    options: dict[Line, Several[Scalar]] = Field(
+        default_factory=dict, examples=[{"window_size": [1, 64]}]
+    )
+    """Options of the benchmarks by their long names; lists are axes too."""
+    environment: dict[EnvironmentName, Several[Line]] = Field(
+        default_factory=dict, examples=[{"UCX_TLS": ["tcp", "sm,self"]}]
+    )
+    """Environment variables of the ranks; lists are axes too."""
 
     @model_validator(mode="after")
     def _places(self) -> Experiment:
@@ -107,15 +158,17 @@ class Experiment(Strict):
 
 
 class Sweep(Strict):
-    """Experiments, and how their points are run.
+    """Experiments, and how their points are run."""
 
-    ``time_limit`` is the seconds that one point may take, ``retries`` how often a failed one is
-    tried again at once, ``repetitions`` how often all is measured, one round after the other.
-    """
-
-    name: Name
-    description: Line = ""
-    time_limit: Duration = 600.0
-    retries: int = Field(1, ge=0, le=10)
-    repetitions: int = Field(1, ge=1, le=1000)
+    name: Name = Field(examples=["mine"])
+    """What the sweep is called; the folder of results is named after it."""
+    description: Line = Field(default="", examples=["two collectives on two nodes"])
+    """One line about the sweep, for job scripts."""
+    time_limit: Duration = Field(default=600.0, examples=["5m"])
+    """How long one point may take."""
+    retries: int = Field(default=1, ge=0, le=10, examples=[0])
+    """How often a point that failed is tried again at once."""
+    repetitions: int = Field(default=1, ge=1, le=1000, examples=[3])
+    """How often everything is measured, one round after the other."""
     experiments: Annotated[tuple[Experiment, ...], AfterValidator(distinct)]
+    """What is measured: a table `[[experiments]]` for each."""

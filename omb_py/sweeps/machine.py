@@ -68,7 +68,9 @@ class JobSettings(Strict):
     directives: tuple[Line, ...] = Field(default=(), examples=[["-k doe"]])
     """Further lines of directives, without the scheduler's prefix. Only options that ask for
     resources are allowed; write others into the script."""
-    queues: dict[Word, Queue] = Field(default_factory=dict)
+    queues: dict[Word, Queue] = Field(
+        default_factory=dict, examples=[{"prod": {"min_nodes": 10, "max_nodes": 496}}]
+    )
     """Limits of the machine's queues, a table for each. They hold for the queue that is chosen by
     `queue` or `--queue`: points that do not fit it are left out, a walltime that does not is an
     error. A queue without a table has the limits of the machine."""

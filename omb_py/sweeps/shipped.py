@@ -22,10 +22,14 @@ def find(kind: str, name: str) -> Path:
         if not path.is_file():
             raise UsageError(f"there is no file {name}: name a {KINDS[kind]}'s .toml")
         return path
-    known = {path.stem: path for path in sorted((folder() / kind).glob("*.toml"))}
-    if name not in known:
-        raise UsageError(f"unknown {KINDS[kind]} {name!r}{suggestion(name, list(known))}")
-    return known[name]
+    if name not in names(kind):
+        raise UsageError(f"unknown {KINDS[kind]} {name!r}{suggestion(name, names(kind))}")
+    return folder() / kind / f"{name}.toml"
+
+
+def names(kind: str) -> list[str]:
+    """What the sweeps or machines are called that come with omb-py."""
+    return sorted(path.stem for path in (folder() / kind).glob("*.toml"))
 
 
 def folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,21 @@ def reason(fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch":
         return unfitting(str(fault["input"]), context["pattern"])
     return f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
+
+
+def written(value: Any) -> str:
+    """A value as TOML has it on one line."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {written(item)}' for key, item in value.items())} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(written, value))}]"
+    # JSON's strings and numbers are TOML's too.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def prose(text: str | None) -> str:
+    """The documentation of a key without the line breaks that it has in the code."""
+    return " ".join((text or "").split())
 
 
 def suggestion(word: str, allowed: list[str]) -> str:

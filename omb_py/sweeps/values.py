@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, StringConstraints, WithJsonSchema
+from pydantic.annotated_handlers import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?", re.ASCII)
 SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -82,12 +84,51 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+class OneOrMany:
+    """Tells editors that a list may also be one of its items."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        many = handler(core)
+        return {"anyOf": [many["items"], many]}
+
+
+class Suggested:
+    """Tells editors which words there are; others may stand there too."""
+
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
+        self.words = words
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": sorted(self.words())}, handler(core)]}
+
+
 Item = TypeVar("Item")
 
-Several = Annotated[tuple[Item, ...], BeforeValidator(listed), AfterValidator(distinct)]
+Several = Annotated[
+    tuple[Item, ...], BeforeValidator(listed), AfterValidator(distinct), OneOrMany()
+]
 """One value, or a list of different ones."""
 
-Duration = Annotated[float, BeforeValidator(seconds)]
+Duration = Annotated[
+    float,
+    BeforeValidator(seconds),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {
+                    "type": "string",
+                    "pattern": rf"^({DURATION.pattern}|\d+:\d+(:\d+)?)$",
+                    "examples": ["90s", "30m", "2h", "0:30:00"],
+                },
+            ]
+        }
+    ),
+]
 """Seconds above 0."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"

@@ -1,0 +1,107 @@
+"""Each key of a configuration is documented once, beside the key; tables and schemas follow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from omb_py.sweeps import reference, schema, shipped
+from omb_py.sweeps.config import Experiment, Sweep
+from omb_py.sweeps.machine import JobSettings, Machine, Queue
+from omb_py.sweeps.toml import key_lines, tomllib
+from tests.sweeps.job_scripts import REPOSITORY, shipped_names
+
+MODELS = (Machine, JobSettings, Queue, Sweep, Experiment)
+DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()
+
+
+def fields() -> Iterator[Any]:
+    """Every key of every table."""
+    for model in MODELS:
+        for name in model.model_fields:
+            yield pytest.param(model, name, id=f"{model.__name__}.{name}")
+
+
+@pytest.mark.parametrize(("model", "name"), list(fields()))
+def test_a_key_has_a_meaning_and_an_example_that_is_right(
+    model: type[BaseModel], name: str
+) -> None:
+    field = model.model_fields[name]
+    assert field.description, "write what it means below the key"
+    assert field.description.endswith(".")
+    if name in ("job", "experiments"):  # tables with keys of their own
+        return
+    (example,) = field.examples or ()
+    beside: dict[str, Any] = {"ranks_per_node": 1} if model is Experiment else {}
+    beside |= {"benchmarks": "latency"} if model is Experiment else {"name": "x"}
+    if name == "ranks":
+        del beside["ranks_per_node"]
+    if model in (JobSettings, Queue):
+        beside = {}
+    if model is Sweep:
+        beside["experiments"] = [{"benchmarks": "latency", "ranks": 2}]
+    model.model_validate(beside | {name: example})
+
+
+def test_examples_of_machine_files_are_toml() -> None:
+    for model in reference.SECTIONS.values():
+        for key in reference.keys(model):
+            assert list(tomllib.loads(key.example)) == [key.name]
+
+
+def test_every_key_of_a_machine_file_is_in_the_document() -> None:
+    for section, model in reference.SECTIONS.items():
+        listed = {key.name for key in reference.keys(model)}
+        assert listed == set(model.model_fields) - {"job"}, section
+    assert DOCUMENT.endswith(reference.markdown()), "docs/machines.md is stale: make keys"
+
+
+def test_every_key_of_a_machine_file_is_printed() -> None:
+    lines = reference.text().splitlines()
+    for model in reference.SECTIONS.values():
+        assert {key.example for key in reference.keys(model)} <= set(lines)
+
+
+def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> None:
+    rows = dict(reference.by_scheduler())
+    assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
+    assert rows["job.select"][3] == [], "Slurm has none"
+    assert {f"job.{name}" for name in JobSettings.model_fields} - set(rows) == {
+        *("job.reserve", "job.directives", "job.queues")
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [(Machine, "machines"), (Sweep, "sweeps")], ids=["machine", "sweep"]
+)
+def test_the_shipped_schema_is_that_of_the_model(model: type[BaseModel], kind: str) -> None:
+    text = (shipped.folder() / schema.FILES[kind]).read_text()
+    assert json.loads(text) == json.loads(schema.schema(model)), "it is stale: make keys"
+    for pattern in re.findall(r'"pattern": "(.*)"', text):
+        assert "\\\\z" not in pattern
+        assert "\\\\x{" not in pattern
+
+
+@pytest.mark.parametrize("kind", ["machines", "sweeps"])
+def test_every_shipped_file_names_its_schema(kind: str) -> None:
+    for name in shipped_names(kind):
+        path = shipped.folder() / kind / f"{name}.toml"
+        first = path.read_text().splitlines()[0]
+        assert first.startswith(schema.DIRECTIVE)
+        named = path.parent / first.removeprefix(schema.DIRECTIVE)
+        assert named.resolve() == (shipped.folder() / schema.FILES[kind]).resolve()
+
+
+def test_every_key_of_the_shipped_files_is_in_the_schema() -> None:
+    known = json.loads(schema.schema(Machine))
+    tables = {(): known} | {("job",): known["definitions"]["JobSettings"]}
+    for name in shipped_names("machines"):
+        text = (shipped.folder() / "machines" / f"{name}.toml").read_text()
+        for key, _ in key_lines(text):
+            if key[:-1] in tables:
+                assert key[-1] in tables[key[:-1]]["properties"]
