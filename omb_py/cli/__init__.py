@@ -15,7 +15,7 @@ from omb_py.errors import INTERRUPTED, OmbError, UsageError, sentence
 
 LATER = (
     *("profile", "watch", "timeline", "efficiency", "traffic"),
-    *("sweep", "job", "compare", "plot", "report", "model", "scaling"),
+    *("sweep", "job", "machine", "compare", "plot", "report", "model", "scaling"),
 )
 """Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
 

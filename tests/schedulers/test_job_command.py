@@ -155,6 +155,17 @@ def test_slurm_itself_accepts_every_directive_of_its_scripts(slurm: Slurm, tmp_p
         slurm.run("sbatch", "--test-only", path.name, cwd=tmp_path)
 
 
+def test_a_machine_file_is_written_from_what_slurm_tells(slurm: Slurm, tmp_path: Path) -> None:
+    assert omb_py(slurm, tmp_path, "machine", "new", "--launcher", "mpich") == ["mycluster.toml"]
+    text = (tmp_path / "mycluster.toml").read_text()
+    for line in ('scheduler = "slurm"', "nodes = 2  # detected by sinfo", 'queue = "debug"'):
+        assert f"\n{line}\n" in text
+    words = ("quick", "--machine", "./mycluster.toml", "--one-job", "-o", "job.sh")
+    omb_py(slurm, tmp_path, "job", "render", *words)
+    slurm.run("sbatch", "--test-only", "job.sh", cwd=tmp_path)
+    assert "\n#SBATCH --nodes=2\n" in (tmp_path / "job.sh").read_text()
+
+
 def test_slurm_forgets_jobs_that_it_never_had(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm")
     path = tmp_path / "sweeps/mine-here/jobs/mine.record"
