@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -256,7 +257,8 @@ def status_command(as_json: bool, **wishes: Any) -> int:
 
         click.echo(json.dumps(status.as_json(found), indent=1))
     else:
-        job_table.show(found)
+        words = [job.sweep_word, "--machine", job.machine_word, *job.wishes]
+        job_table.show(found, shlex.join(["omb-py", "job", "submit", *words]))
     if found.trouble:
         click.echo(f"omb-py: {found.trouble}", err=True)
     return found.exit_code

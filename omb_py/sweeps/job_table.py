@@ -8,15 +8,19 @@ from rich.console import Console
 from rich.table import Table
 
 from omb_py.sweeps.reasons import MOST_LISTED
-from omb_py.sweeps.status import JobStatus, SweepStatus
+from omb_py.sweeps.scheduler import ACTIVE
+from omb_py.sweeps.status import INCOMPLETE, JobStatus, SweepStatus
 from omb_py.wording import count
 
 WIDEST = 1000
 """Columns where the output is no terminal: lines are not broken there."""
 
 
-def show(found: SweepStatus) -> None:
-    """Print the jobs, the rows that are there, and why points failed."""
+def show(found: SweepStatus, submit: str) -> None:
+    """Print the jobs, the rows that are there, and why points failed.
+
+    Where no job goes on, ``submit`` is the command that does.
+    """
     console = Console(width=None if sys.stdout.isatty() else WIDEST)
     if found.jobs:
         table = Table(box=None, pad_edge=False)
@@ -43,6 +47,8 @@ def show(found: SweepStatus) -> None:
             say(console, f"  {reason}")
         if len(found.failures) > MOST_LISTED:
             say(console, f"  and {len(found.failures) - MOST_LISTED} other reasons, in --json")
+    if found.jobs and found.exit_code == INCOMPLETE:
+        say(console, f"no job waits or runs; to go on: {submit}")
 
 
 def say(console: Console, text: str) -> None:
@@ -52,4 +58,6 @@ def say(console: Console, text: str) -> None:
 
 def output(job: JobStatus) -> str:
     """Where the output is, and whether it is there."""
-    return str(job.output) if job.output_is_there else f"{job.output} (not there yet)"
+    if job.output_is_there:
+        return str(job.output)
+    return f"{job.output} (not there{' yet' if job.state in ACTIVE else ''})"

@@ -8,13 +8,13 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import record, records
+from omb_py.sweeps import record
 from omb_py.sweeps.answers import Facts, time_limit, time_was_over
 from omb_py.sweeps.files import cannot_write, write_atomically
 from omb_py.sweeps.quoting import PLAIN, plain
@@ -163,18 +163,6 @@ def words_of(answer: subprocess.CompletedProcess[str]) -> str:
     """What a command said, on one line."""
     said = " ".join(f"{answer.stderr} {answer.stdout}".split())
     return said[:1000] or f"exit code {answer.returncode} without a word"
-
-
-def known(scheduler: Scheduler, folder: Path) -> Iterator[Known]:
-    """The jobs of a sweep's folder, in the order in which they came.
-
-    Raises `OmbError` when the scheduler is not there or cannot tell.
-    """
-    jobs = records.read_jobs(scheduler, folder)
-    found = reports(scheduler, [job.number for job in jobs])
-    for job in jobs:
-        report = found.get(job.number)
-        yield Known(job.script, job.number, report.state if report else FORGOTTEN)
 
 
 def active(scheduler: Scheduler, path: Path) -> Known | None:

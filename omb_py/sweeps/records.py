@@ -25,8 +25,9 @@ class JobRecord:
     """What is recorded of a job; times are in seconds since 1970, None where nothing is recorded.
 
     ``script`` is the name of its script without its ending, ``after`` the job that submitted it or
-    that it depends on. ``until`` is the end of its walltime, ``exit_status`` its script's.
-    ``bare`` is true where nothing is recorded but its number.
+    that it depends on. ``until`` is the end of its walltime, ``exit_status`` its script's, ``rows``
+    what was there of its part of the sweep when it began. ``bare`` is true where nothing is
+    recorded but its number.
     """
 
     script: str
@@ -37,6 +38,7 @@ class JobRecord:
     until: float | None = None
     ended: float | None = None
     exit_status: int | None = None
+    rows: int | None = None
     cancelled: bool = False
     bare: bool = True
 
@@ -75,12 +77,15 @@ def with_event(job: JobRecord, event: record.Event, scheduler: Scheduler) -> Job
 
 
 def linked(values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
-    """What the values of any event say: the job before, and the end of the walltime."""
+    """What the values of any event say: the job before, the end of the walltime, the rows."""
     found: dict[str, Any] = {}
     if before := scheduler.number.fullmatch(values.get("after", "")):
         found["after"] = before[1]
-    until = whole(values.get("until", ""), SECONDS)
-    return found if until is None else found | {"until": float(until)}
+    if (until := whole(values.get("until", ""), SECONDS)) is not None:
+        found["until"] = float(until)
+    if (rows := whole(values.get("rows", ""), SECONDS)) is not None:
+        found["rows"] = rows
+    return found
 
 
 def seconds_of(time: str) -> float | None:

@@ -145,6 +145,10 @@ class Rows:
         there = sum(self._there[point.name] for point in points)
         return there, sum(point.rows for point in points)
 
+    def left(self, nodes: int | None) -> bool:
+        """Whether some of these rows can still be measured."""
+        return any(self.missing[point.name] for point in self._plan.on(nodes).points)
+
 
 def status_of(
     job: Job,
@@ -155,6 +159,8 @@ def status_of(
     rows: Rows,
 ) -> JobStatus:
     """What became of one job; ``answered`` tells whether the scheduler has."""
+    nodes = node_count(job.sweep, one.script)
+    there, planned = rows.of(nodes)
     output = output_of(job, one, report)
     active = report is not None and report.state in ACTIVE
     end = end_of(
@@ -165,11 +171,9 @@ def status_of(
             answered=answered,
             log="" if active else text_of(job.scheduler, one, output),
             seen=last_change(output),
-            follower=follower(one, others),
+            follower=follower(one, others, there, rows.left(nodes)),
         )
     )
-    nodes = node_count(job.sweep, one.script)
-    there, planned = rows.of(nodes)
     return JobStatus(
         number=one.number,
         script=one.script,
@@ -185,12 +189,18 @@ def status_of(
     )
 
 
-def follower(one: JobRecord, others: Sequence[JobRecord]) -> str | None:
-    """The job that a job submitted while it ran; one that was queued behind it is another thing."""
-    if one.began is None:
-        return None
-    after = (other for other in others if other.after == one.number)
-    return next((other.number for other in after if (other.submitted or 0.0) >= one.began), None)
+def follower(one: JobRecord, others: Sequence[JobRecord], there: int, left: bool) -> str | None:
+    """The job that goes on where a job has stopped.
+
+    It was submitted while the job ran; or it waited in the queue for the job's end, and rows have
+    been added since (of ``there`` rows), or are ``left`` to be added.
+    """
+    for other in others:
+        if other.after == one.number and one.began is not None:
+            added = left if other.rows is None else other.rows < there
+            if added or (other.submitted or 0.0) >= one.began:
+                return other.number
+    return None
 
 
 def output_of(job: Job, one: JobRecord, report: jobs.Report | None) -> Path:

@@ -123,6 +123,8 @@ def test_a_job_whose_time_is_over_goes_on_in_another_until_all_is_measured(
     assert len(found) == 2, output(tmp_path, first)
     for number in found:
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
+    assert state_in_status(slurm, tmp_path, first) == ("stopped", 0)
+    assert state_in_status(slurm, tmp_path, found[1]) == ("finished", 0)
     states = [json.loads(path.read_text()) for path in tmp_path.glob("sweeps/*/state/*.state")]
     assert sum(attempt["rows"] for one in states for attempt in one["attempts"]) == ROWS
 

@@ -17,6 +17,8 @@ from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import FAILED, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.records import read_jobs
+from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
 from tests.sweeps.job_scripts import Sandbox
 from tests.sweeps.test_job_command import MACHINE, MINE, SWEEP
@@ -78,9 +80,12 @@ def slurm_has(number: str, state: str, exit_status: str = "0", left: str = "0:00
 
 
 def recorded(script: str, *events: str) -> None:
-    """Add events to the record of a script."""
-    with (JOBS / f"{script}.record").open("a") as file:
-        file.writelines(f"2026-11-22T20:00:0{len(event) % 10}Z {event}\n" for event in events)
+    """Add events to the record of a script, one a second."""
+    path = JOBS / f"{script}.record"
+    before = len(path.read_text().splitlines()) if path.exists() else 0
+    with path.open("a") as file:
+        for second, event in enumerate(events, before):
+            file.write(f"2026-11-22T20:00:{second:02d}Z {event}\n")
 
 
 def points() -> tuple[Point, ...]:
@@ -137,11 +142,12 @@ def test_points_that_failed_are_gathered_by_their_messages(job: Run) -> None:
     failed(others[1], "killed by signal 9")
     found = job("status", *MINE)
     assert "failed (exit status 1)" in found.lines[1]
-    assert found.lines[-3:] == [
+    assert found.lines[-4:] == [
         "3 points failed:",
         f"  {first.describe()} and 1 more: There are not enough slots ({FOLDER}/logs/{first.name}"
         ".output)",
         f"  {others[1].describe()}: killed by signal 9 ({FOLDER}/logs/{others[1].name}.output)",
+        "no job waits or runs; to go on: omb-py job submit mine.toml --machine here.toml",
     ]
     assert found.code == 1
 
@@ -159,6 +165,21 @@ def test_json_has_all_of_it(job: Run) -> None:
     assert (one["nodes"], one["planned"], one["until"]) == (1, 4, 1795379100.0)
     assert (one["output"], one["output_is_there"]) == ("mine-1n.o1", False)
     assert found["failures"][0]["message"] == "why"
+
+
+def test_a_job_is_finished_or_another_goes_on(job: Run) -> None:
+    """Each began with so many rows; the third waits in the queue and was not needed."""
+    recorded("mine", "1 submitted", "2 submitted after=1", "3 submitted after=2")
+    recorded("mine", "1 began", "1 rows=0", "1 ended exit=0", "2 began", "2 rows=6")
+    recorded("mine", "2 ended exit=0", "3 began", "3 rows=8", "3 ended exit=0")
+    for point in points():
+        measured(point)
+    found = json.loads("\n".join(job("status", *MINE, "--json").lines))
+    assert [one["words"] for one in found["jobs"]] == [
+        "stopped with more to do (2 goes on)",
+        "finished",
+        "finished",
+    ]
 
 
 def test_all_rows_there_is_exit_code_0(job: Run) -> None:
@@ -181,7 +202,37 @@ def test_a_scheduler_that_does_not_answer_leaves_the_record(job: Run, sandbox: S
     )
     assert found.code == 69
     (sandbox.programs / "squeue").unlink()
-    assert "there is no squeue on " in job("status", *MINE).err
+    assert "there is no squeue on" in job("status", *MINE).err
+
+
+def test_cobalt_forgets_jobs_and_their_files_tell_how_they_ended(
+    job: Run, sandbox: Sandbox
+) -> None:
+    Path("here.toml").write_text(MACHINE.replace("slurm", "cobalt"))
+    sandbox.stand_in("qstat", "exit 1")  # as it does when it knows none of the jobs
+    recorded("mine", "1 began", "2 began", "3 began", "4 began", "4 ended exit=75")
+    log = "Sun Nov 22 20:00:00 2026 +0000 (UTC) Info:"
+    Path("1.cobaltlog").write_text(f"{log} maximum execution time exceeded; initiating job\n")
+    Path("2.cobaltlog").write_text(f"{log} task completed normally with an exit code of 1; in\n")
+    Path("1.output").touch()
+    lines = [line.split(maxsplit=2)[2] for line in job("status", *MINE).lines[1:5]]
+    assert [" ".join(line.split()) for line in lines] == [
+        "killed at its walltime 0 of 8 1.output",
+        "failed (exit status 1) 0 of 8 2.output (not there)",
+        "killed 0 of 8 3.output (not there)",
+        "stopped with more to do 0 of 8 4.output (not there)",
+    ]
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_each_scheduler_s_own_command_cancels(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    sandbox.stand_in(row.cancel[0])
+    recorded("mine", "1 submitted")
+    (one,) = read_jobs(row, FOLDER)
+    assert cancelling.cancel_one(row, FOLDER, one) == ""
+    assert sandbox.commands() == [[*row.cancel, "1"]]
+    assert read_jobs(row, FOLDER)[0].cancelled
 
 
 def test_jobs_are_cancelled_the_last_first_and_told(job: Run, sandbox: Sandbox) -> None:
