@@ -87,7 +87,8 @@ def command(
     if not plan.points:
         raise UsageError(f"sweep {sweep.name} has no point on {nodes} nodes of {where.name}")
     place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
-    own = [] if folder is None else ["--folder", str(folder)]
+    own = [] if queue is None else ["--queue", queue]
+    own += [] if folder is None else ["--folder", str(folder)]
     words = shlex.join([config, "--machine", machine, *own])
     if dry_run:
         from omb_py.sweeps.overview import show, show_commands
