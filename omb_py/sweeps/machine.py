@@ -60,8 +60,8 @@ class JobSettings(Strict):
     `filesystems`, Slurm's licenses. Torque, LSF and Flux have none."""
     select: tuple[Word, ...] = Field(default=(), examples=[["system=polaris"]])
     """Resources of each node of the job, for PBS (in the chunk of `select`) and Torque (in
-    `nodes`). On PBS they stand in place of `ncpus`, `mpiprocs` and `ngpus`, which are otherwise
-    made of `cores_per_node` and `gpus_per_node`."""
+    `nodes`). On PBS they stand in place of `ncpus` and `ngpus`, which are otherwise made of
+    `cores_per_node` and `gpus_per_node`; `mpiprocs`, the slots of Open MPI, is added."""
     attributes: tuple[Word, ...] = Field(default=(), examples=[["place=scatter:excl"]])
     """Further resources of the job: PBS's and Torque's `-l`, Cobalt's `--attrs`, Slurm's
     `--constraint`, LSF's `-alloc_flags`, Flux's `--requires`."""
@@ -81,7 +81,7 @@ class JobSettings(Strict):
     max_jobs: int = Field(default=50, ge=1, le=1000, examples=[10])
     """The most jobs of a chain."""
     max_idle_jobs: int = Field(default=2, ge=1, le=1000, examples=[1])
-    """So many jobs in a row that added no row end a chain."""
+    """How many jobs in a row may add no row; then the chain ends."""
 
 
 class Machine(Strict):

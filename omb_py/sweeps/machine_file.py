@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from omb_py.sweeps import reference, schema, shipped
 from omb_py.sweeps.detection import Cluster
 from omb_py.sweeps.machine import NO_SCHEDULER, JobSettings, Machine
-from omb_py.sweeps.toml import describe, written
+from omb_py.sweeps.toml import reason, written
 from omb_py.sweeps.values import shortest
 
 WIDTH = 98
@@ -88,7 +88,5 @@ def fault(values: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[str, str] 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = tuple(first["loc"])
-        name = str(place[1] if place[0] == "job" else place[0])
-        said = describe(first, {place: 1}, Machine).partition("line 1: ")[2]
-        return name, said.removeprefix(".".join(map(str, place))).lstrip(": ")
+        return str(place[1] if place[0] == "job" else place[0]), reason(first)
     return None

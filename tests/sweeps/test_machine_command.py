@@ -100,7 +100,7 @@ def test_a_machine_is_shown_to_be_copied(run: Command, name: str) -> None:
 def test_a_file_is_checked_and_its_largest_job_shown(run: Command) -> None:
     line, *asked = run("machine", "check", "polaris", "--queue", "prod")[0].splitlines()
     assert line == "polaris: PBS, launcher pals, 496 nodes of 32 cores and 4 GPUs"
-    assert "#PBS -l select=496:system=polaris" in asked
+    assert "#PBS -l select=496:system=polaris:mpiprocs=32" in asked
     assert "#PBS -q prod" in asked
     assert run("machine", "check", "local")[0].startswith("local: no scheduler, launcher auto, ")
     Path("mine.toml").write_text('name = "mine"\ncores = 4\n')
@@ -199,9 +199,9 @@ def test_a_computer_without_a_scheduler_is_a_machine_too(run: Command) -> None:
     [
         (("--scheduler", "pbs"), "--nodes cannot be detected here: name it"),
         (("--scheduler", "slrum"), "--scheduler: unknown 'slrum'; did you mean 'slurm'?"),
-        ((*OPTIONS, "--account", "$(id)"), "--account: has characters that may not stand there"),
+        ((*OPTIONS, "--account", "$(id)"), "--account: '$' is not permitted in '$(id)'"),
         ((*OPTIONS, "--walltime", "soon"), "--walltime: 'soon' is no duration such as"),
-        ((*OPTIONS, "--name", "a/b"), "--name: has characters that may not stand there"),
+        ((*OPTIONS, "--name", "a/b"), "--name: '/' is not permitted in 'a/b'"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -72,7 +72,8 @@ def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> No
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
     assert rows["job.select"][3] == [], "Slurm has none"
     assert {f"job.{name}" for name in JobSettings.model_fields} - set(rows) == {
-        *("job.reserve", "job.directives", "job.queues")
+        *("job.reserve", "job.directives", "job.queues"),
+        *("job.chain", "job.max_jobs", "job.max_idle_jobs"),
     }
 
 
