@@ -45,6 +45,13 @@ class UnsupportedError(OmbError):
     exit_code = 5
 
 
+class NoLibraryError(OmbError):
+    """There is no MPI library that mpi4py can load: nothing can be measured on this host."""
+
+    exit_code = 6
+    shared = True
+
+
 class MissingPackageError(UnsupportedError):
     """A Python package is not installed; the text says how to get it."""
 

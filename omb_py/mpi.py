@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from omb_py.errors import UsageError
+from omb_py.errors import NoLibraryError, UsageError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -17,7 +17,7 @@ THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 def load() -> ModuleType:
     """``mpi4py.MPI``, with the MPI library and without starting it.
 
-    Raises `UsageError` when there is no library.
+    Raises `NoLibraryError` when there is no library.
     """
     import mpi4py
 
@@ -25,7 +25,7 @@ def load() -> ModuleType:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise UsageError(
+        raise NoLibraryError(
             "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
             f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -249,9 +250,10 @@ def find(program: str, in_venv: bool = False) -> str:
         return str(beside)
     found = shutil.which(program)
     if found is None:
+        places = f"neither {beside} nor one on the PATH" if in_venv else "not on the PATH"
         raise OmbError(
-            f"there is no {program} here: load the module that has it, or name another launcher "
-            "in the machine's configuration"
+            f"there is no {program} on {platform.node()}, {places}: load the module that has it, "
+            "or name another launcher in the machine's configuration"
         )
     return found
 

@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from omb_py.errors import INTERRUPTED, LeftOutError, UnsupportedError, UsageError
+from omb_py.errors import (
+    INTERRUPTED,
+    LeftOutError,
+    NoLibraryError,
+    OmbError,
+    UnsupportedError,
+    UsageError,
+)
 from omb_py.sweeps import commands, leftovers, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.estimate import duration
@@ -92,7 +99,8 @@ class Runner:
     def run(self, points: Sequence[Point]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
 
-        Raises `OmbError` when the folder cannot be written or there is no launcher.
+        Raises `OmbError` when the folder cannot be written, or there is no launcher or no MPI
+        library.
         """
         failed = [
             point for point in points if self.folder.state(point).outcome in outcomes.FAILURES
@@ -160,6 +168,8 @@ class Runner:
             State(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
         )
         self.reporter.ended(point, attempt)
+        if code == NoLibraryError.exit_code and excuse:
+            raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
 
     def _provable(self, point: Point) -> bool:

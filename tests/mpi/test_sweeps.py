@@ -367,7 +367,19 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:
     machine = 'name = "here"\nlauncher = "jsrun"\noversubscribe = true\n'
     done = SmallSweep(tmp_path, PLAIN, machine).run()
     assert (done.code, len(done.sentences)) == (1, 1)
-    assert "there is no jsrun here: load the module that has it" in done.err
+    assert f"there is no jsrun on {os.uname().nodename}, not on the PATH: load the" in done.err
+
+
+def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
+    """A job in which a module is not loaded must not spoil the sweep for the next."""
+    missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
+    done = SmallSweep(tmp_path, PLAIN, environment=missing).run()
+    assert (done.code, len(done.sentences)) == (1, 1)
+    assert "nothing can be measured here: mpi4py cannot load an MPI library: inst" in done.err
+    assert "/no/such/libmpi.so" in done.err
+    sweep = SmallSweep(tmp_path, PLAIN)
+    assert sweep.run().code == 0
+    assert sweep.rows() == PLANNED
 
 
 def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
