@@ -20,9 +20,10 @@ def parse_whole(text: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f"{text!r} is not a whole number")
-    if len(digits) > len(str(LARGEST)) or abs(int(digits)) > LARGEST:
+    digits = digits.lstrip("0") or "0"  # Python's int() takes 4300 digits, zeros in front included
+    if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
         raise ValueError(f"{text} is too large: the largest number is {LARGEST}")
-    return int(text)
+    return -int(digits) if text.startswith("-") else int(digits)
 
 
 def parse_count(text: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
@@ -18,7 +18,7 @@ from omb_py.cli import command
 from omb_py.cli.attached import detach_values
 from omb_py.cli.benchmark import BenchmarkCommand, benchmark_command, make_options
 from omb_py.errors import UsageError
-from omb_py.numerals import parse_bytes
+from omb_py.numerals import parse_bytes, parse_whole
 from omb_py.options import Options
 from tests.conftest import Finished
 
@@ -228,12 +228,19 @@ def test_numbers_of_bytes(number: int, unit: tuple[str, int]) -> None:
     assert parse_bytes(f"{number}{unit[0]}") == number * unit[1]
 
 
+@given(st.integers(0, 10_000), st.integers(-(1 << 63) + 1, (1 << 63) - 1))
+def test_zeros_in_front_change_no_number(zeros: int, number: int) -> None:
+    sign, digits = ("-", str(-number)) if number < 0 else ("", str(number))
+    assert parse_whole(sign + "0" * zeros + digits) == number
+
+
 @given(st.text())
+@example("9" * 20)
 def test_anything_else_is_not_a_number_of_bytes(text: str) -> None:
     try:
         assert parse_bytes(text) >= 0
     except ValueError as error:
-        assert "is not a number of bytes" in str(error)
+        assert re.search("is not a number of bytes|is too large", str(error))
 
 
 def test_every_benchmark_has_help() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.cli.number_types import WholeNumber
+from omb_py.cli.number_types import Number, WholeNumber
 from omb_py.errors import UsageError, needing
 
 if TYPE_CHECKING:
@@ -177,9 +177,13 @@ IN_JOB: Callable[[Any], Any] = options(
 
 @command.command("begin", hidden=True)
 @IN_JOB
-@click.option("--at-most", type=float, required=True, help="Seconds, from the script's begin.")
-@click.option("--elapsed", type=float, required=True, help="Seconds since the script's begin.")
-def begin_command(at_most: float, elapsed: float, **words: Any) -> int:
+@click.option(
+    "--at-most", type=WholeNumber(min=0), required=True, help="Seconds, from the script's begin."
+)
+@click.option(
+    "--elapsed", type=WholeNumber(min=0), required=True, help="Seconds since the script's begin."
+)
+def begin_command(at_most: int, elapsed: int, **words: Any) -> int:
     """Print the seconds that the sweep in a job may take; its script calls it."""
     with needing("sweep"):
         from omb_py.sweeps import chain

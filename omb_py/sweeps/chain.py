@@ -8,6 +8,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
 from omb_py.wording import count
 
-USEFUL_SECONDS = 20
+USEFUL_SECONDS = 10
 """Less than this is not worth the start of a sweep."""
 
 TIME_LEFT_SECONDS = 15.0
@@ -244,7 +245,8 @@ def go_on(link: Link, chain: str, cancelled: bool) -> str:
         ) from error
     except OmbError as error:
         raise ChainEndError(str(error), link.submit_command()) from error
-    record.append(link.path, number, [record.SUBMITTED, f"after={link.number}"])
+    with suppress(OmbError):  # on a full disk: the next job is there all the same
+        record.append(link.path, number, [record.SUBMITTED, f"after={link.number}"])
     return number
 
 

@@ -6,10 +6,12 @@ import json
 import shlex
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from omb_py.sweeps import record
 from omb_py.sweeps.records import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.conftest import rows_of
@@ -23,10 +25,10 @@ bindings = "buffer"
 ranks = 2
 nodes = [1, 2]
 sizes = "8,64"
-options = {{ iterations = {iterations} }}
+options = {{ {options} }}
 """
 ROWS = 16
-SLOW = 30_000
+QUICK, SLOW = "iterations = 10", "iterations = 1000000, max-time = {}"
 MACHINE = """\
 name = "here"
 scheduler = "{scheduler}"
@@ -37,7 +39,7 @@ oversubscribe = true
 
 [job]
 walltime = "10m"
-reserve = "60s"
+reserve = "42s"
 """
 SECONDS = 240.0
 MINE = ("mine.toml", "--machine", "here.toml")
@@ -48,9 +50,10 @@ def omb_py(slurm: Slurm, folder: Path, *words: str) -> list[str]:
     return slurm.run(sys.executable, "-m", "omb_py", *words, cwd=folder).splitlines()
 
 
-def prepare(folder: Path, scheduler: str, iterations: int = 10) -> None:
-    """Put the two configurations into a folder."""
-    (folder / "mine.toml").write_text(SWEEP.format(iterations=iterations))
+def prepare(folder: Path, scheduler: str, row_seconds: float | None = None) -> None:
+    """Put the two configurations into a folder; each row takes so long, or next to nothing."""
+    options = QUICK if row_seconds is None else SLOW.format(row_seconds)
+    (folder / "mine.toml").write_text(SWEEP.format(options=options))
     (folder / "here.toml").write_text(MACHINE.format(scheduler=scheduler))
 
 
@@ -85,39 +88,37 @@ def measured(folder: Path) -> int:
 def test_a_sweep_is_complete_after_one_command(
     slurm: Slurm, tmp_path: Path, scheduler: str
 ) -> None:
+    """Of two jobs for each script, the second waits for the first and finds nothing to do."""
     prepare(tmp_path, scheduler)
-    submitted = omb_py(slurm, tmp_path, "job", "submit", *MINE)
-    assert [line.split()[1] for line in submitted] == [
-        "sweeps/mine-here/jobs/mine-1-node.sh",
-        "sweeps/mine-here/jobs/mine-2-nodes.sh",
-    ]
+    submitted = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--chain", "depend", "--jobs", "2")
+    scripts = [f"sweeps/mine-here/jobs/mine-{name}.sh" for name in ("1-node", "2-nodes")]
+    assert [line.split()[1] for line in submitted] == [scripts[0]] * 2 + [scripts[1]] * 2
     for line in submitted:
         number = line.split()[0]
         assert wait_for_end(slurm, number, SECONDS) == "COMPLETED", output(tmp_path, number)
     assert measured(tmp_path) == ROWS
     *lines, there = omb_py(slurm, tmp_path, "job", "status", *MINE)
-    for line, script, told in zip(
-        lines[1:], ("mine-1-node", "mine-2-nodes"), submitted, strict=True
-    ):
+    for line, printed in zip(lines[1:], submitted, strict=True):
+        number, script = printed.split()
         *words, file = line.split()
-        assert words == [told.split()[0], script, "finished", "8", "of", "8"]
+        assert words == [number, Path(script).stem, "finished", "8", "of", "8"]
         assert (tmp_path / file).is_file()
     assert there == f"{ROWS} of {ROWS} rows there, in sweeps/mine-here"
+    for script in scripts:
+        path = (tmp_path / script).with_suffix(".record")
+        names = [event.name for event in record.events(path, SCHEDULERS[scheduler]) if event.name]
+        assert names == ["submitted", "submitted", "began", "ended", "began", "ended"]
 
 
-@pytest.mark.parametrize(("scheduler", "program"), [("slurm", "sbatch"), ("torque", "qsub")])
-def test_a_job_whose_time_is_over_goes_on_in_another_until_all_is_measured(
-    slurm: Slurm, tmp_path: Path, scheduler: str, program: str
+def test_less_time_than_the_script_asks_for_does_not_end_the_chain(
+    slurm: Slurm, tmp_path: Path
 ) -> None:
-    """All of a job's processes get SIGTERM at its walltime, here sooner."""
-    prepare(tmp_path, scheduler, iterations=SLOW)
+    prepare(tmp_path, "slurm", row_seconds=1.3)
     omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "-o", "mine.sh")
-    script = tmp_path / "mine.sh"
-    script.write_text(script.read_text().replace('-ge "$seconds"', "-ge 0"))
-    first = submit(slurm, tmp_path, program, "mine.sh")
-    script.unlink()  # what goes on is the copy beside the results
-    wait_until(lambda: measured(tmp_path) > 2, SECONDS, lambda: slurm.run("squeue"))
-    slurm.run("scancel", "--full", "--signal=TERM", first)
+    first = submit(slurm, tmp_path, "sbatch", "--time=1", "mine.sh")
+    (tmp_path / "mine.sh").unlink()  # what goes on is the copy beside the results
+    assert wait_for_end(slurm, first, SECONDS) == "COMPLETED", output(tmp_path, first)
+    assert 0 < measured(tmp_path) < ROWS
     wait_until(lambda: measured(tmp_path) == ROWS, SECONDS, lambda: slurm.run("squeue"))
     found = numbers(tmp_path)
     assert len(found) == 2, output(tmp_path, first)
@@ -129,10 +130,48 @@ def test_a_job_whose_time_is_over_goes_on_in_another_until_all_is_measured(
     assert sum(attempt["rows"] for one in states for attempt in one["attempts"]) == ROWS
 
 
-def test_a_cancelled_job_does_not_come_back(slurm: Slurm, tmp_path: Path) -> None:
-    prepare(tmp_path, "slurm", iterations=SLOW)
+@pytest.fixture
+def no_new_jobs(slurm: Slurm) -> Iterator[Callable[[str], str]]:
+    """Lets the cluster take jobs (``UP``) or refuse them while others run (``DRAIN``)."""
+
+    def partition(state: str) -> str:
+        return slurm.run("scontrol", "update", "PartitionName=debug", f"State={state}")
+
+    yield partition
+    partition("UP")
+
+
+def test_a_refused_job_is_the_last_word_and_its_command_goes_on(
+    slurm: Slurm, tmp_path: Path, no_new_jobs: Callable[[str], str]
+) -> None:
+    """All of a job's processes get SIGTERM at its walltime, here sooner."""
+    prepare(tmp_path, "torque", row_seconds=0.3)
+    omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "-o", "mine.sh")
+    script = tmp_path / "mine.sh"
+    script.write_text(script.read_text().replace('-ge "$seconds"', "-ge 0"))
+    first = submit(slurm, tmp_path, "qsub", "mine.sh")
+    wait_until(lambda: measured(tmp_path) > 2, SECONDS, lambda: slurm.run("squeue"))
+    no_new_jobs("DRAIN")
+    slurm.run("scancel", "--full", "--signal=TERM", first)
+    assert wait_for_end(slurm, first, SECONDS) == "FAILED", output(tmp_path, first)
+    *_, why, how = (tmp_path / f"mine.sh.o{first}").read_text().splitlines()
+    assert why.startswith("omb-py: the chain of jobs ends here: Torque does not take sweeps/")
+    assert "partition" in why.lower()
+    no_new_jobs("UP")
+    rows, _, command = how.partition("; to go on: ")
+    assert rows == f"omb-py: {measured(tmp_path)} of {ROWS} rows are there"
+    slurm.run("bash", "-c", command, cwd=Path("/"))
+    wait_until(lambda: measured(tmp_path) == ROWS, SECONDS, lambda: slurm.run("squeue"))
+
+
+def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_back(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    prepare(tmp_path, "slurm", row_seconds=0.5)
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     number = line.split()[0]
+    with pytest.raises(AssertionError, match=rf"job {number} of \S+ is \w+ and .* by --force"):
+        omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     wait_until(lambda: measured(tmp_path) > 0, SECONDS, lambda: slurm.run("squeue"))
     with pytest.raises(AssertionError, match="ends with 75"):  # it is under way
         omb_py(slurm, tmp_path, "job", "status", *MINE)
@@ -142,6 +181,7 @@ def test_a_cancelled_job_does_not_come_back(slurm: Slurm, tmp_path: Path) -> Non
     assert state(slurm, number) == "CANCELLED"
     assert numbers(tmp_path) == [number]
     assert state_in_status(slurm, tmp_path, number) == ("cancelled", 75)
+    assert "the chain of jobs ends here: this job was cancelled" in output(tmp_path, number)
 
 
 def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, tmp_path: Path) -> None:

@@ -199,10 +199,10 @@ def test_a_node_without_the_scheduler_s_command_is_the_same(site: Site) -> None:
 
 def test_too_little_time_ends_the_job_in_order(site: Site) -> None:
     site.prepare("slurm")
-    site.sandbox.stand_in("squeue", "echo 1:15")
+    site.sandbox.stand_in("squeue", "echo 1:05")
     assert site.begin() == 75
     why, how = site.lines
-    assert why.startswith("omb-py: the chain of jobs ends here: only 15 s of the walltime are left")
+    assert why.startswith("omb-py: the chain of jobs ends here: only 5 s of the walltime are left")
     assert how.endswith(f"to go on: cd {Path.cwd()} && omb-py job submit {SCRIPT}")
 
 
