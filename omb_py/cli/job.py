@@ -235,6 +235,7 @@ def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
 @command.command("status")
 @click.argument("sweep")
 @MACHINE
+@click.option("--queue", help="The queue of the jobs, where it is not the machine's usual one.")
 @FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 def status_command(as_json: bool, **wishes: Any) -> int:

@@ -122,6 +122,16 @@ def test_the_commands_of_a_job_know_the_queue(
     assert run(capsys, "job", "begin", *words, *seconds)[0] == "1740\n"
 
 
+def test_the_status_counts_the_rows_of_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("job", "status", "scaling", "--machine", "polaris")
+    rows = [run(capsys, *words, *more)[0].splitlines()[-1] for more in ((), ("--queue", "prod"))]
+    assert rows[0] != rows[1]
+    assert rows[1] == "0 of 1210 rows there, in sweeps/scaling-polaris"
+
+
 def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
