@@ -12,7 +12,7 @@
 # Sweep scaling on aurora, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
 # Made by: omb-py job render scaling --machine aurora --one-job
 # Submit it from the folder in which sweeps/scaling-aurora is to be: qsub SCRIPT
-# Of options on that command line it keeps account for its next job: others go above.
+# Options on that command line hold for the first job only: for all, put them above.
 
 fail() {
     echo "omb-py: $*" >&2
@@ -76,7 +76,7 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM
     omb-py job continue "$script" "$job" "${sweep[@]}" \
-        --chain resubmit ${cancelled:+--cancelled}
+        --chain none ${cancelled:+--cancelled}
     exit
 fi
 exit "$code"
