@@ -31,6 +31,7 @@ from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.reporter import Reporter
+from omb_py.sweeps.said import last_words
 
 UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
@@ -45,9 +46,6 @@ a library that counts nothing."""
 
 SAME_TIME_SECONDS = 0.2
 """How far apart a scheduler's signals come to ranks and to us."""
-
-LOOKED_AT = 20_000
-"""Bytes at the end of a log that are looked into."""
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that stop a sweep in order; schedulers warn by one of them before the end of a job."""
@@ -265,22 +263,6 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
     }
     return outcomes.FAILED if code is None or not excuse else meant.get(code, outcomes.FAILED)
-
-
-def last_words(log: Path) -> tuple[str | None, str]:
-    """Our last sentence since the last command in a log, if any, and the first line with words.
-
-    Launchers say first what is wrong, and then draw boxes around what follows from it.
-    """
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LOOKED_AT))
-        lines = file.read().replace(b"\0", b"").decode(errors="replace").splitlines()
-    command = max((index for index, line in enumerate(lines) if line.startswith("$ ")), default=-1)
-    lines = [line.strip()[:500] for line in lines[command + 1 :]]
-    ours = [line for line in lines if line.startswith("omb-py: ") and ": note:" not in line]
-    words = (line for line in lines if any(letter.isalpha() for letter in line))
-    theirs = (line for line in words if not line.startswith("omb-py: ") and "Warning" not in line)
-    return ours[-1].removeprefix("omb-py: ") if ours else None, next(theirs, "")
 
 
 @contextmanager

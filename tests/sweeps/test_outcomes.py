@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from omb_py.sweeps.folder import DONE, FAILED, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
-from omb_py.sweeps.runner import Stop, exit_code, judge, last_words
+from omb_py.sweeps.runner import Stop, exit_code, judge
 
 
 @pytest.mark.parametrize(
@@ -45,14 +43,3 @@ def test_exit_codes() -> None:
     assert exit_code(Stop(), complete=False, added=True, too_few_nodes=True) == 75
     assert exit_code(Stop(), complete=False, added=False, too_few_nodes=True) == 1
     assert exit_code(over, complete=False, added=True, too_few_nodes=True) == 75
-
-
-def test_what_a_log_says(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"$ first\nomb-py: of an earlier attempt\n$ second\n----\0\nno route\nbox\n")
-    assert last_words(log) == (None, "no route")
-    with log.open("ab") as file:
-        file.write(b"omb-py: note: cores are few\nomb-py: the reason\nlauncher's words\n\0\0")
-    assert last_words(log) == ("the reason", "no route")
-    log.write_bytes(b"")
-    assert last_words(log) == (None, "")
