@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.cli.number_types import Number, WholeNumber
+from omb_py.cli.number_types import WholeNumber
 from omb_py.errors import UsageError, needing
 
 if TYPE_CHECKING:
