@@ -15,7 +15,7 @@ from omb_py.errors import UsageError, needing
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
     from omb_py.sweeps.chain import ChainEndError, Link
-    from omb_py.sweeps.records import JobRecord
+    from omb_py.sweeps.record import JobRecord
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

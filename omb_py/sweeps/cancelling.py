@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from omb_py.errors import UsageError
-from omb_py.sweeps import jobs, record, records
-from omb_py.sweeps.records import JobRecord
+from omb_py.sweeps import jobs, record
+from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
 from omb_py.wording import count
 
@@ -36,7 +36,7 @@ def cancel(
     refuses or jobs have not ended. Raises `UsageError` for a number that is not recorded here,
     `OmbError` when the scheduler does not answer.
     """
-    recorded = records.read_jobs(scheduler, folder)
+    recorded = record.read_jobs(scheduler, folder)
     wanted, known = ({jobs.short(one) for one in some} for some in (numbers, numbers_of(recorded)))
     if strange := [number for number in numbers if jobs.short(number) not in known]:
         raise UsageError(
@@ -58,7 +58,7 @@ def cancel(
             if not answers[job.number]:
                 was = reports[job.number].state
                 say(f"{job.number} {job.script}: cancelled ({was} before)")
-        before, recorded = recorded, records.read_jobs(scheduler, folder)
+        before, recorded = recorded, record.read_jobs(scheduler, folder)
         submitted = len(recorded) > len(before)
         if not submitted and not new and all(answers[job.number] for job in left):
             break
@@ -72,7 +72,8 @@ def cancel(
         said = f"does not cancel it: {why}" if why else f"has not ended it in {PATIENCE:g} seconds"
         say(f"{job.number} {job.script}: {scheduler.title} {said}")
     if not answers:
-        say(f"nothing to cancel: none of {count(len(recorded), 'job')} in {folder} waits or runs")
+        recorded_jobs = f"none of {count(len(recorded), 'job')}" if recorded else "no job"
+        say(f"nothing to cancel: {recorded_jobs} in {folder} waits or runs")
     return 1 if left else 0
 
 

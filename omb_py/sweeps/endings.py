@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from omb_py.sweeps import jobs
-from omb_py.sweeps.records import JobRecord
+from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import ACTIVE, CANCELLED, ENDED, FAILED, KILLED, WALLTIME, Scheduler
 
 FINISHED, STOPPED, FORGOTTEN, UNKNOWN = "finished", "stopped", jobs.FORGOTTEN, "unknown"

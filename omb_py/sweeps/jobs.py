@@ -170,9 +170,8 @@ def active(scheduler: Scheduler, path: Path) -> Known | None:
 
     Raises `OmbError` when the record cannot be read or the scheduler cannot tell.
     """
-    found = record.events(path, scheduler)
-    over = {event.job for event in found if event.name == record.ENDED}
-    numbers = list(dict.fromkeys(event.job for event in found if event.job not in over))
+    begun = record.jobs_in(path, scheduler)
+    numbers = [job.number for job in begun if job.ended is None]
     known = reports(scheduler, numbers)
     doing = [(number, known[number].state) for number in numbers if number in known]
     left = [Known(path.stem, number, state) for number, state in doing if state in ACTIVE]

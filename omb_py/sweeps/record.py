@@ -2,21 +2,29 @@
 
 A line is ``TIME JOB EVENT KEY=VALUE ...``: UTC, the scheduler's number of the job, and what became
 of it. Batch scripts append to it as well, so that it is there where omb-py cannot be started.
+`NAME.numbers`, of earlier versions, has nothing but the numbers of the jobs.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
+from omb_py import inputs
 from omb_py.errors import OmbError
 from omb_py.sweeps.files import cannot_write
 from omb_py.sweeps.scheduler import Scheduler
 
 SUBMITTED, BEGAN, ENDED, CANCELLED = "submitted", "began", "ended", "cancelled"
 """Events; a line without one adds values to its job."""
+
+SECONDS = re.compile(r"\d{1,12}", re.ASCII)
+STATUS = re.compile(r"-?\d{1,6}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -74,3 +82,98 @@ def append(path: Path, job: str, words: Sequence[str]) -> None:
             file.write(f"{line}\n".encode())
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What is recorded of a job; times are in seconds since 1970, None where nothing is recorded.
+
+    ``script`` is the name of its script without its ending, ``after`` the job that submitted it or
+    that it depends on. ``until`` is the end of its walltime, ``exit_status`` its script's, ``rows``
+    what was there of its part of the sweep when it began. ``bare`` is true where nothing is
+    recorded but its number.
+    """
+
+    script: str
+    number: str
+    submitted: float | None = None
+    after: str | None = None
+    began: float | None = None
+    until: float | None = None
+    ended: float | None = None
+    exit_status: int | None = None
+    rows: int | None = None
+    cancelled: bool = False
+    bare: bool = True
+
+
+def read_jobs(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
+    """The jobs of a sweep's folder, in the order in which they were submitted.
+
+    Raises `OmbError` when a record cannot be read.
+    """
+    found: dict[str, JobRecord] = {}
+    for path in sorted((folder / "jobs").glob("*.numbers")):
+        for number in scheduler.number.findall(inputs.read(path).decode(errors="replace")):
+            found.setdefault(number, JobRecord(path.stem, number))
+    for path in sorted((folder / "jobs").glob("*.record")):
+        add(found, path, scheduler)
+    return sorted(found.values(), key=lambda job: job.submitted or job.began or 0.0)
+
+
+def jobs_in(path: Path, scheduler: Scheduler) -> list[JobRecord]:
+    """The jobs of one record, in its order; raises `OmbError` when it cannot be read."""
+    found: dict[str, JobRecord] = {}
+    add(found, path, scheduler)
+    return list(found.values())
+
+
+def add(found: dict[str, JobRecord], path: Path, scheduler: Scheduler) -> None:
+    """Add what a record says to the jobs in ``found``, which are by number."""
+    for event in events(path, scheduler):
+        job = found.get(event.job) or JobRecord(path.stem, event.job)
+        found[event.job] = with_event(job, event, scheduler)
+
+
+def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
+    """A job after one more event; one of a time that is none changes nothing."""
+    when = seconds_of(event.time)
+    if when is None:
+        return job
+    job = replace(job, bare=False, **linked(event.values, scheduler))
+    if event.name == SUBMITTED:
+        return replace(job, submitted=when)
+    if event.name == BEGAN:  # once more, where it is run again
+        return replace(job, began=when, ended=None, exit_status=None)
+    if event.name == ENDED:
+        status = whole(event.values.get("exit", ""), STATUS)
+        cancelled = job.cancelled or event.values.get("cancelled", "no") not in ("", "no")
+        return replace(job, ended=when, exit_status=status, cancelled=cancelled)
+    return replace(job, cancelled=True) if event.name == CANCELLED else job
+
+
+def linked(values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
+    """What the values of any event say: the job before, the end of the walltime, the rows."""
+    found: dict[str, Any] = {}
+    if before := scheduler.number.fullmatch(values.get("after", "")):
+        found["after"] = before[1]
+    if (until := whole(values.get("until", ""), SECONDS)) is not None:
+        found["until"] = float(until)
+    if (rows := whole(values.get("rows", ""), SECONDS)) is not None:
+        found["rows"] = rows
+    return found
+
+
+def seconds_of(time: str) -> float | None:
+    """Seconds since 1970 of a time such as 2026-11-22T20:00:00Z; None for any other text."""
+    try:
+        return (
+            datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
+        )
+    except ValueError:
+        return None
+
+
+def whole(text: str, form: re.Pattern[str]) -> int | None:
+    """A whole number of a form; None for any other text."""
+    return int(text) if form.fullmatch(text) else None

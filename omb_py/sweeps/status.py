@@ -16,13 +16,13 @@ from itertools import product
 from pathlib import Path
 
 from omb_py.errors import OmbError
-from omb_py.sweeps import jobs, records
+from omb_py.sweeps import jobs, record
 from omb_py.sweeps.batch import Job, node_count, title_of
 from omb_py.sweeps.endings import STOPPED, Evidence, end_of
 from omb_py.sweeps.folder import FAILURES, NO_SIZE, Folder
 from omb_py.sweeps.points import Plan
 from omb_py.sweeps.reasons import Reason, reasons
-from omb_py.sweeps.records import JobRecord
+from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import (
     ACTIVE,
     FAILED,
@@ -86,11 +86,7 @@ class SweepStatus:
 
     @property
     def exit_code(self) -> int:
-        """For scripts: all is there, jobs are under way, nobody knows, or something is to be done.
-
-        >>> (COMPLETE, UNDER_WAY, NO_ANSWER, INCOMPLETE)
-        (0, 75, 69, 1)
-        """
+        """Whether all is there, jobs are under way, or something is to be done, for scripts."""
         if not self.missing:
             return COMPLETE
         if any(job.state in ACTIVE for job in self.jobs):
@@ -100,7 +96,7 @@ class SweepStatus:
 
 def status(job: Job, plan: Plan) -> SweepStatus:
     """What became of all jobs of a sweep's folder; raises `OmbError` when it cannot be read."""
-    known = records.read_jobs(job.scheduler, job.root)
+    known = record.read_jobs(job.scheduler, job.root)
     trouble, found = "", {}
     if known:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps import record
-from omb_py.sweeps.records import read_jobs
+from omb_py.sweeps.record import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.conftest import rows_of
 from tests.schedulers.batch import Slurm, output, state, submit, wait_for_end, wait_until

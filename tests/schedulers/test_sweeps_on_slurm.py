@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps.jobs import numbers
+from omb_py.sweeps.record import jobs_in
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.schedulers.batch import (
     ENDS,
@@ -72,9 +72,9 @@ def test_a_job_killed_at_its_walltime_submits_another_that_goes_on(
     assert wait_for_end(slurm, job, 90) == "TIMEOUT"
     wait_for_all_from(slurm, tmp_path, 300)
     assert before != rows_in(folder) == SCALING.planned, output(tmp_path, job)
-    jobs = numbers(SCHEDULERS["torque"], folder / "jobs/scaling.record")
-    assert jobs[0] == job
-    assert state(slurm, jobs[-1]) == "COMPLETED"
+    jobs = jobs_in(folder / "jobs/scaling.record", SCHEDULERS["torque"])
+    assert jobs[0].number == job
+    assert state(slurm, jobs[-1].number) == "COMPLETED"
 
 
 def omb_py_sweep(processes: list[Process]) -> list[Process]:

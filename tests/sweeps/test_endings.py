@@ -18,7 +18,7 @@ from omb_py.sweeps.endings import (
     end_of,
 )
 from omb_py.sweeps.jobs import Report
-from omb_py.sweeps.records import JobRecord
+from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import (
     ACTIVE,
     CANCELLED,

@@ -17,7 +17,7 @@ from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import FAILED, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, plan
-from omb_py.sweeps.records import read_jobs
+from omb_py.sweeps.record import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
 from tests.sweeps.job_scripts import Sandbox

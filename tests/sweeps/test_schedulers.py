@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import jobs, record, records, render
+from omb_py.sweeps import jobs, record, render
 from omb_py.sweeps.scheduler import CANCELLED, ENDED, FAILED, HELD, KILLED, RUNNING, WAITING
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import Sandbox, own_job
@@ -139,7 +139,7 @@ def test_what_a_script_and_a_submission_write_down_is_one_job(name: str, tmp_pat
     record.append(path, found, [record.SUBMITTED])
     with path.open("a") as file:
         file.write(f"T {found} began host=n1 until=9\n\nT - began\nT $(id) began\nT {found} en")
-    assert [job.number for job in records.read_jobs(row, tmp_path)] == [found]
+    assert [job.number for job in record.read_jobs(row, tmp_path)] == [found]
     assert found.startswith(number)
     submitted, began = record.events(path, row)
     assert (submitted.name, dict(submitted.values)) == ("submitted", {})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.records import JobRecord, read_jobs
+from omb_py.sweeps.record import JobRecord, read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 PBS = SCHEDULERS["pbs"]
