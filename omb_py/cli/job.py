@@ -45,7 +45,7 @@ FOLDER = click.option(
 PARTS: Callable[[Any], Any] = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job of so many nodes."),
     click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
-    click.option("--account", help="The project that pays."),
+    click.option("--account", help="The account (allocation) to charge."),
     click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
     click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
     click.option(
@@ -140,13 +140,15 @@ def submit_command(
         name_left_out(wanted)
         for job in wanted:
             path = job.root / "jobs" / f"{job.name}.sh"
-            jobs.write(path, render.script(job))
             number = length or 1
             if job.machine.job.chain == "depend" and length is None:
                 points = plan(job.sweep, job.machine).on(job.nodes if job.only else None).points
                 number = chain.jobs_needed(points, job)
-            made.append(submission.Submission(job.scheduler, path, record.path_of(path), number))
+            kept, text = record.path_of(path), render.script(job)
+            made.append(submission.Submission(job.scheduler, path, kept, number, text))
     if dry_run:
+        for one in made:
+            one.write()
         click.echo("\n".join(line for one in made for line in one.commands()))
         return
     submission.check(made, force, note)

@@ -121,7 +121,7 @@ QUESTIONS = {
     "gpus_per_node": "NVIDIA GPUs of a node",
     "launcher": "Launcher (auto, mpich, openmpi, intel, pals, srun, aprun, jsrun, flux)",
     "queue": "Queue or partition (empty: the default one)",
-    "account": "Project that pays (empty: none)",
+    "account": "Account to charge (empty: none)",
     "walltime": "Walltime of a job",
 }
 OF_JOB = ("queue", "account", "walltime")
@@ -135,7 +135,7 @@ NUMBERS = ("nodes", "cores_per_node", "gpus_per_node")
 @click.option("--cores-per-node", type=WholeNumber(min=1), help="Cores of a node.")
 @click.option("--gpus-per-node", type=WholeNumber(min=0), help="NVIDIA GPUs of a node.")
 @click.option("--launcher", help="mpich, openmpi, intel, pals, srun, aprun, jsrun, flux, or auto.")
-@click.option("--account", help="The project that pays.")
+@click.option("--account", help="The account (allocation) to charge.")
 @click.option("--queue", help="The queue, Slurm's partition.")
 @click.option("--walltime", help="How long each job may run, as in 30m or 0:30:00.")
 @click.option(

@@ -48,8 +48,8 @@ class JobSettings(Strict):
     queue: Word | None = Field(default=None, examples=["debug"])
     """The queue of the jobs; on Slurm the partition. `--queue` takes another."""
     account: Word | None = Field(default=None, examples=["PROJECT"])
-    """The project that pays; on LSF the project (`-P`), on Flux the bank. `--account` takes
-    another."""
+    """The account (allocation) to charge; on LSF the project (`-P`), on Flux the bank. `--account`
+    takes another."""
     walltime: Duration = Field(default=1800.0, examples=["1h"])
     """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"2h"` or
     `"0:30:00"`. `--walltime` takes another."""

@@ -16,12 +16,21 @@ DEPENDS = "--chain depend"
 
 @dataclass(frozen=True)
 class Submission:
-    """A script to submit ``jobs`` times, and the record of its jobs if it keeps one."""
+    """A script to submit ``jobs`` times, and the record of its jobs if it keeps one.
+
+    ``text`` is what to write into the script first; None for one that is there.
+    """
 
     scheduler: Scheduler
     script: Path
     record: Path | None
     jobs: int = 1
+    text: str | None = None
+
+    def write(self) -> None:
+        """Write the script; raises `OmbError` when that cannot be done."""
+        if self.text is not None:
+            jobs.write(self.script, self.text)
 
     def commands(self) -> list[str]:
         """What would be typed, with JOB for the number of the job before."""
@@ -41,7 +50,8 @@ def check(submissions: Sequence[Submission], force: bool, note: Callable[[str], 
     running, unless by ``force``. ``note`` is told where the scheduler does not say.
     """
     for one in submissions:
-        if one.jobs > 1 and DEPENDS not in jobs.text_of(one.script):
+        text = jobs.text_of(one.script) if one.text is None else one.text
+        if one.jobs > 1 and DEPENDS not in text:
             raise UsageError(
                 f"{one.script} submits its next job itself: --jobs is for scripts that were made "
                 f"with {DEPENDS}"
@@ -61,10 +71,12 @@ def check(submissions: Sequence[Submission], force: bool, note: Callable[[str], 
 
 
 def submit(submissions: Sequence[Submission], tell: Callable[[str], None]) -> None:
-    """Submit them in order, record them, and tell each job's number and script.
+    """Write and submit them in order, record them, and tell each job's number and script.
 
     Raises `OmbError` when the scheduler refuses one, with those that it has taken.
     """
+    for one in submissions:
+        one.write()
     taken: list[str] = []
     for one in submissions:
         before: str | None = None

@@ -454,9 +454,13 @@ def test_a_sweep_that_is_queued_or_running_is_not_submitted_twice(site: Site) ->
     site.job(*words)
     site.sandbox.stand_in("squeue", "echo '1234|PENDING|0|30:00|None|mine|x|'")
     one = FOLDER / "mine-1-node.sh"
+    with one.open("a") as script:
+        script.write("# edited, for the next job\n")
+    edited = one.read_text()
     for again in (words, ("submit", str(one))):
         with pytest.raises(UsageError, match=r"job 1234 of \S+ is waiting and goes on by itself"):
             site.job(*again)
+    assert one.read_text() == edited
     assert len(site.submissions()) == 1
     site.job("submit", *WHERE, "--nodes", "2")
     site.job(*words, "--force")
