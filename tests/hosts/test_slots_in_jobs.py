@@ -72,9 +72,12 @@ class SweepInJob(SmallSweep):
         return self.hosts.first.inside(super().command(*more), self.folder)
 
 
-@pytest.mark.parametrize(
+JOBS = pytest.mark.parametrize(
     ("scheduler", "lines"), [("pbs", ONCE), ("pbs", PER_RANK), ("cobalt", ONCE)]
 )
+
+
+@JOBS
 def test_every_point_of_a_sweep_is_measured(
     near: Hosts, tmp_path: Path, scheduler: str, lines: int
 ) -> None:
@@ -88,11 +91,16 @@ def test_every_point_of_a_sweep_is_measured(
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-@pytest.mark.parametrize("lines", [ONCE, PER_RANK])
+@JOBS
 def test_each_node_takes_one_to_eight_ranks(
-    near: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int, lines: int
+    near: Hosts,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nodes: int,
+    scheduler: str,
+    lines: int,
 ) -> None:
-    environment = variables(near) | job(near, tmp_path, "pbs", lines)
+    environment = variables(near) | job(near, tmp_path, scheduler, lines)
     for name in environment:
         monkeypatch.setenv(name, environment[name])
     row = LAUNCHERS[LAUNCHER]
