@@ -58,10 +58,13 @@ class Evidence:
 
     @property
     def exit_status(self) -> int | None:
-        """The script's own; else the scheduler's, which may be of what was left of the job."""
+        """The script's own; else the scheduler's, which may be of what was left of the job.
+
+        A scheduler's 0 counts for a job that it says ended: Slurm has it for killed jobs as well.
+        """
         if self.record.exit_status is not None:
             return self.record.exit_status
-        if self.report is not None and self.report.exit_status is not None:
+        if self.report is not None and (self.report.exit_status or self.said == ENDED):
             return self.report.exit_status
         pattern = self.scheduler.logged_exit
         logged = pattern.search(self.log) if pattern else None

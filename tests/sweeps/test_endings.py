@@ -73,6 +73,10 @@ def test_what_is_under_way_is_the_scheduler_s_word(state: str) -> None:
         (record(), Report(KILLED, fault="signal 9"), End(KILLED, None, "(signal 9)")),
         (record(), Report(CANCELLED), End(CANCELLED)),
         (record(), Report(FAILED, 3), End(FAILED, 3)),
+        # Slurm gives exit status 0 to jobs that were cancelled in the queue, or killed
+        (record(began=None, cancelled=True), Report(CANCELLED, 0), End(CANCELLED)),
+        (record(), Report(KILLED, 0, WALLTIME), End(KILLED, None, "at its walltime")),
+        (record(), Report(KILLED, 0, "NODE_FAIL"), End(KILLED, None, "(NODE_FAIL)")),
         (record(), None, End(KILLED)),
         # Torque's commands of Slurm say that it ended, not how
         (record(), Report(ENDED), End(KILLED)),
