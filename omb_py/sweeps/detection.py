@@ -15,6 +15,7 @@ from typing import NamedTuple
 from omb_py.errors import OmbError
 from omb_py.sweeps import launchers
 from omb_py.sweeps.machine import NO_SCHEDULER
+from omb_py.sweeps.walltime import clock_seconds
 
 PATIENCE = 30.0
 """Seconds that a command of a scheduler may take to answer."""
@@ -115,7 +116,7 @@ def slurm() -> Cluster | None:
         nodes.values(),
         int(most) if most.isdigit() else None,
         queue=chosen.rstrip("*"),
-        walltime=seconds_of_slurm(time),
+        walltime=clock_seconds(time),
     )
 
 
@@ -123,15 +124,6 @@ def gpus_of_slurm(resources: str) -> int:
     """GPUs among generic resources, as in ``gpu:a100:4(S:0-1),nic:1``."""
     found = re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", resources)
     return sum(map(int, found))
-
-
-def seconds_of_slurm(text: str) -> float | None:
-    """Seconds of a time such as ``1-00:00:00``, ``30:00`` or ``infinite``."""
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def lsf() -> Cluster | None:

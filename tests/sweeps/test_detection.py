@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps.detection import Cluster, detect, gpus_of_slurm, seconds_of_slurm
+from omb_py.sweeps.detection import Cluster, detect, gpus_of_slurm
+from omb_py.sweeps.walltime import clock_seconds
 from tests.sweeps.job_scripts import Sandbox
 
 PBSNODES = """\
@@ -174,4 +175,4 @@ def test_gpus_among_resources_of_slurm(text: str, gpus: int) -> None:
     [("1-00:00:00", 86400), ("2:00:00", 7200), ("30:00", 1800), ("infinite", None), ("n/a", None)],
 )
 def test_time_limits_of_slurm(text: str, seconds: float | None) -> None:
-    assert seconds_of_slurm(text) == seconds
+    assert clock_seconds(text) == seconds
