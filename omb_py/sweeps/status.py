@@ -186,16 +186,14 @@ def status_of(
 
 
 def follower(one: JobRecord, others: Sequence[JobRecord], there: int, left: bool) -> str | None:
-    """The job that goes on where a job has stopped.
+    """The job that goes on where a job has stopped, of those that it or a person submitted for it.
 
-    It was submitted while the job ran; or it waited in the queue for the job's end, and rows have
-    been added since (of ``there`` rows), or are ``left`` to be added.
+    It is needed where rows are ``left``, or were missing (of the ``there`` now) when it began.
     """
     for other in others:
-        if other.after == one.number and one.began is not None:
-            added = left if other.rows is None else other.rows < there
-            if added or (other.submitted or 0.0) >= one.began:
-                return other.number
+        needed = left or (other.rows is not None and other.rows < there)
+        if needed and other.after == one.number and one.began is not None:
+            return other.number
     return None
 
 

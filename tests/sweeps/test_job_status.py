@@ -168,9 +168,9 @@ def test_json_has_all_of_it(job: Run) -> None:
 
 
 def test_a_job_is_finished_or_another_goes_on(job: Run) -> None:
-    """Each began with so many rows; the third waits in the queue and was not needed."""
-    recorded("mine", "1 submitted", "2 submitted after=1", "3 submitted after=2")
-    recorded("mine", "1 began", "1 rows=0", "1 ended exit=0", "2 began", "2 rows=6")
+    """Each began with so many rows; the third was submitted in time, and was not needed."""
+    recorded("mine", "1 submitted", "1 began", "1 rows=0", "2 submitted after=1")
+    recorded("mine", "1 ended exit=0", "2 began", "2 rows=6", "3 submitted after=2")
     recorded("mine", "2 ended exit=0", "3 began", "3 rows=8", "3 ended exit=0")
     for point in points():
         measured(point)
