@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from omb_py.errors import OmbError
 from omb_py.sweeps.commands import hosts
+from omb_py.sweeps.jobs import ask
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
@@ -35,19 +37,9 @@ def nodes_here(machine: Machine) -> int | None:
     values = (os.environ.get(name, "") for name in scheduler.node_count_variables)
     said = next((value for value in values if value.isdecimal()), "")
     if not said and scheduler.node_count_command:
-        said = output(scheduler.node_count_command)
+        with suppress(OmbError, OSError):
+            said = ask(scheduler, scheduler.node_count_command, patience=PATIENCE).stdout.strip()
     return int(said) if said.isdecimal() and int(said) > 0 else None
-
-
-def output(command: tuple[str, ...]) -> str:
-    """What a command prints; nothing where it cannot be run."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE, check=False, encoding="utf-8"
-        )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return ""
-    return done.stdout.strip()
 
 
 def shortage(larger: Sequence[Point], nodes: int | None, machine: Machine, words: str) -> str:

@@ -21,6 +21,7 @@ from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import Point, plan
 from omb_py.sweeps.quoting import PLAIN
+from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
 from omb_py.wording import count
 
@@ -39,7 +40,7 @@ MADE_BY = re.compile(r"^# Made by: omb-py job render (.+)$", re.MULTILINE)
 class ChainEndError(OmbError):
     """No other job goes on; the text says why. ``command`` does go on."""
 
-    exit_code = 75
+    exit_code = UNFINISHED
 
     def __init__(self, why: str, command: str) -> None:
         super().__init__(why)
@@ -84,34 +85,29 @@ class Link:
         return record.path_of(self.script)
 
     @cached_property
-    def events(self) -> list[record.Event]:
-        """What the record says so far."""
-        return record.events(self.path, self.job.scheduler)
+    def jobs(self) -> dict[str, record.JobRecord]:
+        """The jobs that the record has so far, by number."""
+        return {job.number: job for job in record.jobs_in(self.path, self.job.scheduler)}
 
     @property
     def before(self) -> list[str]:
         """The chain's earlier jobs, the last one first; a person's submission begins a chain."""
-        after = {event.job: event.values.get("after", "") for event in submissions(self.events)}
+        after = {job.number: job.after for job in self.jobs.values()}
         found: list[str] = []
-        number = after.get(self.number, "")
+        number = after.get(self.number)
         while number and number not in found:
             found.append(number)
-            number = after.get(number, "")
+            number = after.get(number)
         return found
 
     @property
     def later(self) -> Iterator[str]:
         """The jobs that were submitted to begin after this one."""
         number = self.number
-        for event in submissions(self.events):
-            if event.values.get("after") == number:
-                number = event.job
+        for job in self.jobs.values():
+            if job.after == number:
+                number = job.number
                 yield number
-
-    def of(self, number: str, key: str) -> list[str]:
-        """The values that a job's events have for a key."""
-        found = (event.values.get(key) for event in self.events if event.job == number)
-        return [value for value in found if value is not None]
 
     def submit_command(self, *words: str) -> str:
         """The command by which a person goes on with the script as it is."""
@@ -130,11 +126,6 @@ class Link:
             del made[place : place + 2]
         made = [word for word in made if word != "--one-job"]
         return in_this_folder(shlex.join(["omb-py", "job", "submit", *made, *words]))
-
-
-def submissions(events: Iterable[record.Event]) -> list[record.Event]:
-    """The events of submissions."""
-    return [event for event in events if event.name == record.SUBMITTED]
 
 
 def in_this_folder(text: str) -> str:
@@ -170,16 +161,17 @@ def begin(link: Link, at_most: float, elapsed: float) -> tuple[int, str | None]:
 
 def stop_if_idle(link: Link) -> None:
     """Raise `ChainEndError` when the chain was cancelled or its last jobs added no row."""
-    cancelled = next((job for job in link.before if link.of(job, "cancelled")), None)
+    before = [link.jobs[number] for number in link.before if number in link.jobs]
+    cancelled = next((job for job in before if job.cancelled and job.ended), None)
     if cancelled is not None:
-        raise ChainEndError(f"job {cancelled} of this chain was cancelled", link.submit_command())
-    idle, rows = 0, str(link.rows)
-    for number in link.before:
-        there = link.of(number, "rows")
-        if there and there[-1] != rows:
+        raise ChainEndError(
+            f"job {cancelled.number} of this chain was cancelled", link.submit_command()
+        )
+    idle, rows = 0, link.rows
+    for job in before:
+        if job.rows not in (None, rows):
             break
-        began = any(event.job == number and event.name == record.BEGAN for event in link.events)
-        idle += began
+        idle += job.began is not None
     most = link.job.machine.job.max_idle_jobs
     if idle >= most:
         raise ChainEndError(

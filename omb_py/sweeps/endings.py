@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from omb_py.sweeps import jobs
 from omb_py.sweeps.record import JobRecord
+from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.scheduler import ACTIVE, CANCELLED, ENDED, FAILED, KILLED, WALLTIME, Scheduler
 
 FINISHED, STOPPED, FORGOTTEN, UNKNOWN = "finished", "stopped", jobs.FORGOTTEN, "unknown"
 """Beside what the scheduler says: ended with exit status 0; with 75, more to do; neither the
 scheduler nor a record says how it ended; the scheduler does not answer."""
-
-MORE_TO_DO = 75
-"""The exit status of `omb-py sweep` when it stopped in order before all was measured."""
 
 LATE = 120.0
 """Seconds before the end of its walltime in which a job that then vanished was last seen."""
@@ -100,7 +98,7 @@ def end_of(job: Evidence) -> End:
     goes_on = f"({job.follower} goes on)" if job.follower else ""
     if status == 0:
         return End(STOPPED, 0, goes_on) if job.follower else End(FINISHED, 0)
-    if status == MORE_TO_DO and (job.time_was_over or not job.was_cancelled):
+    if status == UNFINISHED and (job.time_was_over or not job.was_cancelled):
         return End(STOPPED, status, goes_on or ("at its walltime" if job.time_was_over else ""))
     if job.time_was_over:
         return End(KILLED, status, "at its walltime")
