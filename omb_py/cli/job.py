@@ -123,7 +123,6 @@ def submit_command(
     """
     with needing("sweep"):
         from omb_py.sweeps import chain, jobs, record, render, submission
-        from omb_py.sweeps.points import plan
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
@@ -142,7 +141,7 @@ def submit_command(
             path = job.root / "jobs" / f"{job.name}.sh"
             number = length or 1
             if job.machine.job.chain == "depend" and length is None:
-                points = plan(job.sweep, job.machine).on(job.nodes if job.only else None).points
+                points = job.plan.on(job.nodes if job.only else None).points
                 number = chain.jobs_needed(points, job)
             kept, text = record.path_of(path), render.script(job)
             made.append(submission.Submission(job.scheduler, path, kept, number, text))
@@ -157,7 +156,7 @@ def submit_command(
 
 def name_left_out(jobs: list[Job]) -> None:
     """Say on standard error what none of a sweep's jobs measures, and why."""
-    for left_out in jobs[0].left_out:
+    for left_out in jobs[0].plan.left_out:
         click.echo(left_out.describe(), err=True)
 
 
@@ -255,10 +254,9 @@ def status_command(as_json: bool, **wishes: Any) -> int:
     """
     with needing("sweep"):
         from omb_py.sweeps import job_table, status
-        from omb_py.sweeps.points import plan
 
     job = described(**wishes)
-    found = status.status(job, plan(job.sweep, job.machine))
+    found = status.status(job)
     if as_json:
         import json
 
@@ -340,5 +338,5 @@ def described(
         folder=folder,
         wishes=tuple(words),
         queue=queue if where.queue is not None else None,
-        left_out=points.left_out,
+        plan=points,
     )

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from omb_py.errors import UsageError
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine
-from omb_py.sweeps.points import LeftOut, Plan, plan
+from omb_py.sweeps.points import Plan, plan
 from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -22,6 +22,8 @@ from omb_py.wording import count
 
 LONGEST_TITLE = 15
 """The most characters that every scheduler takes as the name of a job (POSIX `qsub -N`)."""
+
+NO_POINTS = Plan((), ())
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Job:
     ``nodes`` are asked for; ``only`` is true when points on other numbers of nodes are left to
     other jobs. ``folder`` is the sweep's, None for the usual one. ``wishes`` are the options that
     the script was made with, for its header, and ``queue`` a queue among them whose limits the
-    sweep has to know. ``left_out`` is what no job measures.
+    sweep has to know. ``plan`` has the points of all the jobs, and what none of them measures.
     """
 
     sweep: Sweep
@@ -45,7 +47,7 @@ class Job:
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
     queue: str | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    plan: Plan = NO_POINTS
 
     @property
     def settings(self) -> JobSettings:

@@ -19,7 +19,7 @@ from omb_py.sweeps.allocation import nodes_here, split
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.folder import Folder
-from omb_py.sweeps.points import Point, plan
+from omb_py.sweeps.points import Point
 from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
@@ -62,7 +62,7 @@ class Link:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         """The points that this script measures."""
-        return plan(self.job.sweep, self.job.machine).on(self.nodes).points
+        return self.job.plan.on(self.nodes).points
 
     @cached_property
     def folder(self) -> Folder:

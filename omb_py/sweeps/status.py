@@ -94,7 +94,7 @@ class SweepStatus:
         return NO_ANSWER if self.trouble else INCOMPLETE
 
 
-def status(job: Job, plan: Plan) -> SweepStatus:
+def status(job: Job) -> SweepStatus:
     """What became of all jobs of a sweep's folder; raises `OmbError` when it cannot be read."""
     known = record.read_jobs(job.scheduler, job.root)
     trouble, found = "", {}
@@ -104,10 +104,10 @@ def status(job: Job, plan: Plan) -> SweepStatus:
         except OmbError as error:
             trouble = str(error)
     folder = Folder(job.root)
-    rows = Rows(plan, folder)
+    rows = Rows(job.plan, folder)
     failed = [
         point
-        for point in plan.points
+        for point in job.plan.points
         if rows.missing[point.name] and folder.state(point).outcome in FAILURES
     ]
     there, planned = rows.of(None)
