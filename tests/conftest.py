@@ -1,4 +1,7 @@
-"""Starts real jobs: `mpiexec` is a fixture that runs the suite on real ranks."""
+"""Starts real jobs: `mpiexec` is a fixture that runs the suite on real ranks.
+
+What a test needs, it says by the fixtures that it uses: `tests/layers.py` tells layers by them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import browsers
+
+pytest_plugins = ["tests.layers"]
 
 settings.register_profile(
     "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -108,15 +116,33 @@ def omb_py(tmp_path: Path) -> Callable[..., Finished]:
     return start
 
 
+@pytest.fixture(scope="session")
+def mpi() -> str:
+    """The launcher of this environment's MPI: a test that starts ranks uses this fixture."""
+    return str(BIN / "mpiexec")
+
+
+@pytest.fixture(scope="session")
+def long_time() -> None:
+    """A test that takes longer than anybody waits for an answer uses this fixture."""
+
+
 @pytest.fixture
-def mpiexec(tmp_path: Path) -> Callable[..., Finished]:
+def mpiexec(mpi: str, tmp_path: Path) -> Callable[..., Finished]:
     """``mpiexec(ranks, *arguments)`` runs the command on real ranks, in an empty folder."""
 
     def start(ranks: int, *arguments: str, timeout: float = 120, **environment: str) -> Finished:
-        command = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py"), *arguments]
+        command = [mpi, "-n", str(ranks), str(BIN / "omb-py"), *arguments]
         return run(command, environment, tmp_path, timeout)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests of a session; skips where there is none."""
+    with browsers.chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

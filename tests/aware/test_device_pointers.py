@@ -36,17 +36,17 @@ LAUNCHERS = aware_launchers() or [
 @pytest.fixture(
     scope="module", params=LAUNCHERS, ids=lambda launcher: launcher.name if launcher else "none"
 )
-def launcher(request: pytest.FixtureRequest) -> Launcher:
+def aware_mpi(request: pytest.FixtureRequest) -> Launcher:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture
-def job(launcher: Launcher, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(aware_mpi: Launcher, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
     """``job(ranks, *arguments)`` runs the suite with an MPI library that knows devices."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        settings = with_driver(launcher, driver) | environment
-        return run(launcher.run(ranks, *arguments), settings, tmp_path, timeout=60)
+        settings = with_driver(aware_mpi, driver) | environment
+        return run(aware_mpi.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start
 
@@ -54,14 +54,14 @@ def job(launcher: Launcher, driver: Path, tmp_path: Path) -> Callable[..., Finis
 @pytest.fixture(scope="module")
 def aware(
     request: pytest.FixtureRequest,
-    launcher: Launcher,
+    aware_mpi: Launcher,
     driver: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Battery:
     """The battery with an MPI library that knows devices."""
 
     def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-        return launcher.run(ranks, program=program), with_driver(launcher, driver)
+        return aware_mpi.run(ranks, program=program), with_driver(aware_mpi, driver)
 
     return Battery(lines_of(request, "aware"), tmp_path_factory.mktemp("aware"), start)
 
@@ -127,11 +127,11 @@ def test_staging_can_be_measured_beside_it(job: Callable[..., Finished], tmp_pat
 
 
 def test_operations_that_crash_are_refused(
-    job: Callable[..., Finished], launcher: Launcher
+    job: Callable[..., Finished], aware_mpi: Launcher
 ) -> None:
     arguments = ("--buffer", "raw", "--binding", "persistent", "-c", "--sizes", "8", *QUICK)
     done = job(2, "allreduce", *arguments)
-    if launcher.name == "Open MPI":
+    if aware_mpi.name == "Open MPI":
         assert done.code == 5
         assert "crashes in MPI_Allreduce_init" in done.err
     else:

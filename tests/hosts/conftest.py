@@ -16,7 +16,7 @@ FAR = Link(delay=1e-3, loss=0.005)
 
 
 @pytest.fixture(scope="session")
-def possible() -> None:
+def can_make_hosts() -> None:
     """Skip where no hosts can be made, and say why."""
     try:
         check()
@@ -27,14 +27,14 @@ def possible() -> None:
 
 
 @pytest.fixture(scope="session")
-def near(possible: None) -> Iterator[Hosts]:
+def near(can_make_hosts: None) -> Iterator[Hosts]:
     """Three hosts on a network without delay and loss."""
     with virtual_hosts(3) as hosts:
         yield hosts
 
 
 @pytest.fixture(scope="session")
-def far(possible: None) -> Iterator[Hosts]:
+def far(can_make_hosts: None) -> Iterator[Hosts]:
     """Three hosts whose packets take a millisecond, and of which one in 200 is lost."""
     with virtual_hosts(3, FAR) as hosts:
         yield hosts

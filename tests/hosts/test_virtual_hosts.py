@@ -71,7 +71,7 @@ def test_packets_take_their_time(far: Hosts) -> None:
     assert time.monotonic() - start > 4 * 2 * FAR.delay
 
 
-def test_everything_is_lost_where_all_packets_are(possible: None) -> None:
+def test_everything_is_lost_where_all_packets_are(can_make_hosts: None) -> None:
     with virtual_hosts.virtual_hosts(2, Link(loss=1.0)) as hosts:
         command = hosts.first.inside(["timeout", "1", hosts.environment["VIRTUAL_HOSTS_SHELL"]])
         assert subprocess.run([*command, "node2", "true"], check=False).returncode == 124
@@ -79,7 +79,7 @@ def test_everything_is_lost_where_all_packets_are(possible: None) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(
-    possible: None, tmp_path: Path, number: signal.Signals
+    can_make_hosts: None, tmp_path: Path, number: signal.Signals
 ) -> None:
     told = tmp_path / "told"
     leave = f'setsid sleep 54321 & echo "$TMPDIR" > {told}.new; mv {told}.new {told}; wait'
@@ -111,7 +111,7 @@ def mentioned(text: str) -> list[str]:
     return found
 
 
-def test_the_command_line_gives_the_commands_exit_code(possible: None) -> None:
+def test_the_command_line_gives_the_commands_exit_code(can_make_hosts: None) -> None:
     words = [sys.executable, SCRIPT, "--hosts", "2", "--", "sh", "-c", "exit $(uname -n | wc -c)"]
     assert subprocess.run(words, check=False).returncode == len("node1\n")
 

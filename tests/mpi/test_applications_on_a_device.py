@@ -20,7 +20,7 @@ QUICK = ("-i", "1", "-x", "0")
 
 
 @pytest.fixture
-def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
     """``job(ranks, *arguments)`` runs an application with the stand-ins for driver and CuPy."""
 
     def start(ranks: int, *arguments: str) -> Finished:

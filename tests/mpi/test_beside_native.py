@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import BIN, Finished
 
+pytestmark = pytest.mark.usefixtures("mpi")
+
 QUICK = ("-m", "1:4", "-i", "20", "-x", "2")
 STAND_IN = f'exec "{BIN}/omb-py" latency --binding native "$@"'
 Start = Callable[..., Finished]

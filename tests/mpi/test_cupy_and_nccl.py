@@ -17,7 +17,7 @@ NCCL += ("alltoall", "latency", "bw", "bibw", "multi_lat", "mbw_mr")
 
 
 @pytest.fixture
-def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
     """``job(ranks, *arguments)`` runs the suite with the stand-ins for driver and CuPy."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:

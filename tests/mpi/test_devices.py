@@ -21,7 +21,7 @@ STAGED = "--buffer raw --staging -c -i 4 -x 1 -u 1"
 
 
 @pytest.fixture
-def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
+def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
     """``job(ranks, *arguments)`` runs the suite on the stand-in and this environment's MPI."""
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
@@ -34,7 +34,7 @@ def job(driver: Path, tmp_path: Path) -> Callable[..., Finished]:
 
 @pytest.fixture(scope="module")
 def staged(
-    request: pytest.FixtureRequest, driver: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Battery:
     """The battery on the stand-in and this environment's MPI."""
     own = own_launcher()
@@ -179,7 +179,7 @@ def test_ranks_of_a_node_take_its_devices_in_turn(
 
 
 def test_a_launcher_that_tells_no_local_rank_costs_the_order_not_the_device(
-    driver: Path, tmp_path: Path
+    mpi: str, driver: Path, tmp_path: Path
 ) -> None:
     hidden = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID")
     own = own_launcher()

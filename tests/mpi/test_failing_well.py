@@ -178,10 +178,10 @@ def test_a_clock_that_steps_back_is_noted(mpiexec: Callable[..., Finished]) -> N
     assert note.startswith("omb-py: note: the clock stepped back at 8 bytes: times are below zero")
 
 
-def test_a_rank_that_never_arrives_is_ended_by_the_timeout(tmp_path: Path) -> None:
+def test_a_rank_that_never_arrives_is_ended_by_the_timeout(mpi: str, tmp_path: Path) -> None:
     here = [str(BIN / "omb-py"), "latency", "--timeout", "2"]
     job = run(
-        [str(BIN / "mpiexec"), "-n", "1", *here, ":", "-n", "1", "sleep", "31.4159"],
+        [mpi, "-n", "1", *here, ":", "-n", "1", "sleep", "31.4159"],
         {},
         tmp_path,
         timeout=30,

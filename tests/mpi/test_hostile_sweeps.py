@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import rows_of
 from tests.mpi.sweeping import SmallSweep, toml
 
+pytestmark = pytest.mark.usefixtures("mpi")
+
 HOSTILE = (
     "$(touch pwned)",
     "`touch pwned`",

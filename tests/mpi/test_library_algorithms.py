@@ -15,7 +15,7 @@ import pytest
 from omb_py.algorithms import DEFAULT, Library, library
 from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import Shape
-from tests.conftest import BIN, Finished, rows_of, run
+from tests.conftest import Finished, rows_of, run
 from tests.mpi.vendor import VENDOR
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -54,7 +54,9 @@ def counting(vendor: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.fixture
-def traffic(counting: dict[str, str], tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+def traffic(
+    mpi: str, counting: dict[str, str], tmp_path: Path
+) -> Callable[..., list[dict[str, Any]]]:
     """``traffic(ranks, *arguments)``: what each rank sent in each call."""
 
     def start(
@@ -63,7 +65,7 @@ def traffic(counting: dict[str, str], tmp_path: Path) -> Callable[..., list[dict
         output = tmp_path / "traffic.json"
         listed = ",".join(map(str, sizes))
         program = [sys.executable, str(PROGRAMS / "traffic.py"), str(output), listed, *arguments]
-        command = [str(BIN / "mpiexec"), "-n", str(ranks), *program]
+        command = [mpi, "-n", str(ranks), *program]
         job = run(command, counting | environment, tmp_path, timeout=240)
         assert job.code == 0, job.err
         found: list[dict[str, Any]] = json.loads(output.read_text())
@@ -184,11 +186,13 @@ def test_open_mpi_ignores_its_number_without_dynamic_rules(
     assert difference(ring, Shape(5, 1000, 4), obeyed) is None
 
 
-def test_mpich_obeys_only_with_its_device_out_of_the_way(vendor: str, tmp_path: Path) -> None:
+def test_mpich_obeys_only_with_its_device_out_of_the_way(
+    mpi: str, vendor: str, tmp_path: Path
+) -> None:
     """Above the level at which algorithms are chosen, the device has collectives of its own."""
     if vendor != "MPICH":
         pytest.skip("a trap of MPICH")
-    command = [str(BIN / "mpiexec"), "-n", "3", sys.executable]
+    command = [mpi, "-n", "3", sys.executable]
     command.append(str(PROGRAMS / "device_collectives.py"))
     chosen = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "reduce_scatter_allgather"}
     refused = {}
@@ -311,7 +315,7 @@ def test_a_job_says_when_another_component_took_the_call(
     assert any("were not sent as algorithm linear does" in text for text in job.sentences)
 
 
-def test_the_option_comes_too_late_where_mpi_is_started(tmp_path: Path) -> None:
+def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path) -> None:
     program = tmp_path / "late.py"
     program.write_text(
         "from mpi4py import MPI\n"
@@ -322,7 +326,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(tmp_path: Path) -> None:
         "except OmbError as error:\n"
         "    print(error)\n"
     )
-    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(program)]
+    command = [mpi, "-n", "2", sys.executable, str(program)]
     job = run(command, {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     assert job.out.count("MPI is started already") == 2

@@ -141,8 +141,8 @@ except UnsupportedError as error:
 """
 
 
-def test_counts_beyond_an_int_take_the_large_functions(tmp_path: Path) -> None:
-    command = [str(BIN / "mpiexec"), "-n", "1", sys.executable, "-c", LARGE]
+def test_counts_beyond_an_int_take_the_large_functions(mpi: str, tmp_path: Path) -> None:
+    command = [mpi, "-n", "1", sys.executable, "-c", LARGE]
     job = run(command, {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     assert job.out.strip() in (
@@ -151,7 +151,7 @@ def test_counts_beyond_an_int_take_the_large_functions(tmp_path: Path) -> None:
     )
 
 
-def test_a_profiling_library_sees_native_calls(tmp_path: Path) -> None:
+def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None:
     source = tmp_path / "count.c"
     source.write_text(
         "#include <mpi.h>\n#include <stdio.h>\nstatic int calls;\n"
@@ -166,7 +166,7 @@ def test_a_profiling_library_sees_native_calls(tmp_path: Path) -> None:
     counts = []
     for iterations in ("100", "300"):
         arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
-        launch = [str(BIN / "mpiexec"), "-n", "2", "env", f"LD_PRELOAD={library}"]
+        launch = [mpi, "-n", "2", "env", f"LD_PRELOAD={library}"]
         job = run([*launch, str(BIN / "omb-py"), *arguments], {}, tmp_path, timeout=60)
         assert job.code == 0, job.err
         counts.append(int(job.err.split("barriers: ")[1].split()[0]))

@@ -96,9 +96,9 @@ def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layo
         assert set(end["metadata"]) == {"run", "other_processes"}
 
 
-def test_eight_jobs_at_once_keep_all_their_rows(tmp_path: Path) -> None:
+def test_eight_jobs_at_once_keep_all_their_rows(mpi: str, tmp_path: Path) -> None:
     output = tmp_path / "many.json"
-    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "allreduce", "-i", "2", "-x", "0", "-q"]
+    command = [mpi, "-n", "2", BIN / "omb-py", "allreduce", "-i", "2", "-x", "0", "-q"]
     with ExitStack() as folders:
         jobs = [
             subprocess.Popen(
@@ -118,10 +118,11 @@ def test_eight_jobs_at_once_keep_all_their_rows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
+    mpi: str,
     tmp_path: Path,
 ) -> None:
     output = tmp_path / "rows.csv"
-    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0", "-q"]
+    command = [mpi, "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0", "-q"]
     sizes = ",".join(str(size) for size in range(1, 500))
     with own_temporary_folder() as environment:
         job = subprocess.Popen(
@@ -142,9 +143,9 @@ def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
     assert list(pd.read_csv(recovered, comment="#").bytes) == list(range(1, 500))
 
 
-def test_a_name_that_is_no_text_is_written_as_escapes(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_is_written_as_escapes(mpi: str, tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/rows-\xff.csv"
-    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", *QUICK, "--output", name]
+    command = [mpi, "-n", "2", BIN / "omb-py", "latency", *QUICK, "--output", name]
     with own_temporary_folder() as environment:
         done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert b"omb-py: " not in done.stderr
@@ -165,10 +166,12 @@ def processes_with(text: str) -> list[int]:
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("seconds", [0.6, 1.0, 1.7])
-def test_killing_everything_leaves_whole_rows(tmp_path: Path, suffix: str, seconds: float) -> None:
+def test_killing_everything_leaves_whole_rows(
+    mpi: str, tmp_path: Path, suffix: str, seconds: float
+) -> None:
     output = tmp_path / f"rows.{suffix}"
     sizes = ",".join(str(size) for size in range(1, 3000))
-    command = [BIN / "mpiexec", "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0"]
+    command = [mpi, "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0"]
     with own_temporary_folder() as environment:
         job = subprocess.Popen(
             [*command, "--sizes", sizes, "-q", "--output", str(output)],

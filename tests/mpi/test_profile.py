@@ -19,6 +19,8 @@ from omb_py.records.layout import SUFFIX, Kind
 from tests.conftest import BIN, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 
+pytestmark = pytest.mark.usefixtures("mpi")
+
 PROGRAMS = Path(__file__).parent / "programs"
 OBSERVED = str(PROGRAMS / "observed.py")
 MPIEXEC = str(BIN / "mpiexec")

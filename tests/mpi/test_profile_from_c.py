@@ -40,14 +40,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def profiled(tmp_path: Path, cache: str) -> Profiled:
+def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
     """``profiled(ranks, program, *options)`` runs the text of a program with calls seen in C."""
 
     def start(
         ranks: int, program: str, *options: str, **environment: str
     ) -> tuple[Finished, list[Record]]:
         (tmp_path / "program.py").write_text(program)
-        launch = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py"), "profile"]
+        launch = [mpi, "-n", str(ranks), str(BIN / "omb-py"), "profile"]
         command = [
             *launch,
             "-q",

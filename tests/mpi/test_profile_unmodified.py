@@ -56,10 +56,10 @@ def results(done: Finished) -> tuple[set[str], list[str]]:
 
 @pytest.mark.parametrize("options", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
 def test_mpi4pys_own_tests_have_the_same_results(
-    suite: Path, tmp_path: Path, options: list[str]
+    mpi: str, suite: Path, tmp_path: Path, options: list[str]
 ) -> None:
     main = [str(suite / "main.py"), "-q", *MODULES]
-    ranks = [str(BIN / "mpiexec"), "-n", "2"]
+    ranks = [mpi, "-n", "2"]
     profile = [str(BIN / "omb-py"), "profile", *options]
     plain = run([*ranks, sys.executable, *main], {}, tmp_path, 300)
     done = run([*ranks, *profile, *main], {}, tmp_path, 300)

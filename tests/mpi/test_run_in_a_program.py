@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, run
+from tests.conftest import run
 
 PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
 
 
 @pytest.mark.parametrize("started", ["before", "after"])
-def test_a_program_measures_and_goes_on(tmp_path: Path, started: str) -> None:
-    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(PROGRAM), started]
+def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) -> None:
+    command = [mpi, "-n", "2", sys.executable, str(PROGRAM), started]
     job = run(command, {}, tmp_path, timeout=120)
     assert job.code == 0, job.err
     printed = job.out.splitlines()

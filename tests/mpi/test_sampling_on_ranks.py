@@ -171,9 +171,9 @@ NEEDS_CLOCKS = pytest.mark.skipif(
 
 
 @NEEDS_CLOCKS
-def test_an_hour_between_two_clocks_is_found(tmp_path: Path) -> None:
+def test_an_hour_between_two_clocks_is_found(mpi: str, tmp_path: Path) -> None:
     program = [sys.executable, "-c", ALIGN]
-    launch = [str(BIN / "mpiexec"), "-n", "2", *program, ":", "-n", "2", *OTHER_CLOCK, *program]
+    launch = [mpi, "-n", "2", *program, ":", "-n", "2", *OTHER_CLOCK, *program]
     job = run(launch, {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     found = [
@@ -191,10 +191,12 @@ def test_an_hour_between_two_clocks_is_found(tmp_path: Path) -> None:
 
 @NEEDS_CLOCKS
 @pytest.mark.parametrize("binding", BINDINGS)
-def test_ranks_with_clocks_an_hour_apart_start_together(tmp_path: Path, binding: str) -> None:
+def test_ranks_with_clocks_an_hour_apart_start_together(
+    mpi: str, tmp_path: Path, binding: str
+) -> None:
     program = [str(BIN / "omb-py"), "allreduce", "--sizes", "8", "-i", "100", "--sync", "clock"]
     program += ["--binding", binding, "--format", "csv"]
-    launch = [str(BIN / "mpiexec"), "-n", "1", *program, ":", "-n", "1", *OTHER_CLOCK, *program]
+    launch = [mpi, "-n", "1", *program, ":", "-n", "1", *OTHER_CLOCK, *program]
     rows = table(run(launch, {}, tmp_path, timeout=60))
     assert rows.late_starts[0] < 100
     assert 0 < rows.clock_error_us[0] < 1e5

@@ -20,6 +20,8 @@ from omb_py.sweeps import launchers
 from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
+pytestmark = pytest.mark.usefixtures("mpi")
+
 NAME = 'name = "mine"\nretries = 1\n'
 SIZES = 'sizes = "8:64"'
 PLAIN = NAME + experiment()

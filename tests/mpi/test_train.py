@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.battery import Battery, Line, Record, line, refused
-from tests.conftest import BIN, run
+from tests.conftest import run
 
 BINDINGS = ("buffer", "native")
 ONCE = "-i 1 -x 0 --no-references"
@@ -273,12 +273,12 @@ main()
     ],
 )
 def test_gradients_that_are_exchanged_wrongly_are_found(
-    tmp_path: Path, fault: str, words: str
+    mpi: str, tmp_path: Path, fault: str, words: str
 ) -> None:
     program = tmp_path / "faulty.py"
     program.write_text(FAULTS.format(fault=fault))
     options = f"--samples 64 --batch 32 --epochs 2 --hidden 8 --layers 3 {ONCE}".split()
-    command = [str(BIN / "mpiexec"), "-n", "2", sys.executable, str(program), "train", *options]
+    command = [mpi, "-n", "2", sys.executable, str(program), "train", *options]
     done = run(command, {}, tmp_path, 60)
     assert done.code != 0
     assert words in done.sentences[-1]

@@ -15,6 +15,8 @@ import pytest
 
 from tests.conftest import BIN, Finished, own_temporary_folder
 
+pytestmark = pytest.mark.usefixtures("mpi")
+
 SECONDS = 60
 
 LATE = """

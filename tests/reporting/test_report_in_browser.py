@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,27 +15,7 @@ from omb_py.reporting.report import report
 from .test_anomalies import curve, read, row
 from .test_report import HOSTILE
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
-
 RESULTS = Path(__file__).parents[2] / "results"
-SILENT = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests."""
-    with playwright.sync_playwright() as library:
-        started = library.chromium.launch(executable_path=BROWSER, args=SILENT)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

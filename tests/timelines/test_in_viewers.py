@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ KINDS = (".json", ".json.gz", ".pftrace")
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[viewers.Viewers]:
-    """One browser for all tests."""
-    with viewers.viewers() as found:
+def opened(browser: Any) -> Iterator[viewers.Viewers]:
+    """One server of pages for all tests."""
+    with viewers.viewers(browser) as found:
         yield found
 
 

@@ -1,0 +1,183 @@
+"""Layers of tests: what a test needs, from the fixtures that it uses, and samples of products.
+
+`make check` runs what needs no ranks, hosts, scheduler or browser; `make test` everything, but of
+each product a sample; `make test-all` every case.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from omb_py.benchmarks import find_benchmark
+from omb_py.errors import OmbError
+from tests.battery import Line
+
+NEEDS = {
+    "mpi": "ranks",
+    "can_make_hosts": "hosts",
+    "two_nodes": "scheduler",
+    "browser": "browser",
+    "driver": "stand_in",
+    "aware_mpi": "aware",
+    "long_time": "long",
+}
+"""The marker of tests that use a fixture, themselves or through others."""
+
+ONE_FOR_ALL = ("hosts", "scheduler", "browser")
+"""What is made once, and so belongs to one of several pytest workers."""
+
+Case = frozenset[tuple[str, str]]
+"""A case of a product: the value of each factor."""
+
+
+def mark_by_need(item: pytest.Item) -> None:
+    """Add a marker for each need of a test."""
+    for fixture in getattr(item, "fixturenames", ()):
+        if fixture in NEEDS:
+            item.add_marker(NEEDS[fixture])
+    shared = [need for need in ONE_FOR_ALL if item.get_closest_marker(need)]
+    shared += [f"{line.ranks} ranks, binding {line.binding}" for line in lines_of(item)]
+    if shared:
+        item.add_marker(pytest.mark.xdist_group(shared[0]))
+
+
+def parameters_of(item: pytest.Item) -> dict[str, Any]:
+    """The parameters of a test."""
+    call = getattr(item, "callspec", None)
+    return dict(call.params) if call else {}
+
+
+def lines_of(item: pytest.Item) -> list[Line]:
+    """The command lines among the parameters of a test."""
+    return [value for value in parameters_of(item).values() if isinstance(value, Line)]
+
+
+def factors_of(item: pytest.Item) -> dict[str, str]:
+    """The factors of a test that is a case of a product, and its value of each.
+
+    A command line has several: its ranks, its benchmark, the family of that, and each option.
+    """
+    found: dict[str, str] = {}
+    for name, value in parameters_of(item).items():
+        if not isinstance(value, Line):
+            found[name] = str(value)
+            continue
+        benchmark, *words = value.arguments
+        found |= {"ranks": str(value.ranks), "benchmark": benchmark, "family": family(benchmark)}
+        option = ""
+        for word in words:
+            if word.startswith("-"):
+                option = word
+                found[option] = ""
+            else:
+                found[option] = f"{found.get(option, '')} {word}"
+        found |= dict(value.environment)
+    return found
+
+
+def family(name: str) -> str:
+    """The family of a benchmark; an application is one of its own."""
+    try:
+        return find_benchmark(name).family
+    except OmbError:
+        return name
+
+
+def covered(case: Case, strength: int) -> Iterator[tuple[tuple[str, str], ...]]:
+    """The combinations of ``strength`` values that a case covers, and each value by itself.
+
+    A benchmark counts by itself alone: its family stands for it in combinations.
+    """
+    for value in sorted(case):
+        yield (value,)
+    if strength > 1:
+        combined = sorted(value for value in case if value[0] != "benchmark")
+        yield from combinations(combined, strength)
+
+
+def sample(cases: Iterable[Case], strength: int, seed: int) -> set[int]:
+    """Numbers of cases that together cover what all of them cover, drawn by ``seed``.
+
+    The greedy covering array: again and again the case that covers most of what is left.
+    """
+    shuffled = [(number, set(covered(case, strength))) for number, case in enumerate(cases)]
+    random.Random(seed).shuffle(shuffled)
+    left = set().union(*(covers for _, covers in shuffled))
+    heap = [(-len(covers), place) for place, (_, covers) in enumerate(shuffled)]
+    heapq.heapify(heap)
+    chosen = set()
+    while left:
+        _, place = heapq.heappop(heap)
+        number, covers = shuffled[place]
+        covers &= left
+        if heap and len(covers) < -heap[0][0]:
+            heapq.heappush(heap, (-len(covers), place))
+            continue
+        chosen.add(number)
+        left -= covers
+    return chosen
+
+
+def mark_samples(items: list[pytest.Item], seed: int) -> None:
+    """Mark the cases of products that are not in the sample ``exhaustive``."""
+    products: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("product"):
+            products.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for members in products.values():
+        members.sort(key=lambda item: item.nodeid)  # not in the random order of a run
+        marker = members[0].get_closest_marker("product")
+        strength = marker.kwargs.get("strength", 2) if marker else 2
+        factors = [factors_of(item) for item in members]
+        names = sorted(set().union(*factors))
+        cases = [frozenset((name, one.get(name, "absent")) for name in names) for one in factors]
+        chosen = sample(cases, strength, seed)
+        for number, item in enumerate(members):
+            if number not in chosen:
+                item.add_marker("exhaustive")
+
+
+class Layers:
+    """Marks tests, and tells the seed of samples when one of them has failed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            mark_by_need(item)
+        mark_samples(items, self.seed)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if terminalreporter.stats.keys() & {"failed", "error"}:
+            terminalreporter.write_line(f"samples of products: --sample-seed {self.seed}")
+
+
+class Controller:
+    """Gives its own seed to the workers of pytest-xdist."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput["sample_seed"] = self._seed
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sample-seed", type=int, help="seed of the samples of products")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register this plugin, with the seed of the command line, of the controller, or a new one."""
+    given = getattr(config, "workerinput", {}).get("sample_seed", config.option.sample_seed)
+    seed = random.randrange(1 << 32) if given is None else given
+    config.pluginmanager.register(Layers(seed))
+    if config.pluginmanager.has_plugin("dsession"):
+        config.pluginmanager.register(Controller(seed))
