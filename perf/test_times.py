@@ -3,8 +3,8 @@
 Usage: python -m pytest -p perf.test_times [--test-times FILE] ...
        python perf/test_times.py FILE [COUNT]     the table of the slowest tests
 
-A moment of a test belongs to the first of these that is true: a Python process that it started is
-still importing or in MPI_Init (`import`); a process is past that (`computing` as far as CPU time
+A moment of a test belongs to the first of these that is true: a rank that it started is still
+importing or in MPI_Init (`import`); a rank or another Python process is past that (`computing` as far as CPU time
 was used, `waiting` for the rest); a launcher or another command runs (`launch`); else the time is
 the test's own, split alike into `computing` and `waiting`.
 """
@@ -130,7 +130,7 @@ def parts(record: dict[str, Any]) -> dict[str, float]:
         if "start" not in stages:
             continue
         done = stages.get("end", (last_command, 0.0))
-        ready = stages.get("ready", done)
+        ready = stages.get("ready", stages["start"])  # without MPI: running at once
         importing.append((stages["start"][0], ready[0]))
         running.append((ready[0], done[0]))
         used += max(0.0, done[1] - ready[1])
