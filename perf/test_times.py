@@ -4,9 +4,9 @@ Usage: python -m pytest -p perf.test_times [--test-times FILE] ...
        python perf/test_times.py FILE [COUNT]     the table of the slowest tests
 
 A moment of a test belongs to the first of these that is true: a rank that it started is still
-importing or in MPI_Init (`import`); a rank or another Python process is past that (`computing` as far as CPU time
-was used, `waiting` for the rest); a launcher or another command runs (`launch`); else the time is
-the test's own, split alike into `computing` and `waiting`.
+importing or in MPI_Init (`import`); a rank or another Python process is past that (`computing` as
+far as CPU time was used, `waiting` for the rest); a launcher or another command runs (`launch`);
+else the time is the test's own, split alike into `computing` and `waiting`.
 """
 
 from __future__ import annotations
