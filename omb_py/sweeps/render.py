@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import jinja2
 
@@ -55,6 +56,7 @@ def script(job: Job) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
 
 
+@cache
 def environment(scheduler: Scheduler) -> jinja2.Environment:
     """Templates in which every text passes a filter, or there is no script."""
     filters: dict[str, Callable[..., object]] = {

@@ -22,7 +22,7 @@ ACTIVE: tuple[str, ...] = (WAITING, HELD, RUNNING)
 """The states of jobs that are still to come to their end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scheduler:
     """How to submit, submit again and ask, and what a job finds in its environment.
 
