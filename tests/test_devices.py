@@ -17,6 +17,7 @@ from omb_py.datatypes import TYPES, Datatype, find_types
 from omb_py.errors import OutOfMemoryError, UnsupportedError
 from omb_py.job import Node
 from omb_py.measure.devices import sharing
+from tests.properties import examples
 from tests.ptx import launch
 
 (CHAR,) = find_types(["mpi_char"])
@@ -164,7 +165,7 @@ def numbers(datatype: Datatype, count: int, seed: int) -> np.ndarray:
     threads=st.integers(1, 8),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=20)
+@examples(20)
 def test_the_kernel_adds_as_numpy_does(
     datatype: Datatype, count: int, blocks: int, threads: int, seed: int
 ) -> None:

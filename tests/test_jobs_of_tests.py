@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import run
+from tests.properties import examples
 
 
 def test_what_a_killed_launcher_leaves_behind_is_not_found_by_the_next(tmp_path: Path) -> None:
@@ -19,7 +21,16 @@ def test_what_a_killed_launcher_leaves_behind_is_not_found_by_the_next(tmp_path:
     assert len(first) < 40, "sockets have room for 107 characters"
 
 
-@settings(max_examples=1)
+@examples(5)
 @given(seconds=st.just(0.25))
 def test_an_example_may_take_longer_than_hypothesis_expects(seconds: float) -> None:
     time.sleep(seconds)
+
+
+def test_examples_and_their_time_are_set_in_one_place() -> None:
+    """A limit of time fails on a busy machine, a number of its own is that of every layer."""
+    tests = Path(__file__).parent
+    own = re.compile(r"\b(deadline|max_examples)=")
+    files = [path for path in tests.rglob("*.py") if "@given" in path.read_text(encoding="utf-8")]
+    assert len(files) > 50
+    assert [path.name for path in files if own.search(path.read_text(encoding="utf-8"))] == []

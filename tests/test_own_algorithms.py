@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.algorithms import folding, trees
@@ -39,6 +39,7 @@ from omb_py.layout import parse_layout
 from omb_py.measure.validation import DataCheck
 from omb_py.options import LIBRARY, Options
 from omb_py.results.text import banner
+from tests.properties import examples
 from tests.simulation import Simulation
 from tests.test_command_line import parsed
 
@@ -99,7 +100,7 @@ def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:
 
 
 @each_algorithm
-@settings(max_examples=25)
+@examples(25)
 @given(
     ranks=st.integers(1, 17),
     elements=st.integers(0, 200),

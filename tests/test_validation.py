@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import Content, Exchange
@@ -12,6 +12,7 @@ from omb_py.buffers import BUFFERS, PAGE, Buffer
 from omb_py.datatypes import TYPES, Datatype
 from omb_py.measure.pattern import tile, weight
 from omb_py.measure.validation import DataCheck
+from tests.properties import examples
 
 DATATYPES = st.sampled_from(TYPES)
 BUFFER_NAMES = ("bytearray", "numpy")
@@ -28,7 +29,7 @@ def content_of(buffer: Buffer, datatype: Datatype, elements: int, sources: range
 
 @pytest.mark.parametrize("name", BUFFER_NAMES)
 @given(datatype=DATATYPES, elements=st.integers(1, 3000), data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_any_changed_byte_is_found(
     name: str, datatype: Datatype, elements: int, data: st.DataObject
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.select import assumptions, where
@@ -17,6 +17,7 @@ from omb_py.analysis.table import EXTRA, library, load
 from omb_py.analysis.values import differing, label, valued
 from omb_py.errors import OmbError, UsageError
 from omb_py.results.row import COLUMNS, OverheadRow, Row
+from tests.properties import examples
 
 ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "results"
@@ -122,7 +123,7 @@ def test_a_table_that_a_job_printed_among_other_things(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_a_file_cut_anywhere_gives_its_first_rows(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

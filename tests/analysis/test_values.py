@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import complete, load
@@ -19,6 +19,7 @@ from omb_py.comparison.text import text as compare_text
 from omb_py.comparison.verdict import factor, failures, times, verdict
 from omb_py.plots.figures import Request, pictures
 from omb_py.results.row import Row
+from tests.properties import examples
 
 ROW = {
     "run": "r.txt:1",
@@ -54,14 +55,14 @@ class TestBandwidthsPrintedWithTwoDecimals:
     @given(
         st.lists(st.tuples(st.sampled_from([1, 2, 8, 1000, 1 << 20, 1 << 22]), st.floats(1, 1e7)))
     )
-    @settings(max_examples=50, deadline=None)
+    @examples(50)
     def test_stay_bandwidths_whatever_was_printed(self, rows: list[tuple[int, float]]) -> None:
         values = valued(table({"bytes": 1}, *(printed(size, rate) for size, rate in rows)))
         assert len(values) == len(rows)
         assert set(values["unit"]) <= {"MB/s"}
 
     @given(st.sampled_from([1, 2, 8, 1000, 100_000]), st.floats(100, 1e7))
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     def test_are_bytes_times_messages_where_that_is_more_exact(
         self, size: int, rate: float
     ) -> None:
@@ -127,7 +128,7 @@ class TestRatiosOfNumbersThatWereRounded:
         assert row["verdict"] == "same"
 
     @given(st.floats(0.01, 100), st.floats(0, 3))
-    @settings(max_examples=100, deadline=None)
+    @examples(100)
     def test_are_equal_only_where_no_digit_says_otherwise(
         self, slowdown: float, rounding: float
     ) -> None:

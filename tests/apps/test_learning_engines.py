@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps import _samples
 from omb_py.apps._lloyd import WIDTH, Engine, engine
 from omb_py.apps._neighbours import Nearest, smallest, voted
 from omb_py.errors import MissingPackageError, UsageError
+from tests.properties import examples
 
 ALONE = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
 """As much of a team as arrays to compute with need."""
@@ -48,7 +49,7 @@ def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
     bytes_at_a_time=st.sampled_from([1, 100_000, 1 << 19]),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_sums_of_clusters_are_those_of_the_nearest_centers(
     name: str, count: int, features: int, k: int, bytes_at_a_time: int, seed: int
 ) -> None:
@@ -96,7 +97,7 @@ def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatc
     features=st.integers(1, 5),
     data=st.data(),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_the_nearest_samples_are_found(
     count: int, queries: int, features: int, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
@@ -17,6 +17,7 @@ from omb_py.profiles import files, load
 from omb_py.profiles.mpitrace import Calls, RankFile, parsed, read_profile
 from omb_py.readers import source_of
 from tests.profiles.made import made_rank, made_run
+from tests.properties import examples
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
@@ -24,7 +25,7 @@ FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 
 
 @given(st.binary(max_size=500), FILES, st.integers(0, 4000), st.floats(0, 3))
-@settings(max_examples=300)
+@examples(300)
 def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
     noise: bytes, path: Path, cut: int, scale: float
 ) -> None:
@@ -57,7 +58,7 @@ def planned(calls: list[Calls], scale: float) -> Plan | None:
 
 
 @given(st.lists(ANY_CALLS, max_size=8), st.floats(0, 2))
-@settings(max_examples=200)
+@examples(200)
 def test_each_size_is_called_in_its_proportion_and_at_least_once(
     calls: list[Calls], scale: float
 ) -> None:
@@ -74,7 +75,7 @@ def test_each_size_is_called_in_its_proportion_and_at_least_once(
 
 
 @given(st.lists(ANY_CALLS, max_size=8))
-@settings(max_examples=100)
+@examples(100)
 def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
     plan = planned(calls, 1.0)
     keys = [(item.function, item.nbytes) for item in plan.items] if plan else []
@@ -82,7 +83,7 @@ def test_no_two_items_share_a_tally(calls: list[Calls]) -> None:
 
 
 @given(st.lists(ANY_CALLS, min_size=1, max_size=6))
-@settings(max_examples=100)
+@examples(100)
 def test_calls_are_spread_evenly(calls: list[Calls]) -> None:
     plan = planned(calls, 0.05)
     if plan is None:

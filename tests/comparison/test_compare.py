@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
@@ -21,6 +21,7 @@ from omb_py.comparison.compare import COLUMNS, compare, names_of
 from omb_py.comparison.verdict import failures, limit, summary, unjudged
 from omb_py.errors import UsageError
 from omb_py.results.row import Row
+from tests.properties import examples
 
 LATENCY: dict[str, Any] = {
     "run": "first",
@@ -639,7 +640,7 @@ rows_of_tables = st.lists(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(rows_of_tables, rows_of_tables)
 def test_any_tables_are_compared_whole_or_refused_with_a_reason(
     base: list[dict[str, Any]], other: list[dict[str, Any]]

@@ -64,8 +64,8 @@ def slowed(factor: float, path: Path) -> Path:
     return path
 
 
-def test_two_files_are_a_table_and_a_verdict(omb_py: Start) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD)
+def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
+    done = in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert "above 1 where it is slower, a bandwidth's below 1" in lines[0]
@@ -88,19 +88,19 @@ def test_nothing_but_verdicts(omb_py: Start) -> None:
     assert "latency, 2 ranks (MPICH 5.0.2 against Open MPI 5.0.11)" in done.out
 
 
-def test_csv_has_every_point_and_column(omb_py: Start, tmp_path: Path) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
+def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> None:
+    done = in_process("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
     read = pd.read_csv(io.StringIO(done.out))
     assert tuple(read.columns) == COLUMNS
     expected = compare(MPICH, OPEN_MPI)
     assert read["ratio"].to_numpy() == pytest.approx(expected["ratio"].to_numpy(), nan_ok=True)
     assert "beyond the noise" in done.err
-    omb_py("compare", str(MPICH), str(OPEN_MPI), "--output", "deep/points.csv")
+    in_process("compare", str(MPICH), str(OPEN_MPI), "--output", "deep/points.csv")
     assert (tmp_path / "deep" / "points.csv").read_text() == done.out
 
 
-def test_markdown_is_a_table_of_the_same_cells(omb_py: Start, tmp_path: Path) -> None:
-    done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "-o", "table.md")
+def test_markdown_is_a_table_of_the_same_cells(in_process: Start, tmp_path: Path) -> None:
+    done = in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "-o", "table.md")
     assert done.code == 0, done.err
     lines = (tmp_path / "table.md").read_text().splitlines()
     assert "| 8 B | 902 ns | 376 ns | -526 ns | 0.417 | 0.377 to 0.462 | faster |" in lines
@@ -108,10 +108,10 @@ def test_markdown_is_a_table_of_the_same_cells(omb_py: Start, tmp_path: Path) ->
     assert len({line.count("|") for line in tables}) == 1
 
 
-def test_a_guard_passes_and_fails_with_its_own_exit_code(omb_py: Start, tmp_path: Path) -> None:
+def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Start, tmp_path: Path) -> None:
     slower = str(slowed(1.2, tmp_path / "slower.csv"))
     for limit, code in (("22%", 0), ("1.22x", 0), ("5%", 4)):
-        done = omb_py("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--fail-above", limit)
+        done = in_process("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--fail-above", limit)
         assert done.code == code, done.err
         assert ("PASS" in done.out) == (code == 0)
         assert "UNCLEAR" not in done.out
@@ -122,27 +122,27 @@ def test_a_guard_passes_and_fails_with_its_own_exit_code(omb_py: Start, tmp_path
 
 
 def test_a_guard_says_loudly_that_one_run_a_side_guards_nothing(
-    omb_py: Start, tmp_path: Path
+    in_process: Start, tmp_path: Path
 ) -> None:
     slower = str(slowed(30, tmp_path / "slower.csv"))
-    done = omb_py("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
+    done = in_process("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
     assert done.code == 0, done.err
     assert "Note: one run a side says nothing about launches: repeat 5 or more" in done.out
     assert "UNCLEAR: 2 of 2 points have no verdict and cannot fail" in done.out
     assert "PASS" not in done.out
 
 
-def test_a_guard_that_compares_only_a_part_fails(omb_py: Start, tmp_path: Path) -> None:
+def test_a_guard_that_compares_only_a_part_fails(in_process: Start, tmp_path: Path) -> None:
     part = tmp_path / "part.csv"
     part.write_text("".join(MPICH.read_text().splitlines(keepends=True)[:17]))
-    done = omb_py("compare", str(MPICH), str(part), *LATENCY, "--fail-above", "5%")
+    done = in_process("compare", str(MPICH), str(part), *LATENCY, "--fail-above", "5%")
     assert done.code == 4
     assert "FAIL: part: latency, 2 ranks: not measured at 1 MiB" in done.out
 
 
-def test_native_text_is_compared_with_ours(omb_py: Start, tmp_path: Path) -> None:
+def test_native_text_is_compared_with_ours(in_process: Start, tmp_path: Path) -> None:
     (tmp_path / "osu_latency.txt").write_text(NATIVE_TEXT)
-    done = omb_py("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
+    done = in_process("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
     assert done.code == 0, done.err
     assert "osu_latency" in done.out
     assert "unclear" in done.out
@@ -166,9 +166,9 @@ def test_a_table_tells_what_native_omb_times_besides(benchmark: str, base: str, 
         assert ("include two clock readings in each iteration" in write(points, "base")) == said
 
 
-def test_several_results_stand_beside_each_other(omb_py: Start) -> None:
+def test_several_results_stand_beside_each_other(in_process: Start) -> None:
     names = ("--name", "base", "--name", "same", "--name", "open")
-    done = omb_py("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names, *SPREAD)
+    done = in_process("compare", *map(str, (MPICH, MPICH, OPEN_MPI)), *LATENCY, *names, *SPREAD)
     (row,) = [cells(line) for line in done.out.splitlines() if line.strip().startswith("8 B")]
     assert row[1:4] == ["902 ns", "902 ns", "0 ns"]
     assert row[6] == "within noise"
@@ -176,10 +176,10 @@ def test_several_results_stand_beside_each_other(omb_py: Start) -> None:
     assert "same: no difference beyond the noise (mean slowdown 1.000); of 2 points" in done.out
 
 
-def test_what_only_one_side_has_is_said(omb_py: Start) -> None:
+def test_what_only_one_side_has_is_said(in_process: Start) -> None:
     chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
     full = RESULTS / "two-core-vm.csv"
-    done = omb_py("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")
+    done = in_process("compare", str(full), str(OPEN_MPI), *chosen, "--where", "binding=buffer")
     assert done.code == 0, done.err
     assert "8 B" in done.out
     assert not any(line.strip().startswith("512 KiB") for line in done.out.splitlines())

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.efficiency import figure, rows, text
@@ -23,6 +23,7 @@ from omb_py.records.layout import Kind
 from tests.conftest import Finished
 from tests.efficiency.machine import Machine
 from tests.observe.made import MadeRecord
+from tests.properties import examples
 
 Command = Callable[..., Finished]
 MS = 1_000_000
@@ -55,9 +56,9 @@ def runs(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def efficiency(omb_py: Command) -> Command:
+def efficiency(in_process: Command) -> Command:
     def start(*arguments: str) -> Finished:
-        return omb_py("efficiency", *arguments)
+        return in_process("efficiency", *arguments)
 
     return start
 
@@ -260,7 +261,7 @@ def test_records_of_two_runs_in_a_folder_are_refused(tmp_path: Path) -> None:
         load([str(tmp_path)])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_damaged_record_is_refused_or_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:

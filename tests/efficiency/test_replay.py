@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.efficiency.measured import measured
@@ -19,11 +19,12 @@ from omb_py.records.layout import Kind
 from tests.efficiency.machine import Machine
 from tests.efficiency.programs import PROGRAMS, Program, run
 from tests.observe.made import MadeRecord
+from tests.properties import examples
 
 NETWORKS = st.tuples(st.integers(0, 300), st.integers(0, 5))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(program=PROGRAMS, network=NETWORKS, starts=st.lists(st.integers(0, 90), min_size=4))
 def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
     program: Program, network: tuple[int, int], starts: list[int]
@@ -39,7 +40,7 @@ def test_the_ideal_time_is_that_of_the_program_on_an_ideal_machine(
     assert found.notes == ()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(program=PROGRAMS, network=NETWORKS)
 def test_factors_are_their_products(program: Program, network: tuple[int, int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +61,7 @@ def test_factors_are_their_products(program: Program, network: tuple[int, int]) 
     assert times.ideal <= times.elapsed * (1 + 1e-12)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     program=PROGRAMS,
     network=NETWORKS,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import load, of_rows
@@ -23,6 +23,7 @@ from omb_py.modelling.model import Model, model
 from omb_py.modelling.parameters import parameters
 from omb_py.modelling.shapes import shapes
 from omb_py.modelling.text import write
+from tests.properties import examples
 
 RESULTS = Path(__file__).parents[2] / "results"
 SIZES = 2.0 ** np.arange(21)
@@ -144,7 +145,7 @@ def test_on_measured_ranks_the_fit_over_sizes_is_used() -> None:
     assert found["high"] / found["low"] < 1.3
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     seed=st.integers(0, 1000),
     case=st.sampled_from(
@@ -165,7 +166,7 @@ def test_bands_widen_with_ranks_beyond_the_measured(
         assert np.all((table["low"] < table["value"]) & (table["value"] < table["high"]))
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 1000), scale=st.floats(1e-3, 1e4))
 def test_a_machine_slower_by_a_factor_has_a_model_slower_by_it(seed: int, scale: float) -> None:
     data = collective("allreduce", "ring", ranks=(2, 4, 8), noise=0.1, seed=seed)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.modelling.lines import Lines, fit, left_out
 from omb_py.modelling.piecewise import Series, all_ranges, boundaries, series
+from tests.properties import examples
 
 SIZES = np.r_[0, 2.0 ** np.arange(23)]
 """0 to 4 MiB, as `omb-py latency` has them."""
@@ -158,7 +159,7 @@ def test_many_sizes_are_fitted_too() -> None:
     assert switch.after == pytest.approx(500, abs=15)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10_000),
     of_time=st.floats(1e-3, 1e6),

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ from omb_py.plots.heat import Ratio
 from omb_py.plots.overhead import Overhead
 from omb_py.plots.style import FORMATS, image, look, tick_text, ticks_of_sizes
 from omb_py.results.row import OverheadRow
+from tests.properties import examples
 
 RESULTS = Path(__file__).parents[2] / "results"
 RUN = {"run": {"omb_py": "1", "mpi_library": "MPICH Version: 5.0.2", "hosts": "a=8"}}
@@ -65,7 +66,7 @@ class TestOverSizes:
     @given(
         st.dictionaries(st.sampled_from([0, 1, 8, 1000, 1 << 20]), st.floats(1e-3, 1e6), min_size=2)
     )
-    @settings(max_examples=10)
+    @examples(10)
     def test_a_line_has_the_numbers_of_the_rows(self, latencies: dict[int, float]) -> None:
         rows = [row(bytes=size, latency_us=value) for size, value in latencies.items()]
         chart = only(results(*rows), kind="size")
@@ -144,7 +145,7 @@ class TestOverSizes:
 
 class TestRuns:
     @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=7))
-    @settings(max_examples=10)
+    @examples(10)
     def test_several_runs_are_a_median_with_a_band(self, latencies: list[float]) -> None:
         rows = [row(bytes=n, latency_us=value) for value in latencies for n in (1, 2)]
         chart = only(results(*rows), kind="size")

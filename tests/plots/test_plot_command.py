@@ -21,15 +21,15 @@ MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 
 
 @pytest.fixture
-def plot(omb_py: Command) -> Command:
+def plot(in_process: Command) -> Command:
     def start(*arguments: str, **environment: str) -> Finished:
-        return omb_py("plot", *arguments, **environment)
+        return in_process("plot", *arguments, **environment)
 
     return start
 
 
-def test_a_benchmark_becomes_a_png_of_its_name(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY)
+def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) -> None:
+    done = omb_py("plot", *LATENCY)
     assert (done.code, done.out, done.err) == (0, "latency.png\n", "")
     assert (tmp_path / "latency.png").read_bytes().startswith(MARKS["png"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import Results, of_rows
@@ -14,6 +14,7 @@ from omb_py.plots import terminal
 from omb_py.plots.figures import Request, drawn, pictures
 from omb_py.plots.winner import TIMES, Contender, best
 from tests.plots.test_figures import RUN, only, row
+from tests.properties import examples
 
 
 def measured(word: str | None, value: float, **more: Any) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def test_a_figure_writes_every_cell() -> None:
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=6, unique=True), st.booleans())
-@settings(max_examples=50)
+@examples(50)
 def test_the_factor_is_that_of_the_first_two(values: list[float], lower: bool) -> None:
     unknown = float("nan")
     cell = best([Contender(f"{value}", value, unknown, unknown) for value in values], lower)

@@ -8,13 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
 from omb_py.profiles import csv, json, load, text
 from omb_py.profiles.profile import Profile
 from tests.profiles.made import made_run, profiles
+from tests.properties import examples
 from tests.readers.damage import damaged
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
@@ -33,7 +34,7 @@ def read_back(content: bytes, name: str) -> Profile:
 
 @FORMATS
 @given(profile=profiles())
-@settings(max_examples=150)
+@examples(150)
 def test_nothing_is_lost(written: Written, name: str, profile: Profile) -> None:
     assert read_back(written(profile).encode(), name) == profile
 
@@ -61,7 +62,7 @@ def test_a_file_is_written_and_read(write: Callable[[Profile, Path], None], tmp_
 
 @FORMATS
 @given(profile=profiles(), data=st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_a_file_that_was_cut_is_refused(
     written: Written, name: str, profile: Profile, data: st.DataObject
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_file_that_was_cut_is_refused(
 
 @FORMATS
 @given(profile=profiles(), data=st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_damage_is_read_or_refused_in_a_sentence(
     written: Written, name: str, profile: Profile, data: st.DataObject
 ) -> None:
@@ -86,7 +87,7 @@ def test_damage_is_read_or_refused_in_a_sentence(
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200)
+@examples(200)
 def test_any_bytes_are_no_profile(content: bytes) -> None:
     for start in (b"", b"{", csv.MARK, csv.MARK + b"\n# version: 1\n", b"OMBPYREC"):
         with pytest.raises(UsageError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py import records
@@ -22,6 +22,7 @@ from omb_py.readers import source_of
 from omb_py.records.layout import HEADER_OFFSETS, path_in
 from tests.observe.made import MadeRecord
 from tests.profiles.made import MS, made_rank, made_run
+from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
@@ -217,7 +218,7 @@ def profile_in(content: bytes) -> Profile:
 
 
 @given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_whatever_happened_to_a_file_of_mpitrace_it_is_read_or_refused(
     path: Path, data: st.DataObject
 ) -> None:
@@ -243,7 +244,7 @@ def test_a_number_of_ranks_beyond_all_reason_costs_nothing() -> None:
 
 
 @given(name=st.sampled_from(sorted(HEADER_OFFSETS)), value=st.integers(-(2**63), 2**63 - 1))
-@settings(max_examples=300)
+@examples(300)
 def test_a_damaged_header_is_read_or_refused(
     name: str, value: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

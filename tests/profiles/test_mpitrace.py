@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.profiles.mpitrace import Calls, RankFile, Task, parsed, read_profile
 from omb_py.readers import source_of
+from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
@@ -74,7 +75,7 @@ def test_a_line_that_is_none_is_named() -> None:
 
 
 @given(FILES, st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_a_file_cut_anywhere_has_the_rows_before_the_cut(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
     whole = profile_in(content)
@@ -85,7 +86,7 @@ def test_a_file_cut_anywhere_has_the_rows_before_the_cut(path: Path, data: st.Da
 
 
 @given(FILES, st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
     whole = profile_in(content)
@@ -95,7 +96,7 @@ def test_damage_takes_rows_and_makes_none_up(path: Path, data: st.DataObject) ->
 
 
 @given(FILES, st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_noise_outside_of_tables_changes_no_row(path: Path, data: st.DataObject) -> None:
     text = path.read_text()
     mixed = profile_in(data.draw(noisy(text)))

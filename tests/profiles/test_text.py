@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from omb_py.apps._replay_plan import plan_of
 from omb_py.errors import UsageError
@@ -17,6 +17,7 @@ from omb_py.profiles.profile import Cell, Profile, RankProfile, extremes_of
 from omb_py.readers import source_of
 from omb_py.records.layout import Communicator
 from tests.profiles.made import MS, made_rank, made_run, profiles
+from tests.properties import examples
 
 DATA = Path(__file__).parent.parent / "data" / "mpitrace"
 REAL = pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_strings_cannot_change_the_layout() -> None:
 
 
 @given(profiles())
-@settings(max_examples=200)
+@examples(200)
 def test_any_profile_can_be_written(profile: Profile) -> None:
     text_of(profile)
     for member in profile.members:

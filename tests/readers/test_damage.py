@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.readers import read
+from tests.properties import examples
 from tests.readers.damage import noisy, without_place
 
 DATA = Path(__file__).parent.parent / "data"
@@ -40,7 +41,7 @@ def test_a_file_cut_at_any_byte_keeps_the_rows_before_the_cut(name: str) -> None
 
 
 @given(FILE, st.data())
-@settings(max_examples=400)
+@examples(400)
 def test_any_file_cut_anywhere_keeps_the_rows_before_the_cut(
     path: Path, data: st.DataObject
 ) -> None:
@@ -51,7 +52,7 @@ def test_any_file_cut_anywhere_keeps_the_rows_before_the_cut(
 
 
 @given(FILE, st.data())
-@settings(max_examples=400)
+@examples(400)
 def test_noise_between_lines_changes_nothing(path: Path, data: st.DataObject) -> None:
     text = path.read_text()
     told = rows(data.draw(noisy(text)).encode(), path)
@@ -66,7 +67,7 @@ def test_lines_may_end_in_any_way(path: Path, end: str) -> None:
 
 
 @given(st.binary(max_size=400), FILE, st.integers(0, 4000), st.binary(max_size=400))
-@settings(max_examples=400)
+@examples(400)
 def test_no_bytes_make_a_reader_raise(before: bytes, path: Path, cut: int, after: bytes) -> None:
     content = path.read_bytes()
     read("job.log", before + content[:cut] + after + content[cut:] + before)

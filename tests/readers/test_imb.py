@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.readers import Found, source_of
 from omb_py.readers._fixed_width import unlabelled
 from omb_py.readers.imb import READER
+from tests.properties import examples
 from tests.readers.damage import damaged, joined_halves, words
 
 DATA = Path(__file__).parent.parent / "data" / "imb"
@@ -315,7 +316,7 @@ def test_rows_after_the_next_rule_belong_to_no_table() -> None:
 
 
 @given(st.data())
-@settings(max_examples=400)
+@examples(400)
 def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     data: st.DataObject,
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
@@ -14,6 +14,7 @@ from omb_py.readers import Found, source_of
 from omb_py.readers._fixed_width import unlabelled
 from omb_py.readers._nccl_words import PROGRAMS, factors
 from omb_py.readers.nccl_tests import READER
+from tests.properties import examples
 from tests.readers.damage import damaged, joined_halves
 
 DATA = Path(__file__).parent.parent / "data" / "nccl-tests"
@@ -206,7 +207,7 @@ def test_factors_are_those_of_our_busbw(program: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=400)
+@examples(400)
 def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     data: st.DataObject,
 ) -> None:

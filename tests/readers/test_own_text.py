@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
@@ -38,6 +38,7 @@ from omb_py.results.startup import StartUpWriter
 from omb_py.results.text import TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
 from omb_py.stages import INIT, SESSION, TOTAL
+from tests.properties import examples
 
 CHOICES = (
     *(["-f"], ["--stats"], ["--busbw"], ["-c"], ["-V"], ["-R", "0"], ["-l"], ["-I"]),
@@ -276,7 +277,7 @@ def check(name: str, choices: list[list[str]], tails: list[str], seed: int) -> N
             assert_same(text, table, benchmark)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(asked)
 @example(("latency", [], ["50", "99.9"], 0))
 @example(("bw", [["-c"]], ["99.99999", "0.00001"], 0))

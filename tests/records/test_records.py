@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from omb_py import records
@@ -15,6 +15,7 @@ from omb_py.observe.record_file import PYTHON, RecordFile
 from omb_py.records import layout
 from omb_py.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
 from tests.observe.made import START, MadeRecord
+from tests.properties import examples
 
 
 def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:
@@ -112,7 +113,7 @@ def test_other_files_are_no_records(tmp_path: pathlib.Path, content: bytes) -> N
         records.read_folder(tmp_path)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cut=st.integers(0, layout.HEADER_BYTES + 2000),
     changes=st.lists(st.tuples(st.integers(8, layout.HEADER_BYTES), st.integers(0, 255))),

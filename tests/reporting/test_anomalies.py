@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import Results, load
 from omb_py.reporting.anomalies import Anomaly, anomalies
 from omb_py.results.csv import cell, header_of
 from omb_py.results.row import COLUMNS
+from tests.properties import examples
 
 SIZES = tuple(1 << power for power in range(16))
 
@@ -229,7 +230,7 @@ def test_a_machine_that_others_used(said: Any) -> None:
     assert found.text.startswith("Other programs used up to 35 % of the cores in 1 run (most in")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     start=st.floats(0.2, 100),
     rate=st.floats(1e-6, 1e-1),

@@ -7,13 +7,14 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omb_py.scaling.laws import AMDAHL, AMDAHL_LOG, GUSTAFSON, Law, laws_of, serial_fraction
 from omb_py.scaling.prediction import MOST_CORNERS, Fit, band, bounded, corners, fit, fits_of
 from omb_py.scaling.rows import Run
 from omb_py.scaling.series import Series, series_of
+from tests.properties import examples
 from tests.scaling.tables import row
 
 FRACTIONS = st.floats(0, 1)
@@ -68,7 +69,7 @@ def test_exact_data_with_a_logarithm_give_back_both_parameters(
 
 
 @given(FRACTIONS, RANKS, st.floats(0, 0.5), st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_the_band_contains_the_truth_where_the_repeats_do(
     serial: float, ranks: list[int], spread: float, data: st.DataObject
 ) -> None:
@@ -82,7 +83,7 @@ def test_the_band_contains_the_truth_where_the_repeats_do(
 
 
 @given(RANKS, st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_any_speedups_give_a_band_around_the_prediction(
     ranks: list[int], data: st.DataObject
 ) -> None:
@@ -101,7 +102,7 @@ def test_any_speedups_give_a_band_around_the_prediction(
     st.lists(st.tuples(st.floats(0.1, 5), st.floats(0.1, 5)), min_size=2, max_size=6),
     st.data(),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_no_other_parameters_within_the_bounds_are_nearer(
     terms: list[tuple[float, float]], data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import load as load_benchmarks
@@ -15,6 +15,7 @@ from omb_py.errors import OmbError
 from omb_py.readers import Problem, read
 from omb_py.scaling.rows import Run, load
 from omb_py.scaling.rows import read as read_applications
+from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 from tests.scaling.tables import row, write
 
@@ -120,7 +121,7 @@ def test_a_torn_last_line_is_left_out(content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
     content: bytes, data: st.DataObject
 ) -> None:
@@ -130,7 +131,7 @@ def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
 
 
 @given(st.data())
-@settings(max_examples=200)
+@examples(200)
 def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject) -> None:
     text = data.draw(noisy(content.decode()))
     assert [run.row for run in runs_in(text.encode())[0]] == [
@@ -139,7 +140,7 @@ def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject
 
 
 @given(st.data(), st.binary(max_size=300))
-@settings(max_examples=300)
+@examples(300)
 def test_no_damage_makes_it_raise(content: bytes, data: st.DataObject, noise: bytes) -> None:
     changed = data.draw(damaged(content))
     for text in (changed, noise + changed, content + noise + b"\n" + changed):

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.scaling.figure import draw, names_of
@@ -15,6 +15,7 @@ from omb_py.scaling.rows import Run, read
 from omb_py.scaling.series import series_of
 from omb_py.scaling.text import PUBLISHED, sheets
 from tests.conftest import Finished
+from tests.properties import examples
 from tests.readers.damage import damaged
 from tests.scaling.tables import row, write
 
@@ -30,9 +31,9 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def scaling(omb_py: Command) -> Command:
+def scaling(in_process: Command) -> Command:
     def start(*arguments: str) -> Finished:
-        return omb_py("scaling", *arguments)
+        return in_process("scaling", *arguments)
 
     return start
 
@@ -91,7 +92,7 @@ def test_where_nothing_can_be_predicted_it_is_said_why(rows: list, words: str) -
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_whatever_is_read_of_a_damaged_table_can_be_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         rows = [row(n, one, 0.05, host_cores=8) for n, one in AMDAHL.items()]

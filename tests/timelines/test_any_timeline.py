@@ -8,7 +8,7 @@ from struct import pack, unpack
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py import timelines
@@ -26,6 +26,7 @@ from omb_py.records.layout import (
 )
 from omb_py.timelines.choice import chosen
 from tests.observe.made import MadeRecord
+from tests.properties import examples
 from tests.timelines.rules import Content, written
 
 Event = tuple[str, int, int, dict[str, Any]]
@@ -88,7 +89,7 @@ def same(one: Content, other: Content) -> bool:
 
 
 @given(jobs())
-@settings(max_examples=150)
+@examples(150)
 def test_both_kinds_of_file_show_every_event_once(job: tuple[list[list[Event]], int]) -> None:
     made, room = job
     with TemporaryDirectory() as folder:
@@ -110,7 +111,7 @@ def test_both_kinds_of_file_show_every_event_once(job: tuple[list[list[Event]], 
 
 
 @given(jobs())
-@settings(max_examples=60)
+@examples(60)
 def test_calls_and_computing_fill_the_time_of_a_rank(job: tuple[list[list[Event]], int]) -> None:
     made, _ = job
     with TemporaryDirectory() as folder:
@@ -125,7 +126,7 @@ def test_calls_and_computing_fill_the_time_of_a_rank(job: tuple[list[list[Event]
 
 
 @given(jobs(), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_any_part_can_be_shown(job: tuple[list[list[Event]], int], data: st.DataObject) -> None:
     made, room = job
     with TemporaryDirectory() as folder:
@@ -171,7 +172,7 @@ def damage(draw: Callable[..., Any], content: bytes) -> bytes:
 
 
 @given(jobs(), st.data())
-@settings(max_examples=300)
+@examples(300)
 def test_damaged_records_are_refused_or_shown(
     job: tuple[list[list[Event]], int], data: st.DataObject
 ) -> None:

@@ -33,8 +33,8 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-def test_json_is_written_into_the_folder_by_default(omb_py: Command, folder: Path) -> None:
-    done = omb_py("timeline", "run")
+def test_json_is_written_into_the_folder_by_default(in_process: Command, folder: Path) -> None:
+    done = in_process("timeline", "run")
     assert (done.code, done.out) == (
         0,
         "run/timeline.json: 3 ranks, 9 slices, 1 arrow, 0.0 MB\n",
@@ -46,34 +46,34 @@ def test_json_is_written_into_the_folder_by_default(omb_py: Command, folder: Pat
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", *[".record"] * 3]
 
 
-def test_the_name_says_the_kind_of_file(omb_py: Command, folder: Path) -> None:
+def test_the_name_says_the_kind_of_file(in_process: Command, folder: Path) -> None:
     for name in ("a.json", "b.json.gz", "new/c.pftrace"):
-        assert omb_py("timeline", "run", "-o", name).code == 0
+        assert in_process("timeline", "run", "-o", name).code == 0
     parent = folder.parent
     plain = (parent / "a.json").read_bytes()
     assert gzip.decompress((parent / "b.json.gz").read_bytes()) == plain
     assert of_protobuf((parent / "new/c.pftrace").read_bytes()).arrows == (
         of_json(plain.decode()).arrows
     )
-    done = omb_py("timeline", "run", "-o", "d.txt")
+    done = in_process("timeline", "run", "-o", "d.txt")
     assert done.code == 2
     assert "written as .json, .json.gz or .pftrace" in done.err
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_file_that_is_there_is_kept_without_force(omb_py: Command, tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_kept_without_force(in_process: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("my notes")
-    done = omb_py("timeline", "run", "-o", "mine.json")
+    done = in_process("timeline", "run", "-o", "mine.json")
     assert done.code == 2
     assert "overwrite it with --force" in done.err
     assert (tmp_path / "mine.json").read_text() == "my notes"
-    assert omb_py("timeline", "run", "-o", "mine.json", "--force").code == 0
-    assert omb_py("timeline", "run", "-o", ".json", "--force").code == 0
+    assert in_process("timeline", "run", "-o", "mine.json", "--force").code == 0
+    assert in_process("timeline", "run", "-o", ".json", "--force").code == 0
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_part_can_be_chosen(omb_py: Command) -> None:
-    done = omb_py("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
+def test_a_part_can_be_chosen(in_process: Command) -> None:
+    done = in_process("timeline", "run", "--ranks", "1-2", "--from", "0.0000005")
     assert done.code == 0
     assert "2 ranks, 4 slices, 0 arrows" in done.out
     assert "only ranks 1-2 from 5e-07 s" in done.err
@@ -92,9 +92,9 @@ def test_a_part_can_be_chosen(omb_py: Command) -> None:
     ],
 )
 def test_what_cannot_be_is_one_sentence(
-    omb_py: Command, arguments: tuple[str, ...], words: str
+    in_process: Command, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = omb_py("timeline", *arguments)
+    done = in_process("timeline", *arguments)
     assert done.code == 2
     assert words in done.err
     assert "Traceback" not in done.err

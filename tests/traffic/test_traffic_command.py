@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
@@ -19,6 +19,7 @@ from omb_py.traffic.connections import Connections
 from omb_py.traffic.hosts import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
 from omb_py.traffic.wires import HOST, NETWORK, Carried
 from tests.conftest import Finished
+from tests.properties import examples
 from tests.readers.damage import damaged
 from tests.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, kind, write
 
@@ -38,15 +39,15 @@ def table(rows: Rows, name: str) -> Rows:
     return [row for row in rows if row["table"] == name]
 
 
-def rows_of(omb_py: Command, folder: Path) -> Rows:
+def rows_of(in_process: Command, folder: Path) -> Rows:
     """What the command writes as CSV."""
-    done = omb_py("traffic", str(folder), "--format", "csv")
+    done = in_process("traffic", str(folder), "--format", "csv")
     assert (done.code, done.err) == (0, "")
     return list(csv.DictReader(io.StringIO(done.out)))
 
 
-def test_each_item_has_what_was_moved_for_it_and_how(omb_py: Command, run: Path) -> None:
-    sends, allreduce, together = table(rows_of(omb_py, run), "items")
+def test_each_item_has_what_was_moved_for_it_and_how(in_process: Command, run: Path) -> None:
+    sends, allreduce, together = table(rows_of(in_process, run), "items")
     assert (sends["what"], sends["moved_messages"], sends["moved_bytes"]) == (
         "messages of the program",
         "3",
@@ -63,8 +64,8 @@ def test_each_item_has_what_was_moved_for_it_and_how(omb_py: Command, run: Path)
     assert (together["what"], together["moved_bytes"]) == ("in all", str(83 * MIB))
 
 
-def test_each_way_has_what_carried_it(omb_py: Command, run: Path) -> None:
-    first, out, second, back = table(rows_of(omb_py, run), "paths")
+def test_each_way_has_what_carried_it(in_process: Command, run: Path) -> None:
+    first, out, second, back = table(rows_of(in_process, run), "paths")
     assert (first["host"], first["what"], first["path"]) == ("node0", "within", SHARED_MEMORY)
     assert first["moved_bytes"] == second["moved_bytes"] == str(20 * MIB)
     assert (out["moved_bytes"], out["path"]) == (str(23 * MIB), "eth0")
@@ -73,56 +74,58 @@ def test_each_way_has_what_carried_it(omb_py: Command, run: Path) -> None:
     assert back["sent_bytes"] == str(round(20 * MIB * HEADERS))
 
 
-def test_peers_are_told_apart(omb_py: Command, run: Path) -> None:
-    peers = {(row["from"], row["to"]): row for row in table(rows_of(omb_py, run), "peers")}
+def test_peers_are_told_apart(in_process: Command, run: Path) -> None:
+    peers = {(row["from"], row["to"]): row for row in table(rows_of(in_process, run), "peers")}
     assert len(peers) == 8
     assert (peers["0", "2"]["asked_messages"], peers["0", "2"]["moved_messages"]) == ("3", "13")
     assert (peers["2", "0"]["asked_bytes"], peers["2", "0"]["moved_bytes"]) == ("0", str(10 * MIB))
 
 
-def test_text_and_markdown_say_it_in_words(omb_py: Command, run: Path, tmp_path: Path) -> None:
-    done = omb_py("traffic", str(run))
+def test_text_and_markdown_say_it_in_words(in_process: Command, run: Path, tmp_path: Path) -> None:
+    done = in_process("traffic", str(run))
     (line,) = [line for line in done.out.splitlines() if line.startswith("MPI_Allreduce")]
     words = " ".join(line.split())
     assert words == (
         "MPI_Allreduce recursive doubling shared memory, eth0 4 10 1 MiB 40 MiB 80 80 MiB 40 MiB"
     )
     assert "carry what others send" in done.out
-    assert omb_py("traffic", str(run), "-o", "table.md").code == 0
+    assert in_process("traffic", str(run), "-o", "table.md").code == 0
     assert "| MPI_Allreduce | recursive doubling |" in (tmp_path / "table.md").read_text()
 
 
-def test_a_library_that_does_not_tell_leaves_gaps(omb_py: Command, run: Path) -> None:
+def test_a_library_that_does_not_tell_leaves_gaps(in_process: Command, run: Path) -> None:
     for path in run.glob("traffic-*"):
         one = json.loads(path.read_text())
         one |= {"why": "not told by MPICH", "vendor": "MPICH", "moved": {}, "collectives": []}
         path.write_text(json.dumps(one))
-    rows = rows_of(omb_py, run)
+    rows = rows_of(in_process, run)
     sends, allreduce = table(rows, "items")
     assert (sends["asked_bytes"], sends["moved_bytes"]) == (str(3 * MIB), "")
     assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not told", "")
     assert [row["path"] for row in table(rows, "paths")] == [SHARED_MEMORY, "eth0"] * 2
-    assert "what the library moved: not told by MPICH" in omb_py("traffic", str(run)).out
+    assert "what the library moved: not told by MPICH" in in_process("traffic", str(run)).out
 
 
-def test_ranks_that_were_killed_are_named(omb_py: Command, run: Path) -> None:
+def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> None:
     path = run / "traffic-000003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
-    done = omb_py("traffic", str(run))
+    done = in_process("traffic", str(run))
     assert done.code == 0
     assert "rank 3 did not come to the end" in done.out
     path.unlink()
-    done = omb_py("traffic", str(run))
+    done = in_process("traffic", str(run))
     assert done.code == 0
     assert "there is no traffic of 1 of 4 ranks" in done.out
 
 
-def test_calls_that_not_all_ranks_looked_at_have_no_algorithm(omb_py: Command, run: Path) -> None:
+def test_calls_that_not_all_ranks_looked_at_have_no_algorithm(
+    in_process: Command, run: Path
+) -> None:
     path = run / "traffic-000001.json"
     one = json.loads(path.read_text())
     one["collectives"][0]["looks"] = []
     path.write_text(json.dumps(one))
-    _, allreduce, *_ = table(rows_of(omb_py, run), "items")
+    _, allreduce, *_ = table(rows_of(in_process, run), "items")
     assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not looked at", "")
 
 
@@ -212,25 +215,25 @@ def test_a_wire_above_others_is_not_counted_twice() -> None:
     ids=str,
 )
 def test_other_folders_are_refused(
-    omb_py: Command, tmp_path: Path, files: dict[str, str], words: str
+    in_process: Command, tmp_path: Path, files: dict[str, str], words: str
 ) -> None:
     for name, said in files.items():
         (tmp_path / name).write_text(said)
-    done = omb_py("traffic", str(tmp_path))
+    done = in_process("traffic", str(tmp_path))
     assert done.code == 2
     assert words in done.err
 
 
-def test_two_runs_in_one_folder_are_refused(omb_py: Command, run: Path) -> None:
+def test_two_runs_in_one_folder_are_refused(in_process: Command, run: Path) -> None:
     other = content(1, {}) | {"ranks": 7}
     (run / "traffic-000005.json").write_text(json.dumps(other | {"rank": 5}))
-    done = omb_py("traffic", str(run))
+    done = in_process("traffic", str(run))
     assert done.code == 2
     assert "several runs" in done.err
 
 
 @given(st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
         folder = doubling_and_a_send(Path(name))

@@ -8,7 +8,7 @@ from time import sleep
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.measure.phases import Phases
@@ -17,6 +17,7 @@ from omb_py.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_of
 from omb_py.training.fusion import plan_of
 from omb_py.training.negotiation import Negotiation, words_of
 from omb_py.training.schedules import Negotiated
+from tests.properties import examples
 
 SECONDS = 20
 """After which ranks that wait for each other are taken for blocked."""
@@ -66,7 +67,7 @@ class Least(Negotiation):
         return least
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.data(), st.integers(1, 4), st.integers(1, 12), st.integers(0, 40))
 def test_all_ranks_make_the_same_calls_whenever_they_choose_to_negotiate(
     data: st.DataObject, ranks: int, gradients: int, fusion: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError
@@ -17,6 +17,7 @@ from omb_py.training.data import CLASSES, load
 from omb_py.training.layers import softmax_cross_entropy
 from omb_py.training.networks import Network, balanced, elements, network, views
 from omb_py.training.sequential import trained
+from tests.properties import examples
 
 SMALL = Training(data="generated", samples=96, batch=32, epochs=3, hidden=16, layers=4)
 MODELS = ("mlp", "cnn")
@@ -193,7 +194,7 @@ def test_too_many_stages_are_refused_with_what_to_do() -> None:
         net.stages(5)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.data())
 def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.DataObject) -> None:
     parts = data.draw(st.integers(1, len(work)))
