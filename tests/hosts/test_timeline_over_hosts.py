@@ -14,6 +14,8 @@ from tests.hosts.jobs import OMB_PY, job
 from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
 from tests.timelines.rules import written
 
+pytestmark = pytest.mark.usefixtures("can_make_hosts")
+
 TRIPS = 200
 
 PROGRAM = f"""
