@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,23 +51,37 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Opened:
     """A page that is open, with all that went wrong and all that it asked a network for."""
 
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
-        self.context = browser.new_context(
-            **{"viewport": {"width": 1280, "height": 900}, "offline": True, **options}
-        )
-        self.page = self.context.new_page()
+    def __init__(self, page: Any, path: Path, java_script_enabled: bool = True) -> None:
+        self.page = page
         self.faults: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", self.heard)
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-        if options.get("java_script_enabled", True):
-            self.page.wait_for_selector("html[data-ready]", state="attached")
+        self.handlers = {
+            "console": self.heard,
+            "pageerror": lambda error: self.faults.append(str(error)),
+            "request": lambda request: self.requests.append(request.url),
+            "dialog": self.asked,
+        }
+        page.mouse.move(0, 0)
+        page.emulate_media(media="null")
+        page.goto("about:blank")  # else it would be loaded again, scrolled as it was
+        for event, handler in self.handlers.items():
+            page.on(event, handler)
+        page.goto(path.as_uri())
+        if java_script_enabled:
+            page.wait_for_selector("html[data-ready]", state="attached")
+
+    def leave(self) -> None:
+        """Give the window back."""
+        for event, handler in self.handlers.items():
+            self.page.remove_listener(event, handler)
 
     def heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self.faults.append(message.text)
+
+    def asked(self, dialog: Any) -> None:
+        self.faults.append(dialog.message)
+        dialog.dismiss()
 
     def choose(self, benchmark: str) -> None:
         """Click a benchmark in the list."""
@@ -87,18 +101,38 @@ class Opened:
         )
 
 
+@pytest.fixture(scope="module")
+def windows(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Windows by their options. In one that is used again the scripts are compiled already."""
+    made: dict[str, Any] = {}
+
+    def window(**options: Any) -> Any:
+        usual = {"viewport": {"width": 1280, "height": 900}, "offline": True}
+        every = {**usual, "color_scheme": "light", **options}
+        name = repr(sorted(every.items()))
+        if name not in made:
+            context = browser.new_context(**every)
+            context.add_init_script("try { localStorage.clear(); } catch {}")
+            made[name] = context.new_page()
+        return made[name]
+
+    yield window
+    for page in made.values():
+        page.context.close()
+
+
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Any]:
+def opened(windows: Callable[..., Any]) -> Iterator[Callable[..., Opened]]:
     """Opens pages, and afterwards says what went wrong on any of them."""
     pages: list[Opened] = []
 
     def opens(path: Path, **options: Any) -> Opened:
-        pages.append(Opened(browser, path, **options))
+        pages.append(Opened(windows(**options), path, options.get("java_script_enabled", True)))
         return pages[-1]
 
     yield opens
     for page in pages:
-        page.context.close()
+        page.leave()
         assert page.faults == []
         assert all(url.startswith(("file:", "blob:", "data:")) for url in page.requests)
 
@@ -302,7 +336,6 @@ def test_hostile_texts_are_only_texts(opened: Any, tmp_path: Path) -> None:
     page = report(replace(results, rows=frame, runs=runs), title=HOSTILE)
     path.write_text(page, encoding="utf-8")
     shown = opened(path)
-    shown.page.on("dialog", lambda dialog: shown.faults.append(dialog.message))
     for radio in shown.page.locator(".bench").all():
         radio.click()
         shown.page.locator("#plot").focus()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -99,26 +101,45 @@ def same(shown: Content, expected: Content) -> None:
         assert one == other
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What Perfetto makes of a file."""
+
+    complaints: list[list[Any]]
+    content: Content
+    lanes: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def in_perfetto(opened: viewers.Viewers, made: tuple[Timeline, Path]) -> Callable[[str], Shown]:
+    """Opens the file of a kind, once."""
+
+    @cache
+    def show(kind: str) -> Shown:
+        with opened.perfetto(made[1] / f"timeline{kind}") as perfetto:
+            return Shown(perfetto.complaints(), perfetto.content(), perfetto.lanes())
+
+    return show
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_perfetto_has_every_slice_and_every_arrow(
-    opened: viewers.Viewers, made: tuple[Timeline, Path], kind: str
+    in_perfetto: Callable[[str], Shown], made: tuple[Timeline, Path], kind: str
 ) -> None:
     timeline, folder = made
     expected = of_json((folder / "timeline.json").read_text(encoding="utf-8"))
-    with opened.perfetto(folder / f"timeline{kind}") as perfetto:
-        assert perfetto.complaints() == []
-        same(perfetto.content(), expected)
+    shown = in_perfetto(kind)
+    assert shown.complaints == []
+    same(shown.content, expected)
     assert len(expected.arrows) == len(timeline.messages.arrows) == 2 * 3 * RANKS
     assert sum(len(rank.slices) for rank in timeline.ranks) == len(expected.slices)
 
 
 @pytest.mark.parametrize("kind", [".json", ".pftrace"])
 def test_perfetto_shows_ranks_and_lanes_in_order(
-    opened: viewers.Viewers, made: tuple[Timeline, Path], kind: str
+    in_perfetto: Callable[[str], Shown], kind: str
 ) -> None:
-    _, folder = made
-    with opened.perfetto(folder / f"timeline{kind}") as perfetto:
-        lanes = perfetto.lanes()
+    lanes = in_perfetto(kind).lanes
     assert list(lanes) == [
         f"rank {rank:04d} @{'node' if rank < 6 else 'other'}" for rank in range(RANKS)
     ]
