@@ -27,7 +27,7 @@ oversubscribe = true
 def experiment(**values: object) -> str:
     """An experiment as TOML, from what differs from the plainest one."""
     plain = {
-        "benchmarks": ["allreduce", "bcast"],
+        "benchmarks": "allreduce",
         "bindings": "native",
         "ranks": [1, 2],
         "sizes": "8:64",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from omb_py.cli import command
+from omb_py.errors import UsageError, sentence
 from tests.conftest import rows_of
-from tests.mpi.sweeping import SmallSweep, toml
-
-pytestmark = pytest.mark.usefixtures("mpi")
+from tests.mpi.sweeping import MACHINE, SmallSweep, toml
 
 HOSTILE = (
     "$(touch pwned)",
@@ -43,6 +44,22 @@ def text_with(variable: str, values: list[str]) -> str:
     )
 
 
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """``refused(text, machine)`` is the sentence by which a sweep is not even begun."""
+
+    def start(text: str, machine: str = MACHINE) -> str:
+        sweep = SmallSweep(tmp_path, text, machine)
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UsageError) as caught:
+            command.main(sweep.command()[1:], prog_name="omb-py", standalone_mode=False)
+        assert not sweep.place.exists()
+        return sentence(caught.value)
+
+    return start
+
+
+@pytest.mark.usefixtures("mpi")
 def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> None:
     values = [value for value in HOSTILE if "\t" not in value]
     home = tmp_path / "a folder; touch pwned $(touch pwned) '\""
@@ -59,24 +76,20 @@ def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("value", ["a\\tb", "a\\nb", "a\\u0000b", "a\\u2028b", "a\\u001bb"])
-def test_values_of_more_than_a_line_are_refused(tmp_path: Path, value: str) -> None:
+def test_values_of_more_than_a_line_are_refused(refused: Callable[..., str], value: str) -> None:
     text = text_with("OMP_HOSTILE", ["x"]).replace('"x"', f'"{value}"')
-    done = SmallSweep(tmp_path, text).run()
-    assert (done.code, len(done.sentences)) == (2, 1)
-    assert "is not permitted in" in done.err
+    said = refused(text)
+    assert "is not permitted in" in said
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     "name", ["../out", "/etc/out", "a/b", "", ".", "..", "-x", "a\\nb", "$(x)"]
 )
-def test_names_lead_nowhere(tmp_path: Path, name: str) -> None:
-    text = text_with("OMP_HOSTILE", ["x"]).replace('"mine"', f'"{name}"')
-    done = SmallSweep(tmp_path, text).run()
-    assert done.code == 2
-    machine = f'name = "{name}"\n'
-    done = SmallSweep(tmp_path, text_with("OMP_HOSTILE", ["x"]), machine).run()
-    assert done.code == 2
-    assert not (tmp_path / "out").exists()
+def test_names_lead_nowhere(refused: Callable[..., str], name: str) -> None:
+    text = text_with("OMP_HOSTILE", ["x"])
+    assert refused(text.replace('"mine"', f'"{name}"'))
+    assert refused(text, f'name = "{name}"\n')
 
 
 @pytest.mark.parametrize(
@@ -91,15 +104,10 @@ def test_names_lead_nowhere(tmp_path: Path, name: str) -> None:
         {"placement": "--output=/tmp/pwned.csv"},
     ],
 )
-def test_options_write_nowhere_else(tmp_path: Path, options: dict[str, str]) -> None:
+def test_options_write_nowhere_else(refused: Callable[..., str], options: dict[str, str]) -> None:
     words = ", ".join(f'"{name}" = "{value}"' for name, value in options.items())
     text = text_with("OMP_HOSTILE", ["x"]).replace(
         "options = { iterations = 5 }", f"options = {{ {words} }}"
     )
     assert words in text
-    sweep = SmallSweep(
-        tmp_path, text.replace("allreduce", "latency").replace("ranks = 1", "ranks = 2")
-    )
-    done = sweep.run()
-    assert done.code == 2, done.out
-    assert not sweep.place.exists()
+    assert refused(text.replace("allreduce", "latency").replace("ranks = 1", "ranks = 2"))

@@ -26,11 +26,15 @@ NAME = 'name = "mine"\nretries = 1\n'
 SIZES = 'sizes = "8:64"'
 PLAIN = NAME + experiment()
 PLANNED = Counter(
-    (benchmark, "native", ranks, size, "")
-    for benchmark, ranks, size in product(("allreduce", "bcast"), "12", ("8", "16", "32", "64"))
+    ("allreduce", "native", ranks, size, "")
+    for ranks, size in product("12", ("8", "16", "32", "64"))
 )
-LONG = NAME + experiment(options={"iterations": 3000})
+LONG = NAME + experiment(options={"iterations": 1_000_000_000, "max_time": 0.1})
 
+HANGING = NAME + experiment(bindings="hanging", ranks=2, sizes=["4", "8"])
+"""Its first row is there soon, and its second one only when nobody hangs."""
+NOBODY_HANGS = {"OMB_TEST_RANK": "-1"}
+PLANNED_HANGING = Counter(("allreduce", "hanging", "2", size, "") for size in ("4", "8"))
 
 LAUNCHERS = ("mpiexec", "prterun")
 """What MPICH's and Open MPI's launchers are called when they run."""
@@ -39,12 +43,12 @@ LAUNCHERS = ("mpiexec", "prterun")
 def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, PLAIN)
     shown = sweep.run("--dry-run", "--commands")
-    assert "4 points, 16 rows" in shown.out
-    assert shown.out.count("--sizes 8,16,32,64") == 4
+    assert "2 points, 8 rows" in shown.out
+    assert shown.out.count("--sizes 8,16,32,64") == 2
     assert not sweep.place.exists()
     done = sweep.run()
     assert (done.code, done.err) == (0, "")
-    assert "[16/16] bcast numpy native 2 ranks on 1 node, 4 rows" in done.out
+    assert "[8/8] allreduce numpy native 2 ranks on 1 node, 4 rows" in done.out
     assert done.out.splitlines()[-1] == "complete: omb-py report out"
     assert sweep.rows() == PLANNED
     before = sweep.lines()
@@ -92,7 +96,7 @@ def test_a_sweep_may_grow(tmp_path: Path) -> None:
     assert larger.run().code == 0
     assert before < larger.lines()
     assert set(larger.rows().values()) == {1}
-    assert sum(larger.rows().values()) == 2 * 3 * 5
+    assert sum(larger.rows().values()) == 3 * 5
 
 
 def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -> None:
@@ -108,20 +112,21 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
     assert fewer.run().out.count(words) == 2  # gone.csv, and allreduce
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_killed_at_any_moment_it_goes_on_where_it_was(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
+def test_killed_at_any_moment_it_goes_on_where_it_was(
+    tmp_path: Path, victims: tuple[str, ...]
+) -> None:
     """The sweep itself, its launcher or a rank gets the kill that nobody can catch."""
-    chance = random.Random(seed)
+    chance = random.Random()
     sweep = SmallSweep(tmp_path, LONG)
+    rows = chance.randrange(PLANNED.total())
     with sweep.running() as process:
-        time.sleep(chance.uniform(0.3, 3.0))
-        if seed % 3 == 0:
-            kill(process)
-        else:
-            for victim in LAUNCHERS if seed % 3 == 1 else ("omb_py",):
-                kill_one(sweep, victim, chance)
-            time.sleep(chance.uniform(0, 0.5))
-            kill(process)
+        wait_for(lambda: sweep.rows().total() >= rows)
+        time.sleep(chance.uniform(0, 0.5))
+        for victim in victims:
+            kill_one(sweep, victim, chance)
+        time.sleep(chance.uniform(0, 0.5) if victims else 0)
+        kill(process)
     before = sweep.lines()
     done = sweep.run()
     assert done.code == 0, done.out
@@ -177,7 +182,7 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
     assert list((sweep.place / "scratch").iterdir()) == []
 
 
-def wait_for(condition: object, seconds: float = 30) -> None:
+def wait_for(condition: object, seconds: float = 120) -> None:
     """Fail unless the condition comes true."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
@@ -187,39 +192,40 @@ def wait_for(condition: object, seconds: float = 30) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    sweep = SmallSweep(tmp_path, LONG)
-    with sweep.running() as process:
+    with SmallSweep(tmp_path, HANGING, environment={"OMB_TEST_RANK": "1"}).running() as process:
+        sweep = SmallSweep(tmp_path, HANGING, environment=NOBODY_HANGS)
         wait_for(sweep.rows)
         process.send_signal(number)
-        code = process.wait(30)
+        code = process.wait(120)
     assert code == (130 if number is signal.SIGINT else 75)
     assert sweep.left_behind() == []
     assert sweep.run().code == 0
-    assert sweep.rows() == PLANNED
+    assert sweep.rows() == PLANNED_HANGING
 
 
 def test_it_stops_before_its_time_is_over(tmp_path: Path) -> None:
-    text = NAME + experiment(options={"max_time": 0.5, "iterations": 1_000_000_000})
-    sweep = SmallSweep(tmp_path, text)
-    done = sweep.run("--stop-after", "6s")
+    sweep = SmallSweep(tmp_path, HANGING, environment={"OMB_TEST_RANK": "1"})
+    for seconds in (2, 10, 50):  # on a busy machine the first row needs more of them
+        done = sweep.run("--stop-after", f"{seconds}s")
+        if sweep.rows():
+            break
     assert done.code == 75
     assert "stopped because its time was over; " in done.out
-    before = sweep.rows()
-    assert before < PLANNED
-    assert sweep.run().code == 0
-    assert sweep.rows() == PLANNED
+    assert sweep.rows() < PLANNED_HANGING
+    assert SmallSweep(tmp_path, HANGING, environment=NOBODY_HANGS).run().code == 0
+    assert sweep.rows() == PLANNED_HANGING
 
 
 def test_no_row_in_all_the_time_is_a_failure_not_a_reason_to_go_on(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10**9}))
-    done = sweep.run("--stop-after", "3s")
+    done = sweep.run("--stop-after", "1s")
     assert done.code == 1
     assert "stopped because its time was over, and nothing was measured" in done.out
 
 
 def test_a_failed_point_is_tried_again_and_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:
     faulty = experiment(benchmarks="latency", bindings=["raising", "flaky", "buffer"], ranks=2)
-    text = NAME + faulty + 'environment = { OMB_TEST_RANK = "1" }\n'
+    text = NAME + faulty + 'environment = { OMB_TEST_RANK = "0" }\n'
     sweep = SmallSweep(tmp_path, text, environment={"OMB_TEST_FLAG": str(tmp_path / "flag")})
     done = sweep.run()
     assert done.code == 1
@@ -234,19 +240,25 @@ def test_a_failed_point_is_tried_again_and_reported_and_the_sweep_goes_on(tmp_pa
 
 
 def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
-    text = 'name = "mine"\nretries = 0\ntime_limit = "3s"\n' + experiment(
-        benchmarks="latency", bindings=["hanging", "buffer"], ranks=2, sizes=["4", "8"]
-    )
-    sweep = SmallSweep(tmp_path, text + 'environment = { OMB_TEST_RANK = "1" }\n')
-    done = sweep.run(timeout=60)
-    assert done.code == 1
-    assert "timed out" in done.out
-    assert "not at its end after 3.0 s (time_limit)" in done.out
-    assert {row[1:4] for row in sweep.rows()} == {
+    measured = {
         ("hanging", "2", "4"),  # measured before it hung
         ("buffer", "2", "4"),
         ("buffer", "2", "8"),
     }
+    for seconds in (2, 10, 50):  # on a busy machine the others need more of them
+        text = f'name = "mine"\nretries = 0\ntime_limit = "{seconds}s"\n' + experiment(
+            benchmarks="latency", bindings=["hanging", "buffer"], ranks=2, sizes=["4", "8"]
+        )
+        sweep = SmallSweep(
+            tmp_path / f"{seconds}", text + 'environment = { OMB_TEST_RANK = "1" }\n'
+        )
+        done = sweep.run(timeout=240)
+        if {row[1:4] for row in sweep.rows()} == measured:
+            break
+    assert done.code == 1
+    assert "timed out" in done.out
+    assert f"not at its end after {seconds}.0 s (time_limit)" in done.out
+    assert {row[1:4] for row in sweep.rows()} == measured
     assert sweep.left_behind() == []
 
 
@@ -280,7 +292,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root can mount a small file system")
     folder = tmp_path / "disk"
     folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
+    words = ["mount", "-t", "tmpfs", "-o", "size=48k", "none", str(folder)]
     if subprocess.run(words, capture_output=True, check=False).returncode != 0:
         pytest.skip("no file system can be mounted here")
     yield folder
