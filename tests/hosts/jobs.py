@@ -29,7 +29,7 @@ def job(
     per_host: int,
     *arguments: str,
     folder: Path,
-    timeout: float = 60,
+    timeout: float = 240,
     **variables: str,
 ) -> Finished:
     """Run omb-py on so many ranks of each host."""

@@ -77,6 +77,7 @@ JOBS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.product(strength=1)
 @JOBS
 def test_every_point_of_a_sweep_is_measured(
     near: Hosts, tmp_path: Path, scheduler: str, lines: int
@@ -90,6 +91,7 @@ def test_every_point_of_a_sweep_is_measured(
     assert measured == dict.fromkeys(("1x2", "1x4", "2x2", "2x4"), 1)
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("nodes", [1, 2])
 @JOBS
 def test_each_node_takes_one_to_eight_ranks(
@@ -112,5 +114,5 @@ def test_each_node_takes_one_to_eight_ranks(
         # Of programs that end at once PRRTE may lose the end on another node.
         program = ["sh", "-c", "uname -n; sleep 0.2"]
         command = near.first.inside([*row.command(place), *program], tmp_path)
-        done = run(command, ENVIRONMENT | environment | given, tmp_path, timeout=30)
+        done = run(command, ENVIRONMENT | environment | given, tmp_path, timeout=240)
         assert Counter(done.out.split()) == dict.fromkeys(names, ranks), done.err

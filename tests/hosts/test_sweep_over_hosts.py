@@ -50,7 +50,7 @@ ranks_per_node = [1, 2]
 sizes = "8:64"
 options = {{ iterations = {iterations} }}
 """
-PLACES = {"latency": ("1x2", "2x1"), "allreduce": ("2x1", "2x2"), "bcast": ("2x1", "2x2")}
+PLACES = {"latency": ("1x2", "2x1"), "allreduce": ("2x1", "2x2")}
 HOSTS_OF = {"1x2": "node1:2", "2x1": "node1:1 node2:1", "2x2": "node1:2 node2:2"}
 Row = tuple[str, str, str]
 """Benchmark, nodes and ranks on each as in 2x1, and bytes."""
@@ -113,7 +113,7 @@ def over(hosts: Hosts, folder: Path, iterations: int, *collectives: str) -> Swee
 
 
 def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_path: Path) -> None:
-    sweep = over(near, tmp_path, 20, "allreduce", "bcast")
+    sweep = over(near, tmp_path, 20, "allreduce")
     done = sweep.run()
     assert (done.code, done.err) == (0, ""), done.out
     assert sweep.found() == sweep.planned
@@ -140,7 +140,7 @@ def test_killed_it_leaves_nothing_on_any_host_and_goes_on(
             assert_nothing_left(near)
             assert 4 < len(sweep.found()) < len(sweep.planned)
         else:
-            assert process.wait(120) == 0
+            assert process.wait(240) == 0
     before = sweep.lines()
     done = sweep.run()
     assert done.code == 0, done.out

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
     """Fail unless the condition comes true."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -56,7 +56,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 ReturnToService=2
 JobRequeue=0
 KillWait=10
@@ -89,7 +89,7 @@ def environment_of(configuration: Path) -> dict[str, str]:
     return inherited | {"PATH": path, "SLURM_CONF": str(configuration)}
 
 
-def start(folder: Path, seconds: float = 30) -> dict[str, str]:
+def start(folder: Path, seconds: float = 120) -> dict[str, str]:
     """Start a cluster in an empty or new folder and return the environment for its commands.
 
     Raises:
@@ -128,7 +128,7 @@ def stop(folder: Path) -> None:
     ours = f"AuthInfo=socket={folder}/munge.socket"
     if not configuration.is_file() or ours not in configuration.read_text().splitlines():
         raise ClusterError(f"{folder} holds no cluster: name the folder that it was started in")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while processes := _processes(configuration):
         for process in processes:
             with suppress(ProcessLookupError):
@@ -195,7 +195,7 @@ def _run_daemons(folder: Path, environment: dict[str, str]) -> None:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                timeout=20,
+                timeout=60,
                 check=False,
             )
         if done.returncode != 0:

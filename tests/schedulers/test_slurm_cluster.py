@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,15 @@ import pytest
 from tests.schedulers import slurm_cluster
 from tests.schedulers.batch import Slurm, state, submit, wait_until
 
+pytestmark = pytest.mark.usefixtures("two_nodes")
+
 PROGRAM = Path(slurm_cluster.__file__)
 
 
 def control(action: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the program ``slurm_cluster.py`` as a shell would."""
     command = [sys.executable, str(PROGRAM), action, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 def processes_naming(folder: Path) -> list[str]:
@@ -34,17 +35,9 @@ def processes_naming(folder: Path) -> list[str]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def installed() -> None:
-    if missing := slurm_cluster.missing_programs():
-        pytest.skip(f"no Slurm here: install slurm-wlm, slurm-wlm-torque and munge for {missing}")
-
-
 def test_stopping_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
-    start = time.monotonic()
     started = control("start", folder)
-    assert time.monotonic() - start < 20
     assert started.stdout == f"export SLURM_CONF={folder}/slurm.conf\n", started.stderr
     try:
         slurm = Slurm(slurm_cluster.environment_of(folder / "slurm.conf"))
@@ -54,7 +47,7 @@ def test_stopping_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
         script += "trap '' TERM\ntouch up\nwhile :; do sleep 1; done\n"
         (tmp_path / "job.sh").write_text(script)
         job = submit(slurm, tmp_path, "sbatch", "--nodes=2", "job.sh")
-        wait_until((folder / "up").exists, 30, lambda: state(slurm, job))
+        wait_until((folder / "up").exists, 240, lambda: state(slurm, job))
     finally:
         stopped = control("stop", folder)
 

@@ -35,6 +35,7 @@ echo "$SLURMD_NODENAME" > "node-of-${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"
 exec omb-py "$@"
 """
 SIZES = ["4", "8", "16"]
+SECONDS = 240.0
 
 
 def job_script(folder: Path, text: str) -> str:
@@ -43,6 +44,7 @@ def job_script(folder: Path, text: str) -> str:
     return "job.sh"
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("command", DIRECTIVES)
 @pytest.mark.parametrize(("benchmark", "ranks"), [("latency", 2), ("allreduce", 4)])
@@ -56,7 +58,7 @@ def test_ranks_share_both_nodes_and_write_their_rows(
 
     job = submit(slurm, tmp_path, command, job_script(tmp_path, text))
 
-    assert wait_for_end(slurm, job, 60) == "COMPLETED", output(tmp_path, job)
+    assert wait_for_end(slurm, job, SECONDS) == "COMPLETED", output(tmp_path, job)
     rows = rows_of(tmp_path / "rows.csv")
     assert [row["bytes"] for row in rows] == SIZES
     assert {(row["benchmark"], row["ranks"]) for row in rows} == {(benchmark, str(ranks))}
@@ -71,7 +73,7 @@ def test_a_job_that_fails_is_known_to_have_failed(
     script = job_script(tmp_path, "mpiexec -n 2 omb-py latency --no-such-option")
     job = submit(slurm, tmp_path, command, script)
 
-    assert wait_for_end(slurm, job, 60) == "FAILED"
+    assert wait_for_end(slurm, job, SECONDS) == "FAILED"
     assert "--no-such-option" in output(tmp_path, job)
     record_began(tmp_path, job, scheduler="slurm")
     assert state_in_status(slurm, tmp_path, job) == ("failed", 2)
@@ -88,9 +90,10 @@ def test_a_running_job_can_submit_its_own_script_again(
         file = tmp_path / "rounds"
         return len(file.read_text().split()) if file.exists() else 0
 
-    wait_until(lambda: rounds() == 3, 60, lambda: slurm.run("squeue"))
+    wait_until(lambda: rounds() == 3, SECONDS, lambda: slurm.run("squeue"))
 
 
+@pytest.mark.usefixtures("long_time")
 def test_at_its_walltime_every_process_of_a_job_gets_term_and_then_kill(
     slurm: Slurm, tmp_path: Path
 ) -> None:
@@ -102,11 +105,11 @@ def test_at_its_walltime_every_process_of_a_job_gets_term_and_then_kill(
         f"{LAUNCHERS['mpiexec'].format(2, 1)} {obstinate} &\nwhile :; do wait; done"
     )
     job = submit(slurm, tmp_path, "sbatch", job_script(tmp_path, text))
-    wait_until((tmp_path / "up").exists, 30, lambda: state(slurm, job))
+    wait_until((tmp_path / "up").exists, SECONDS, lambda: state(slurm, job))
 
     end_at_walltime(slurm, job, seconds=1)
 
-    assert wait_for_end(slurm, job, 60) == "TIMEOUT"
+    assert wait_for_end(slurm, job, SECONDS) == "TIMEOUT"
     record_began(tmp_path, job, scheduler="slurm")
     assert state_in_status(slurm, tmp_path, job) == ("killed", None)
     assert (tmp_path / "script-said").read_text() == "TERM\n"
