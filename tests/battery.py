@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).parent / "mpi" / "programs" / "battery.py"
 FILE = "data"
 """What lines that need a file call it: each job makes and deletes it."""
 
-SECONDS = 600
+SECONDS = 1800
 MOST_DEATHS = 5
 DIED = -1
 """The code of a line that ended its job, or that was not run since too many had."""
@@ -92,9 +92,7 @@ class Battery:
     def __call__(self, wanted: Line) -> Record:
         """What came of a line."""
         if wanted not in self._records:
-            like = (wanted.ranks, wanted.binding)
-            together = [one for one in self._lines if (one.ranks, one.binding) == like]
-            self._run(together)
+            self._run([one for one in self._lines if one.ranks == wanted.ranks])
         return self._records[wanted]
 
     def _run(self, lines: list[Line]) -> None:

@@ -8,16 +8,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from perf.launchers import Launcher, aware_launchers, own_launcher
-from tests.conftest import Finished
+from tests.battery import Start
+from tests.conftest import PLUGIN, Finished
 
 __all__ = [
     "Launcher",
     "assert_refused",
     "aware_launchers",
     "libraries",
+    "on_stand_ins",
     "own_launcher",
+    "with_cupy",
     "with_driver",
 ]
+
+STANDINS = Path(__file__).parent / "standins"
 
 
 def assert_refused(done: Finished, words: str) -> None:
@@ -30,6 +35,21 @@ def assert_refused(done: Finished, words: str) -> None:
 def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:
     """The environment of a job that finds the stand-in before any real driver."""
     return launcher.with_libraries(str(driver.parent))
+
+
+def with_cupy() -> dict[str, str]:
+    """The environment of a job that finds the stand-in for CuPy."""
+    return {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"}
+
+
+def on_stand_ins(driver: Path, launcher: Launcher | None = None, **environment: str) -> Start:
+    """Starts jobs of a battery with the stand-in for the driver, with this MPI or another."""
+    found = own_launcher() if launcher is None else launcher
+
+    def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+        return found.run(ranks, program=program), with_driver(found, driver) | environment
+
+    return start
 
 
 def libraries() -> list[str]:

@@ -42,7 +42,7 @@ def mark_by_need(item: pytest.Item) -> None:
         if fixture in NEEDS:
             item.add_marker(NEEDS[fixture])
     shared = [need for need in ONE_FOR_ALL if item.get_closest_marker(need)]
-    shared += [f"{line.ranks} ranks, binding {line.binding}" for line in lines_of(item)]
+    shared += [f"{line.ranks} ranks" for line in lines_of(item)]
     if shared:
         item.add_marker(pytest.mark.xdist_group(shared[0]))
 

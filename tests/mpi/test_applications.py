@@ -31,7 +31,7 @@ SMALL = {
     "matmul": ("--rows 48 --inner 32 --columns 40",),
     "merge": ("--rows-left 400 --rows-right 300 --keys 100",),
     "replay": (f"{PROFILE} --scale 0.001",),
-    "train": ("--samples 40 --batch 10 --epochs 2 --hidden 8 --layers 3",),
+    "train": ("--data generated --samples 40 --batch 10 --epochs 2 --hidden 8 --layers 3",),
     "transpose_sum": ("--size 48", "--size 72 --dtype float32"),
 }
 """For each application problems that are solved at once; rows that every number of ranks divides,
@@ -57,6 +57,7 @@ def test_every_application_is_tested() -> None:
     assert set(SMALL) == set(APPLICATIONS.builtin())
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", LINES, ids=str)
 def test_results_are_those_of_the_sequential_program(battery: Battery, line: Line) -> None:
     record = battery(line)
@@ -71,6 +72,7 @@ def test_results_are_those_of_the_sequential_program(battery: Battery, line: Lin
     assert whole["time_s"] == pytest.approx(max(row["time_s"] for row in ranks), rel=1e-3)
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize(
     "line",
     [

@@ -6,44 +6,36 @@ that CuPy lacks, and copy what MPI moves; never what a device does with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from tests.conftest import PLUGIN, Finished, run
-from tests.devices import own_launcher, with_driver
-from tests.mpi.test_applications import SMALL, problems
+from tests.battery import Battery, Line, line
+from tests.mpi.test_applications import QUICK, SMALL, problems
 
-STANDINS = Path(__file__).parent.parent / "standins"
-QUICK = ("-i", "1", "-x", "0")
+ON_DEVICE = f"{QUICK} --buffer cupy"
 
 
-@pytest.fixture
-def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
-    """``job(ranks, *arguments)`` runs an application with the stand-ins for driver and CuPy."""
-
-    def start(ranks: int, *arguments: str) -> Finished:
-        own = own_launcher()
-        settings = with_driver(own, driver) | {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"}
-        command = own.run(ranks, *arguments, "--buffer", "cupy")
-        return run(command, settings, tmp_path, timeout=60)
-
-    return start
-
-
-@pytest.mark.parametrize("problem", [one for name in SMALL for one in problems(name)])
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_the_host_is_kept_apart(job: Callable[..., Finished], problem: str, ranks: int) -> None:
-    done = job(ranks, *problem.split(), *QUICK, "--staging")
-    assert done.code == 0, done.err
-    assert "Pass" in done.out
+@pytest.mark.product(strength=1)
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(ranks, f"{problem} {ON_DEVICE} --staging")
+        for ranks in (1, 2, 4)
+        for name in SMALL
+        for problem in problems(name)
+    ],
+    ids=str,
+)
+def test_the_host_is_kept_apart(on_cupy: Battery, line: Line) -> None:
+    record = on_cupy(line)
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert whole["check"] == "Pass"
 
 
+@pytest.mark.parametrize("line", [line(2, f"matmul {ON_DEVICE}")], ids=str)
 def test_without_staging_a_library_that_knows_no_devices_is_not_given_one(
-    job: Callable[..., Finished],
+    on_cupy: Battery, line: Line
 ) -> None:
-    done = job(2, "matmul", *QUICK)
-    assert done.code == 5
-    assert "does not take memory on a device" in done.err
-    assert "Traceback" not in done.err
+    record = on_cupy(line)
+    assert record.code == 5
+    assert "does not take memory on a device" in record.error

@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from perf.launchers import OMB_PY
-from tests.battery import Battery, Line, lines_of, passes, refused
+from tests.battery import Battery, Line, line, passes, refused
 from tests.conftest import Finished, rows_of, run
 from tests.devices import assert_refused, libraries, own_launcher, with_driver
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
-STAGED = "--buffer raw --staging -c -i 4 -x 1 -u 1"
+CHECKED = "-c -i 4 -x 1 -u 1"
+STAGED = f"--buffer raw --staging {CHECKED}"
+UNCHECKED = "--buffer raw --staging --sizes 8,65536 -i 20 -x 2"
+SEVERAL = f"-b multiple -W 4 --sizes 1,4096 {CHECKED}"
 
 
 @pytest.fixture
@@ -30,19 +33,6 @@ def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
         return run(own.run(ranks, *arguments), settings, tmp_path, timeout=60)
 
     return start
-
-
-@pytest.fixture(scope="module")
-def staged(
-    request: pytest.FixtureRequest, mpi: str, driver: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Battery:
-    """The battery on the stand-in and this environment's MPI."""
-    own = own_launcher()
-
-    def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-        return own.run(ranks, program=program), with_driver(own, driver)
-
-    return Battery(lines_of(request, "staged"), tmp_path_factory.mktemp("staged"), start)
 
 
 def metadata(path: Path) -> dict[str, str]:
@@ -74,6 +64,7 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Callable[..., 
     assert "Pass" not in crashed.out
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [
@@ -94,27 +85,36 @@ def test_staged_data_is_right(staged: Battery, line: Line) -> None:
     assert {row["staged"] for row in record.rows} == {True}
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", lines(ONE_SIDED, STAGED), ids=str)
 def test_a_window_on_a_device_is_not_staged(staged: Battery, line: Line) -> None:
     refused(staged(line), "which cannot be staged")
 
 
-def test_an_empty_message_is_not_copied(job: Callable[..., Finished]) -> None:
-    for binding in ("buffer", "native"):
-        arguments = ("--buffer", "raw", "--binding", binding, "--staging", "-c", "--sizes", "0")
-        done = job(2, "latency", *arguments, *QUICK)
-        assert done.code == 0, done.err
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"latency {STAGED} --binding {binding} --sizes 0")
+        for binding in ("buffer", "native")
+    ],
+    ids=str,
+)
+def test_an_empty_message_is_not_copied(staged: Battery, line: Line) -> None:
+    record = staged(line)
+    assert (record.code, record.error) == (0, "")
 
 
-@pytest.mark.parametrize("name", libraries())
-@pytest.mark.parametrize("binding", ["buffer", "array", "prebound", "persistent", "native"])
-def test_every_library_and_form_is_staged(
-    job: Callable[..., Finished], name: str, binding: str
-) -> None:
-    arguments = ("--buffer", name, "--binding", binding, "--staging", "-c", "-b", "multiple")
-    done = job(2, "bw", *arguments, "-W", "4", "--sizes", "1,4096", *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"bw --buffer {name} --binding {binding} --staging {SEVERAL}")
+        for name in libraries()
+        for binding in ("buffer", "array", "prebound", "persistent", "native")
+    ],
+    ids=str,
+)
+def test_every_library_and_form_is_staged(staged: Battery, line: Line) -> None:
+    passes(staged(line), rows=2)
 
 
 def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -> None:
@@ -126,31 +126,37 @@ def test_one_flipped_byte_is_found_on_the_device(job: Callable[..., Finished]) -
     assert "rank 1, offset 63 of 64 bytes" in done.err
 
 
-@pytest.mark.parametrize("places", [("D", "H"), ("H", "D"), ("H", "H")])
-@pytest.mark.parametrize("name", ["latency", "bw", "mbw_mr"])
-def test_each_end_has_its_own_place(
-    job: Callable[..., Finished], tmp_path: Path, name: str, places: tuple[str, str]
-) -> None:
-    staging = ("--staging",) if "D" in places else ()
-    arguments = ("--buffer", "raw", *staging, "-c", "--sizes", "8,3000", "--output", "rows.csv")
-    done = job(2, name, *places, *arguments, *QUICK)
-    assert done.code == 0, done.err
-    assert " ".join(places) in done.out
-    rows = rows_of(tmp_path / "rows.csv")
-    assert {row["placement"] for row in rows} == {" ".join(places)}
-    assert {row["staged"] for row in rows} == {"True" if staging else ""}
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        (line(2, f"{name} {places} --buffer raw {staging} {CHECKED} --sizes 8,3000"), places)
+        for name in ("latency", "bw", "mbw_mr")
+        for places, staging in (("D H", "--staging"), ("H D", "--staging"), ("H H", ""))
+    ],
+    ids=str,
+)
+def test_each_end_has_its_own_place(staged: Battery, line: Line, places: str) -> None:
+    record = staged(line)
+    passes(record, rows=2)
+    assert places in record.out
+    assert {row["placement"] for row in record.rows} == {places}
+    assert {row["staged"] for row in record.rows} == {True if "D" in places else None}
 
 
-@pytest.mark.parametrize("place", [("MD", "MH"), ("MH", "MH"), ("--managed",)])
-@pytest.mark.parametrize("name", libraries())
-def test_any_mpi_library_takes_managed_memory(
-    job: Callable[..., Finished], tmp_path: Path, name: str, place: tuple[str, ...]
-) -> None:
-    arguments = ("--buffer", name, "-c", "--sizes", "8,3000", "--output", "rows.csv")
-    done = job(2, "latency", *place, *arguments, *QUICK)
-    assert done.code == 0, done.err
-    expected = "M" if place == ("--managed",) else " ".join(place)
-    assert {row["placement"] for row in rows_of(tmp_path / "rows.csv")} == {expected}
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (line(2, f"latency {place} --buffer {name} {CHECKED} --sizes 8,3000"), place)
+        for name in libraries()
+        for place in ("MD MH", "MH MH", "--managed")
+    ],
+    ids=str,
+)
+def test_any_mpi_library_takes_managed_memory(staged: Battery, line: Line, place: str) -> None:
+    record = staged(line)
+    passes(record, rows=2)
+    expected = "M" if place == "--managed" else place
+    assert {row["placement"] for row in record.rows} == {expected}
 
 
 def test_ranks_of_a_node_take_its_devices_in_turn(
@@ -207,15 +213,21 @@ def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished
     assert "on device 0" in sentence
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"latency {STAGED} --stream-sync --sizes 8 --binding {binding}")
+        for binding in ("buffer", "native")
+    ],
+    ids=str,
+)
 def test_waiting_for_the_stream_is_inside_the_time_and_in_the_row(
-    job: Callable[..., Finished], tmp_path: Path
+    staged: Battery, line: Line
 ) -> None:
-    for binding in ("buffer", "native"):
-        arguments = ("--buffer", "raw", "--staging", "--stream-sync", "--binding", binding)
-        done = job(2, "latency", *arguments, "--sizes", "8", *QUICK, "--output", "rows.csv")
-        assert done.code == 0, done.err
-        assert "with stream sync" in done.out
-    assert {row["stream_sync"] for row in rows_of(tmp_path / "rows.csv")} == {"True"}
+    record = staged(line)
+    passes(record)
+    assert "with stream sync" in record.out
+    assert {row["stream_sync"] for row in record.rows} == {True}
 
 
 def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
@@ -229,37 +241,28 @@ def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "words"),
+    ("line", "words"),
     [
-        (("latency", "--buffer", "raw"), {"OMB_FAKE_DEVICES": "0"}, "no device is visible"),
-        (("latency", "--buffer", "raw", "--device", "1"), {}, "no device 1; the last of 1"),
-        (("latency", "--buffer", "raw", "--device", "one"), {}, "is not a list of device numbers"),
-        (
-            ("latency", "--buffer", "numpy", "--staging"),
-            {},
-            "--staging is for messages on a device",
-        ),
-        (("bcast", "--device", "0"), {}, "--device is for messages on a device"),
-        (("bcast", "--stream-sync"), {}, "--stream-sync is for messages on a device"),
-        (("bcast", "--managed"), {}, "buffer numpy is in host memory and has no M"),
-        (("latency", "H", "D", "--managed"), {}, "managed memory is MD or MH"),
-        (
-            ("latency", "--buffer", "raw", "--staging", "--binding", "pickle"),
-            {},
-            "hands no addresses to MPI",
-        ),
+        (line(2, "latency --buffer raw --device 1"), "no device 1; the last of 1"),
+        (line(2, "latency --buffer raw --device one"), "is not a list of device numbers"),
+        (line(2, "latency --buffer numpy --staging"), "--staging is for messages on a device"),
+        (line(2, "bcast --device 0"), "--device is for messages on a device"),
+        (line(2, "bcast --stream-sync"), "--stream-sync is for messages on a device"),
+        (line(2, "bcast --managed"), "buffer numpy is in host memory and has no M"),
+        (line(2, "latency H D --managed"), "managed memory is MD or MH"),
+        (line(2, "latency --buffer raw --staging --binding pickle"), "hands no addresses to MPI"),
+        (line(2, "put_latency --buffer raw --gpu-aware yes --staging"), "cannot be staged"),
     ],
+    ids=str,
 )
-def test_what_cannot_be_done_is_said(
-    job: Callable[..., Finished],
-    arguments: tuple[str, ...],
-    environment: dict[str, str],
-    words: str,
-) -> None:
-    done = job(2, *arguments, "-i", "1", **environment)
-    assert_refused(done, words)
-    (sentence,) = without_sharing(done)
-    assert words in sentence
+def test_what_cannot_be_done_is_said(staged: Battery, line: Line, words: str) -> None:
+    refused(staged(line), words)
+
+
+def test_a_machine_without_a_device_is_refused(job: Callable[..., Finished]) -> None:
+    done = job(2, "latency", "--buffer", "raw", "-i", "1", OMB_FAKE_DEVICES="0")
+    assert_refused(done, "no device is visible")
+    assert len(without_sharing(done)) == 1
 
 
 def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> None:
@@ -297,22 +300,22 @@ def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(
     assert [row[-1] for row in done.rows] == ["Pass"] * 3
 
 
-@pytest.mark.parametrize("target", ["gpu", "both"])
-@pytest.mark.parametrize("binding", ["buffer", "native"])
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        (line(2, f"iallreduce -r {target} {UNCHECKED} --binding {binding}"), target)
+        for target in ("gpu", "both")
+        for binding in ("buffer", "native")
+    ],
+    ids=str,
+)
 def test_a_device_computes_while_a_collective_is_under_way(
-    job: Callable[..., Finished], tmp_path: Path, target: str, binding: str
+    staged: Battery, line: Line, target: str
 ) -> None:
-    where = ("--buffer", "raw", "--staging", "--binding", binding)
-    output = ("--output", "rows.csv", "--sizes", "8,65536", "-i", "20", "-x", "2")
-    done = job(2, "iallreduce", "-r", target, *where, *output)
-    assert done.code == 0, done.err
-    for row in rows_of(tmp_path / "rows.csv"):
+    record = staged(line)
+    assert not record.error, record.error
+    assert len(record.measured) == 2
+    for row in record.measured:
         assert row["compute_target"] == target
-        assert float(row["compute_us"]) > 0
-        assert 0 <= float(row["overlap_percent"]) <= 100
-
-
-def test_one_sided_calls_are_not_staged(job: Callable[..., Finished]) -> None:
-    aware = ("--gpu-aware", "yes", "--staging")
-    (sentence,) = without_sharing(job(2, "put_latency", "--buffer", "raw", *aware))
-    assert "cannot be staged" in sentence
+        assert row["compute_us"] > 0
+        assert 0 <= row["overlap_percent"] <= 100

@@ -34,7 +34,8 @@ from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 from omb_py.watchdog import Watchdog
 
-SECONDS_WITHOUT_PROGRESS = 60
+SECONDS_WITHOUT_PROGRESS = 300
+"""Ranks that share busy cores take their time."""
 
 
 @dataclass
@@ -107,13 +108,13 @@ class Battery:
         self._path = path
         self._watchdog = Watchdog(SECONDS_WITHOUT_PROGRESS, launcher.rank())
         self._parsed: list[tuple[Benchmark | Asked, Options] | Exception] = []
-        self._buffers: dict[str, tuple[Buffer | None, OmbError | None]] = {}
+        self._buffers: dict[tuple[str, Any], tuple[Buffer | None, OmbError | None]] = {}
         for line in lines:
             try:
                 benchmark, options = parse(line["arguments"])
-                if options.buffer not in self._buffers:
-                    ready = prepare_buffer(options, launcher.local_rank() or 0)
-                    self._buffers[options.buffer] = ready
+                chosen = options.buffer, options.devices
+                if chosen not in self._buffers:
+                    self._buffers[chosen] = prepare_buffer(options, launcher.local_rank() or 0)
                 self._parsed.append((benchmark, options))
             except (click.ClickException, OmbError) as error:
                 self._parsed.append(error)
@@ -143,7 +144,7 @@ class Battery:
             if isinstance(parsed, Exception):
                 raise parsed
             benchmark, options = parsed
-            buffer, failure = self._buffers[options.buffer]
+            buffer, failure = self._buffers[options.buffer, options.devices]
             job.agree(failure)
             assert buffer is not None
             with redirect_stdout(out), redirect_stderr(err):
