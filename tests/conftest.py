@@ -28,6 +28,7 @@ pytest_plugins = ["tests.layers", "tests.properties"]
 
 BIN = Path(sys.executable).parent
 PLUGIN = Path(__file__).parent / "plugin"
+COVERING = [Path(__file__).parent / "covering"] if "COVERAGE_PROCESS_CONFIG" in os.environ else []
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -36,7 +37,7 @@ ENVIRONMENT = {
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "PYTHONPATH": str(PLUGIN),
+    "PYTHONPATH": os.pathsep.join(map(str, [PLUGIN, *COVERING])),
 }
 
 
