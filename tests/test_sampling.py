@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect
+from collections.abc import Callable
+from math import log
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.errors import UsageError, sentence
+from omb_py.job import Combined
 from omb_py.loop import Loop
+from omb_py.measure import sampling
 from omb_py.measure.sampling import (
+    FIRST_STRETCH,
     GROWTH,
+    LEAST_SECONDS,
     MOST_AT_ONCE,
+    SETTLING,
+    WARMUP_SECONDS,
     Goal,
+    Sampled,
     check_counts,
     is_precise,
     next_stretch,
     run_counted,
+    sample,
+    warm_up,
 )
 from omb_py.measure.statistics import median_interval, percentile
 from omb_py.options import Options
@@ -116,3 +130,162 @@ def test_more_iterations_than_ranks_can_agree_on_are_refused(name: str) -> None:
 
 def test_too_little_memory_is_a_sentence() -> None:
     assert sentence(MemoryError()).startswith("not enough memory: lower -i")
+
+
+class Alone(Loop):
+    """A job of one rank and its loop, on a clock of their own.
+
+    Iteration n takes ``seconds(n)``; its number is kept as its lateness, as its common start's.
+    """
+
+    def __init__(self, seconds: Callable[[int], float]) -> None:
+        self._seconds = seconds
+        self.comm = SimpleNamespace(Barrier=lambda: None)
+        self.lateness = array("d")
+        self.runs: list[tuple[int, int]] = []
+        self.now = 1000.0
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        self.runs.append((first, len(seconds)))
+        for index in range(len(seconds)):
+            seconds[index] = self._seconds(first + index)
+            self.now += seconds[index]
+            self.lateness.append(first + index)
+
+    def told(self, value: float) -> float:
+        return float(value)
+
+    def combine(self, seconds: array[float], timed: bool) -> Combined:
+        assert timed
+        return Combined(seconds, 0.0, 0.0)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], float]], Any]:
+    """Makes a job of one rank and puts its clock in the place of the machine's."""
+
+    def make(seconds: Callable[[int], float]) -> Any:
+        job = Alone(seconds)
+        monkeypatch.setattr(sampling, "perf_counter", lambda: job.now)
+        return job
+
+    return make
+
+
+def sampled(job: Any, goal: Goal) -> Sampled:
+    """What a goal takes; the lateness that is left last is that of the iterations returned."""
+    begin = len(job.lateness)
+    found = sample(job, job, job, True, goal)
+    count = len(found.seconds)
+    numbers = [int(number) for number in job.lateness[begin:][-count:]]
+    assert list(found.seconds) == [job._seconds(number) for number in numbers]
+    assert sum(length for _, length in job.runs) == found.warmup + count
+    return found
+
+
+def test_as_many_iterations_as_asked_for_follow_the_warm_up(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: float(number))
+    found = sampled(job, Goal(100, 7))
+    assert (list(found.seconds), found.warmup, found.precise) == ([*range(7, 107)], 7, True)
+
+
+ENDS = [10, 30, 70, 150]
+"""Where stretches of automatic warm-up end."""
+
+
+def stretch_of(number: int) -> int:
+    """The stretch of warm-up that an iteration belongs to."""
+    return bisect(ENDS, number)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "iterations"),
+    [
+        ([1.0], 10 + 20),
+        ([1.0, 0.985], 10 + 20),
+        ([1.0, 0.975, 0.975], 10 + 20 + 40),
+        ([1.0, 1.025, 1.025], 10 + 20 + 40),
+        ([4.0, 2.0, 1.0, 1.0], 10 + 20 + 40 + 80),
+    ],
+)
+def test_warm_up_ends_when_medians_of_stretches_agree(
+    alone: Callable[..., Any], seconds: list[float], iterations: int
+) -> None:
+    job = alone(lambda number: 1e-6 * seconds[min(stretch_of(number), len(seconds) - 1)])
+    assert warm_up(job, job, True) == iterations
+    assert [first for first, _ in job.runs] == [0, *ENDS][: len(job.runs)]
+
+
+def test_warm_up_that_never_settles_ends_after_its_seconds(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: 1e-3 * 4 ** stretch_of(number))
+    assert warm_up(job, job, True) == 10 + 20 + 40 + 80
+    job = alone(lambda number: 0.099 * WARMUP_SECONDS * 4 ** stretch_of(number))
+    assert warm_up(job, job, True) == 10 + 20
+
+
+def test_automatic_warm_up_is_told(alone: Callable[..., Any]) -> None:
+    assert sampled(alone(lambda number: 1e-6), Goal(5, None)).warmup == 30
+    assert sampled(alone(lambda number: 1e-3), Goal(5, None, precision=1.0)).warmup == 30 + 5
+
+
+def test_equal_times_are_precise_when_they_took_long_enough(alone: Callable[..., Any]) -> None:
+    found = sampled(alone(lambda number: 1e-3), Goal(10**6, 0, precision=0.02))
+    assert (len(found.seconds), found.warmup, found.precise) == (FIRST_STRETCH, SETTLING, True)
+    found = sampled(alone(lambda number: 1e-6), Goal(10**6, 0, precision=0.02))
+    seconds = 1e-6 * (found.warmup + len(found.seconds))
+    assert found.precise
+    assert LEAST_SECONDS <= seconds < GROWTH * LEAST_SECONDS
+    assert found.warmup == SETTLING * (1 + round(log(len(found.seconds) / FIRST_STRETCH, GROWTH)))
+
+
+def test_the_most_iterations_end_what_is_never_precise(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: 1e-3 * (1 + number % 7))
+    found = sampled(job, Goal(120, 4, precision=1e-6))
+    assert job.runs == [(0, 4), (0, 10 + 50), (60, 10 + 25), (95, 10 + 38), (143, 7 + 7)]
+    assert (len(found.seconds), found.warmup, found.precise) == (120, 4 + 3 * 10 + 7, False)
+
+
+def test_a_time_limit_alone_is_no_precision_that_was_missed(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: 1e-3)
+    begin = job.now
+    assert sampled(job, Goal(10**6, 5, max_time=0.5)).precise
+    assert 0.49 <= job.now - begin <= 0.52
+
+
+@pytest.mark.parametrize(("warmup", "first"), [(0, FIRST_STRETCH), (5, 20), (200, FIRST_STRETCH)])
+def test_a_time_limit_shortens_the_first_stretch_by_what_warm_up_took(
+    alone: Callable[..., Any], warmup: int, first: int
+) -> None:
+    job = alone(lambda number: 1.0)
+    sampled(job, Goal(10**6, warmup, max_time=max(20.0, float(warmup))))
+    assert job.runs[1 if warmup else 0] == (0, SETTLING + first)
+
+
+def test_a_stretch_is_an_iteration_at_least(alone: Callable[..., Any]) -> None:
+    job = alone(lambda number: 1.0)
+    assert len(sampled(job, Goal(10**6, 5, max_time=0.1)).seconds) == 1
+    assert sampled(alone(lambda number: 1.0), Goal(1, 0, max_time=9.0)).warmup == 1
+
+
+def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
+    class Other(Alone):
+        said = iter([7.0, 11.0, 0.0])
+
+        def told(self, value: float) -> float:
+            return next(self.said)
+
+        def combine(self, seconds: array[float], timed: bool) -> None:
+            assert not timed
+
+    job = Other(lambda number: 1.0)
+    found = sample(job, job, None, False, Goal(10**6, 5, precision=0.5, max_time=9.0))  # type: ignore[arg-type]
+    assert job.runs == [(0, 5), (0, 7 + 7), (14, 10 + 11)]
+    assert (len(found.seconds), found.warmup) == (18, 5 + 17)
+
+
+def test_progress_is_told_of_each_stretch(alone: Callable[..., Any]) -> None:
+    told: list[tuple[int, int]] = []
+    job = alone(lambda number: 1e-3 * (1 + number % 7))
+    sample(job, job, None, True, Goal(60, 0, precision=1e-6), lambda *done: told.append(done))
+    assert {total for _, total in told} == {10 + 50, 10 + 10}
+    assert told.count((60, 60)) == 1
