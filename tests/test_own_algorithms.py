@@ -88,6 +88,7 @@ def simulate(
     return found
 
 
+@pytest.mark.product(strength=1)
 @each_algorithm
 @pytest.mark.parametrize("ranks", range(1, 18))
 def test_every_rank_gets_the_result(name: str, word: str, ranks: int) -> None:

@@ -177,6 +177,7 @@ def write_rows(path: Path, run: str, rows: int) -> None:
     writer.finish()
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize(("writers", "rows"), [(8, 100), (50, 10)])
 def test_jobs_that_write_one_file_at_once_lose_nothing(

@@ -126,45 +126,44 @@ TEN_MINUTES = {
 }
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_sweep_ends_before_the_scheduler_s_walltime(
-    scheduler: str, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare(scheduler)
-    source, text = TEN_MINUTES[scheduler]
+@pytest.fixture(params=SCHEDULERS)
+def with_ten_minutes(
+    request: pytest.FixtureRequest, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> Site:
+    """A job whose script began 20 s ago and of which 10 minutes are left."""
+    site.prepare(request.param)
+    source, text = TEN_MINUTES[request.param]
     if text:
         site.sandbox.stand_in(source, f"cat <<'END'\n{text}\nEND")
     else:
         monkeypatch.setenv(source, str(round(time.time()) + 600))
+    return site
+
+
+def test_a_sweep_ends_before_the_scheduler_s_walltime(with_ten_minutes: Site) -> None:
+    site, began = with_ten_minutes, time.time()
     assert site.begin(elapsed=20) == 0
+    slack = time.time() - began + 10  # on a busy machine it takes long to ask
     (seconds,) = site.lines
-    assert 535 <= int(seconds) <= 540, "less job.reserve = 60 s"
+    assert 540 - slack <= int(seconds) <= 540, "less job.reserve = 60 s"
     ((number, event, values),) = site.events
     assert (number, event, values["rows"]) == ("7", "", "0")
-    assert abs(int(values["until"]) - time.time() - 600) < 5
+    assert abs(int(values["until"]) - began - 600) < slack
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_the_script_s_own_walltime_holds_where_it_is_shorter(
-    scheduler: str, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.prepare(scheduler)
-    source, text = TEN_MINUTES[scheduler]
-    if text:
-        site.sandbox.stand_in(source, f"cat <<'END'\n{text}\nEND")
-    else:
-        monkeypatch.setenv(source, str(round(time.time()) + 600))
-    assert site.begin(at_most=120, elapsed=20) == 0
-    assert site.lines == ["100"]
+def test_the_script_s_own_walltime_holds_where_it_is_shorter(with_ten_minutes: Site) -> None:
+    assert with_ten_minutes.begin(at_most=120, elapsed=20) == 0
+    assert with_ten_minutes.lines == ["100"]
 
 
 def test_slurm_s_variable_is_read_before_it_is_asked(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.prepare("slurm")
-    monkeypatch.setenv("SLURM_JOB_END_TIME", str(round(time.time()) + 360))
+    began = time.time()
+    monkeypatch.setenv("SLURM_JOB_END_TIME", str(round(began) + 360))
     assert site.begin() == 0
-    assert 295 <= int(site.lines[0]) <= 300
+    assert 290 - (time.time() - began) <= int(site.lines[0]) <= 300
     assert site.sandbox.commands() == []
 
 
@@ -279,11 +278,11 @@ def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
 
 
 def test_a_hanging_submission_is_not_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "SUBMIT_IN_JOB_SECONDS", 0.2)
+    monkeypatch.setattr(jobs, "SUBMIT_IN_JOB_SECONDS", 1.0)
     site.prepare("pbs")
     site.sandbox.stand_in("qsub", "sleep 30")
     assert site.go_on() == 75
-    assert "qsub has not answered in 0.2 seconds" in site.lines[0]
+    assert "qsub has not answered in 1 second" in site.lines[0]
     assert len(site.submissions("qsub")) == 1
 
 

@@ -144,6 +144,7 @@ def test_a_batch_without_samples_has_no_loss_and_gradients_of_0(model: str) -> N
     assert not any(one.any() for one in gradients)
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("data", ["digits", "generated"])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_loss_falls_and_is_the_same_every_time(model: str, data: str) -> None:

@@ -42,18 +42,22 @@ def test_every_rank_has_a_row_that_says_what_it_is_in(tmp_path: Path) -> None:
     assert rows["2"][1:3] == ["outside", "MPI"]
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """200 ranks, of which one is late."""
+    return late(tmp_path_factory.mktemp("many"), 200, 150)
+
+
 @pytest.mark.parametrize("height", [6, 10, 25, 60])
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_a_picture_is_never_higher_than_the_terminal(
-    tmp_path: Path, width: int, height: int
-) -> None:
-    text = drawn(late(tmp_path, 200, 150), width, height)
+def test_a_picture_is_never_higher_than_the_terminal(many: Seen, width: int, height: int) -> None:
+    text = drawn(many, width, height)
     assert len(text) <= max(height, 10)
     assert all(len(line) <= width for line in text)
 
 
-def test_of_many_ranks_those_that_matter_are_shown(tmp_path: Path) -> None:
-    text = drawn(late(tmp_path, 200, 150), 100, 20)
+def test_of_many_ranks_those_that_matter_are_shown(many: Seen) -> None:
+    text = drawn(many, 100, 20)
     assert any(line.split()[:2] == ["150", "outside"] for line in text)
     assert "more ranks, 90 % to 90 % of their time in MPI" in text[-1]
 
