@@ -129,7 +129,7 @@ class Sandbox:
 
     def finish(self, started: subprocess.Popen[str]) -> Ran:
         """Wait for the end of a script."""
-        said, _ = started.communicate(timeout=30)
+        said, _ = started.communicate(timeout=120)
         return Ran(started.returncode, said, self.commands())
 
     def commands(self) -> list[list[str]]:

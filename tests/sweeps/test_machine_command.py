@@ -145,7 +145,7 @@ def test_a_new_user_answers_questions_on_a_terminal(sandbox: Sandbox) -> None:
     # name, scheduler, nodes, cores, GPUs, launcher (wrong, right), queue, account, walltime
     answers = ("cellar", "", "many", "", "", "", "mpirun", "openmpi", "work", "", "1h")
     os.write(keyboard, "".join(f"{answer}\n" for answer in answers).encode())
-    out, err = started.communicate(timeout=30)
+    out, err = started.communicate(timeout=120)
     os.close(keyboard)
     os.close(terminal)
     assert (started.returncode, out) == (0, "cellar.toml\n"), err
