@@ -155,19 +155,14 @@ class Layers:
             mark_by_need(item)
         mark_samples(items, self.seed)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give the seed to a worker of pytest-xdist."""
+        node.workerinput["sample_seed"] = self.seed
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if terminalreporter.stats.keys() & {"failed", "error"}:
             terminalreporter.write_line(f"samples of products: --sample-seed {self.seed}")
-
-
-class Controller:
-    """Gives its own seed to the workers of pytest-xdist."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-
-    def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["sample_seed"] = self._seed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -179,5 +174,3 @@ def pytest_configure(config: pytest.Config) -> None:
     given = getattr(config, "workerinput", {}).get("sample_seed", config.option.sample_seed)
     seed = random.randrange(1 << 32) if given is None else given
     config.pluginmanager.register(Layers(seed))
-    if config.pluginmanager.has_plugin("dsession"):
-        config.pluginmanager.register(Controller(seed))
