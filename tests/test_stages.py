@@ -142,7 +142,7 @@ def test_the_time_before_a_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     whole = time.perf_counter() - began
     now, earlier, by_cpu = map(float, out.stdout.split())
     assert 0.3 < now < whole + 0.006
-    assert now - earlier == pytest.approx(0.1, abs=0.01)
+    assert now - earlier == pytest.approx(0.1, abs=0.05)
     assert by_cpu == 99
     monkeypatch.setattr(process_start, "STAT", tmp_path / "none")
     assert process_start.seconds_before(began, 0.0) is None

@@ -73,17 +73,20 @@ def seconds_of(worker: Worker, wanted: float) -> float:
     return min(taken)
 
 
-def test_laps_add_up_by_kind_from_the_end_of_the_one_before() -> None:
+def test_laps_add_up_by_kind_from_the_end_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [10**9]
+    monkeypatch.setattr(work, "perf_counter_ns", partial(sum, clock))
     laps = Laps(kinds=3)
     laps.lap(0).run()
     laps.clear()
     for _ in range(3):
         laps.lap(0).run()
-        time.sleep(0.002)
+        clock.append(2 * 10**9)
         laps.lap(1).run()
-        time.sleep(0.004)
+        clock.append(4 * 10**9)
         laps.lap(2).run()
-    assert 0.006 <= laps.seconds(1) < laps.seconds(2)
-    assert laps.seconds(2) >= 0.012
+    assert (laps.seconds(1), laps.seconds(2)) == (6, 12)
     laps.clear()
     assert laps.seconds(1) == 0

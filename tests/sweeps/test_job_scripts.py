@@ -121,12 +121,13 @@ def test_a_job_records_its_begin_and_its_end(scheduler: str, tmp_path: Path) -> 
 
 def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
-    sandbox.stand_in("module", "touch ready; sleep 0.5")
+    sandbox.stand_in("module", "touch ready; until [ -e signalled ]; do sleep 0.02; done")
     started = sandbox.start(
         sandbox.spooled(render.script(own_job(modules=["gcc"]))), SLURM_JOB_ID="7"
     )
     wait_for(sandbox.here / "ready")
     started.terminate()
+    (sandbox.here / "signalled").touch()
     assert sandbox.finish(started).code == 143
     assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "143", "cancelled": "yes"})
 
@@ -164,7 +165,7 @@ def test_a_script_that_is_submitted_from_its_own_copy_stays_as_it_is(tmp_path: P
 
 def wait_for(path: Path) -> None:
     """Wait until a file is there."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -19,7 +19,7 @@ from omb_py.training.negotiation import Negotiation, words_of
 from omb_py.training.schedules import Negotiated
 from tests.properties import examples
 
-SECONDS = 20
+SECONDS = 60
 """After which ranks that wait for each other are taken for blocked."""
 
 
