@@ -73,7 +73,7 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Recorded:
     def start(ranks: int, program: str, *options: str) -> Run:
         (tmp_path / "program.py").write_text(program)
         words = ("--output", "run", "--timeline", "run.json", *options, "program.py")
-        done = mpiexec(ranks, "profile", *words, OMB_PY_CACHE_DIR=str(tmp_path / "cache"))
+        done = mpiexec(ranks, "profile", *words)
         assert done.code == 0, done.err
         (found,) = load([str(tmp_path / "run")])
         return found

@@ -48,6 +48,14 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tests
 
 
+@pytest.fixture(scope="module")
+def plain(mpi: str, suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """The tests without the profiler."""
+    main = [str(suite / "main.py"), "-q", *MODULES]
+    folder = tmp_path_factory.mktemp("plain")
+    return run([mpi, "-n", "2", sys.executable, *main], {}, folder, 300)
+
+
 def results(done: Finished) -> tuple[set[str], list[str]]:
     """The tests that failed, and how many each rank ran."""
     failed = {f"{where}.{name}" for name, where in FAILURE.findall(done.err)}
@@ -56,12 +64,11 @@ def results(done: Finished) -> tuple[set[str], list[str]]:
 
 @pytest.mark.parametrize("options", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
 def test_mpi4pys_own_tests_have_the_same_results(
-    mpi: str, suite: Path, tmp_path: Path, options: list[str]
+    mpi: str, suite: Path, plain: Finished, tmp_path: Path, options: list[str]
 ) -> None:
     main = [str(suite / "main.py"), "-q", *MODULES]
     ranks = [mpi, "-n", "2"]
     profile = [str(BIN / "omb-py"), "profile", *options]
-    plain = run([*ranks, sys.executable, *main], {}, tmp_path, 300)
     done = run([*ranks, *profile, *main], {}, tmp_path, 300)
 
     assert results(done) == results(plain)

@@ -117,7 +117,7 @@ def test_a_rank_that_does_not_get_through_the_start_is_ended(
     (folder / "entry_points.txt").write_text("[omb_py.buffers]\nslow = slow_buffer:BUFFER\n")
     job = mpiexec(2, "import_time", "--buffer", "slow", "--timeout", "1", PYTHONPATH=str(tmp_path))
     assert job.code != 0
-    assert job.seconds < 30
+    assert job.seconds < 60
     assert "no progress for 1 s while starting MPI" in job.sentences[0]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import BIN, Finished, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.timelines import viewers
 from tests.timelines.rules import Content, Slice, arguments_of, of_json, of_protobuf
@@ -17,20 +18,23 @@ PROGRAM = Path(__file__).parent / "programs" / "exchanges.py"
 RANKS = 4
 MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
 
-Recorded = Callable[..., Finished]
+
+FILES = ("--timeline", "run.json", "--timeline", "run.pftrace")
 
 
-@pytest.fixture
-def recorded(mpiexec: Callable[..., Finished]) -> Recorded:
-    """``recorded(*options)`` runs the program, with its timeline in both kinds of file."""
+def record(mpi: str, folder: Path, *options: str) -> None:
+    """Run the program, with its timeline in both kinds of file."""
+    profile = [str(BIN / "omb-py"), "profile", "-q", *FILES, *options, str(PROGRAM)]
+    done = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
+    assert done.code == 0, done.err
 
-    def start(*options: str, ranks: int = RANKS) -> Finished:
-        files = ("--timeline", "run.json", "--timeline", "run.pftrace")
-        done = mpiexec(ranks, "profile", "-q", *files, *options, str(PROGRAM))
-        assert done.code == 0, done.err
-        return done
 
-    return start
+@pytest.fixture(scope="module")
+def folder(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that several tests look at."""
+    folder = tmp_path_factory.mktemp("run")
+    record(mpi, folder)
+    return folder
 
 
 def read(folder: Path) -> Content:
@@ -53,8 +57,8 @@ def rank_of_name(process: str) -> int:
 
 
 @pytest.mark.parametrize("level", ["python", "c"])
-def test_every_message_has_its_arrow(recorded: Recorded, tmp_path: Path, level: str) -> None:
-    recorded("--level", level)
+def test_every_message_has_its_arrow(mpi: str, tmp_path: Path, level: str) -> None:
+    record(mpi, tmp_path, "--level", level)
     found = read(tmp_path)
     assert found.about["notes"] == []
     messages = found.messages()
@@ -68,9 +72,8 @@ def test_every_message_has_its_arrow(recorded: Recorded, tmp_path: Path, level: 
     assert all(pairs[rank, (rank + 1) % RANKS] >= MESSAGES_EACH for rank in range(RANKS))
 
 
-def test_requests_and_phases_have_lanes_of_their_own(recorded: Recorded, tmp_path: Path) -> None:
-    recorded()
-    found = read(tmp_path)
+def test_requests_and_phases_have_lanes_of_their_own(folder: Path) -> None:
+    found = read(folder)
     by_kind: dict[str, set[str]] = {}
     for one in found.slices:
         by_kind.setdefault(one.category, set()).add(one.lane)
@@ -83,11 +86,8 @@ def test_requests_and_phases_have_lanes_of_their_own(recorded: Recorded, tmp_pat
     assert phases <= inside
 
 
-def test_a_collective_call_has_the_same_name_on_all_its_ranks(
-    recorded: Recorded, tmp_path: Path
-) -> None:
-    recorded()
-    calls = [one for one in read(tmp_path).slices if one.category == "collective"]
+def test_a_collective_call_has_the_same_name_on_all_its_ranks(folder: Path) -> None:
+    calls = [one for one in read(folder).slices if one.category == "collective"]
     named: dict[str, list[Slice]] = {}
     for one in calls:
         named.setdefault(arguments_of(one)["collective"], []).append(one)
@@ -101,12 +101,11 @@ def test_a_collective_call_has_the_same_name_on_all_its_ranks(
 
 
 @viewers.needed
-def test_perfetto_shows_a_real_run_in_full(recorded: Recorded, tmp_path: Path) -> None:
-    recorded()
-    expected = read(tmp_path)
-    with viewers.viewers() as opened:
+def test_perfetto_shows_a_real_run_in_full(folder: Path, browser: Any) -> None:
+    expected = read(folder)
+    with viewers.viewers(browser) as opened:
         for name in ("run.json", "run.pftrace"):
-            with opened.perfetto(tmp_path / name) as perfetto:
+            with opened.perfetto(folder / name) as perfetto:
                 assert perfetto.complaints() == []
                 ranks = [rank_of_name(process) for process in perfetto.lanes()]
                 assert ranks == list(range(RANKS))
@@ -117,9 +116,9 @@ def test_perfetto_shows_a_real_run_in_full(recorded: Recorded, tmp_path: Path) -
 
 
 def test_a_short_ring_keeps_the_last_events_and_says_so(
-    recorded: Recorded, omb_py: Callable[..., Finished], tmp_path: Path
+    mpi: str, omb_py: Callable[..., Finished], tmp_path: Path
 ) -> None:
-    recorded("--events", "40")
+    record(mpi, tmp_path, "--events", "40")
     found = read(tmp_path)
     (note,) = [note for note in found.about["notes"] if "written over" in note]
     assert "on ranks 0-3" in note
