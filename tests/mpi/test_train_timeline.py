@@ -13,7 +13,10 @@ from omb_py import records
 from omb_py.records import Kind, Record
 from tests.conftest import BIN, Finished
 
-TRAIN = "train --data generated --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 -i 1 -x 0 --no-references"
+TRAIN = (
+    "train --data generated --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 -i 1 -x 0 "
+    "--no-references"
+)
 STEPS = 6
 """Three batches in each of two epochs."""
 
