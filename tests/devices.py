@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 STANDINS = Path(__file__).parent / "standins"
+WAITING = {"I_MPI_THREAD_YIELD": "3"}
+"""Has ranks of Intel MPI sleep while they wait: else they keep busy cores from each other."""
 
 
 def assert_refused(done: Finished, words: str) -> None:
@@ -34,7 +36,7 @@ def assert_refused(done: Finished, words: str) -> None:
 
 def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:
     """The environment of a job that finds the stand-in before any real driver."""
-    return launcher.with_libraries(str(driver.parent))
+    return launcher.with_libraries(str(driver.parent)) | WAITING
 
 
 def with_cupy() -> dict[str, str]:

@@ -7,19 +7,18 @@ no kernel of theirs runs: Intel MPI adds up long vectors by one, so reductions s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omb_py.benchmarks import Benchmark
-from tests.battery import Battery, Line, lines_of, passes
-from tests.conftest import Finished, rows_of, run
-from tests.devices import Launcher, aware_launchers, libraries, with_driver
+from tests.battery import Battery, Line, line, lines_of, passes, refused
+from tests.devices import Launcher, aware_launchers, libraries, on_stand_ins
 from tests.mpi.lines import WITH_DATA, lines
 from tests.mpi.own_lines import in_place, own_lines
 
-QUICK = ("-i", "4", "-x", "1", "-u", "1")
+CHECKED = "-c -i 4 -x 1 -u 1"
+RAW = f"--buffer raw {CHECKED}"
 HOST_ONLY = (
     "allgather_persistent gather_persistent scatter_persistent neighbor_allgather "
     "neighbor_allgatherv ineighbor_allgather ineighbor_allgatherv cas_latency rput_latency rput_bw "
@@ -40,17 +39,6 @@ def aware_mpi(request: pytest.FixtureRequest) -> Launcher:
     return request.param  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def job(aware_mpi: Launcher, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
-    """``job(ranks, *arguments)`` runs the suite with an MPI library that knows devices."""
-
-    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        settings = with_driver(aware_mpi, driver) | environment
-        return run(aware_mpi.run(ranks, *arguments), settings, tmp_path, timeout=60)
-
-    return start
-
-
 @pytest.fixture(scope="module")
 def aware(
     request: pytest.FixtureRequest,
@@ -59,19 +47,15 @@ def aware(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Battery:
     """The battery with an MPI library that knows devices."""
-
-    def start(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-        return aware_mpi.run(ranks, program=program), with_driver(aware_mpi, driver)
-
-    return Battery(lines_of(request, "aware"), tmp_path_factory.mktemp("aware"), start)
+    lines, folder = lines_of(request, "aware"), tmp_path_factory.mktemp("aware")
+    return Battery(lines, folder, on_stand_ins(driver, aware_mpi))
 
 
 def on_device(binding: str) -> list[Line]:
     """Every benchmark with its messages on the stand-in, reductions short ones."""
 
     def some(benchmarks: list[Benchmark], largest: str) -> list[Line]:
-        options = f"--buffer raw -c -i 4 -x 1 -u 1 --binding {binding}"
-        return lines(benchmarks, options, f"--sizes 8,60,{largest}")
+        return lines(benchmarks, f"{RAW} --binding {binding}", f"--sizes 8,60,{largest}")
 
     usable = [benchmark for benchmark in WITH_DATA if benchmark.name not in HOST_ONLY.split()]
     reducing = [benchmark for benchmark in usable if benchmark.reduces]
@@ -79,69 +63,84 @@ def on_device(binding: str) -> list[Line]:
     return some(reducing, "4000") + some(others, "100000")
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("line", on_device("buffer") + on_device("native"), ids=str)
 def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
     passes(aware(line))
 
 
-OWN = own_lines("--buffer raw -c -i 4 -x 1 -u 1", (2, 3)) + own_lines(
-    "--buffer raw -c -i 4 -x 1 -u 1 --binding native", (2, 3)
-)
+OWN = own_lines(RAW, (2, 3)) + own_lines(f"{RAW} --binding native", (2, 3))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("line", OWN + in_place(OWN), ids=str)
 def test_own_algorithms_add_up_on_the_device(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=4)
 
 
-@pytest.mark.parametrize("name", libraries())
-@pytest.mark.parametrize("binding", ["buffer", "array", "prebound", "native"])
-def test_every_library_in_every_form(job: Callable[..., Finished], name: str, binding: str) -> None:
-    for benchmark in ("latency", "bw", "allreduce", "alltoallv"):
-        chosen = ("--buffer", name, "--binding", binding, "-c", "--sizes", "0,8,4096")
-        done = job(2, benchmark, *chosen, *QUICK)
-        assert done.code == 0, done.err
-        assert {row[-1] for row in done.rows} == {"Pass"}
+@pytest.mark.product
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{benchmark} --buffer {name} --binding {binding} {CHECKED} --sizes 0,8,4096")
+        for benchmark in ("latency", "bw", "allreduce", "alltoallv")
+        for name in libraries()
+        for binding in ("buffer", "array", "prebound", "native")
+    ],
+    ids=str,
+)
+def test_every_library_in_every_form(aware: Battery, line: Line) -> None:
+    passes(aware(line), rows=2)
 
 
-@pytest.mark.parametrize("places", [("D", "D"), ("D", "H"), ("H", "D"), ("MD", "D"), ("MH", "H")])
-def test_mixed_ends(job: Callable[..., Finished], places: tuple[str, str]) -> None:
-    for benchmark in ("latency", "bw", "bibw"):
-        done = job(2, benchmark, *places, "--buffer", "raw", "-c", "--sizes", "8,1048576", *QUICK)
-        assert done.code == 0, done.err
-        assert [row[-1] for row in done.rows] == ["Pass"] * 2
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{benchmark} {places} {RAW} --sizes 8,1048576")
+        for benchmark in ("latency", "bw", "bibw")
+        for places in ("D D", "D H", "H D", "MD D", "MH H")
+    ],
+    ids=str,
+)
+def test_mixed_ends(aware: Battery, line: Line) -> None:
+    passes(aware(line), rows=2)
 
 
-def test_the_library_is_asked_and_can_be_overruled(job: Callable[..., Finished]) -> None:
-    refused = job(2, "latency", "--buffer", "raw", "--gpu-aware", "no")
-    assert refused.code == 5
-    assert "does not take memory on a device (--gpu-aware no)" in refused.err
+@pytest.mark.parametrize("line", [line(2, "latency --buffer raw --gpu-aware no")], ids=str)
+def test_the_library_is_asked_and_can_be_overruled(aware: Battery, line: Line) -> None:
+    refused(aware(line), "does not take memory on a device (--gpu-aware no)")
 
 
-def test_staging_can_be_measured_beside_it(job: Callable[..., Finished], tmp_path: Path) -> None:
-    for staging in ((), ("--staging",)):
-        arguments = ("--buffer", "raw", *staging, "--sizes", "8,65536", "--output", "rows.csv")
-        assert job(2, "latency", *arguments, *QUICK).code == 0
-    rows = rows_of(tmp_path / "rows.csv")
-    assert [row["staged"] for row in rows] == ["False", "False", "True", "True"]
+@pytest.mark.parametrize(
+    ("line", "staged"),
+    [
+        (line(2, f"latency --buffer raw {staging} --sizes 8,65536 -i 4 -x 1"), bool(staging))
+        for staging in ("", "--staging")
+    ],
+    ids=str,
+)
+def test_staging_can_be_measured_beside_it(aware: Battery, line: Line, staged: bool) -> None:
+    assert [row["staged"] for row in aware(line).measured] == [staged, staged]
 
 
-def test_operations_that_crash_are_refused(
-    job: Callable[..., Finished], aware_mpi: Launcher
-) -> None:
-    arguments = ("--buffer", "raw", "--binding", "persistent", "-c", "--sizes", "8", *QUICK)
-    done = job(2, "allreduce", *arguments)
-    if aware_mpi.name == "Open MPI":
-        assert done.code == 5
-        assert "crashes in MPI_Allreduce_init" in done.err
+@pytest.mark.parametrize(
+    "line",
+    [line(2, f"{name} {RAW} --binding persistent --sizes 8") for name in ("allreduce", "bcast")],
+    ids=str,
+)
+def test_operations_that_crash_are_refused(aware: Battery, aware_mpi: Launcher, line: Line) -> None:
+    if aware_mpi.name == "Open MPI" and line.arguments[0] == "allreduce":
+        refused(aware(line), "crashes in MPI_Allreduce_init")
     else:
-        assert done.code == 0, done.err
-    assert job(2, "bcast", *arguments).code == 0
+        passes(aware(line))
 
 
-def test_other_devices_and_more_ranks(job: Callable[..., Finished]) -> None:
-    for name in ("allgather", "bcast", "alltoall", "reduce"):
-        arguments = ("--buffer", "raw", "-c", "--sizes", "8,2048", *QUICK)
-        done = job(3, name, *arguments, OMB_FAKE_DEVICES="3")
-        assert done.code == 0, done.err
-        assert [row[-1] for row in done.rows] == ["Pass"] * 2
+def test_other_devices_and_more_ranks(aware_mpi: Launcher, driver: Path, tmp_path: Path) -> None:
+    lines = [
+        line(3, f"{name} {RAW} --sizes 8,2048")
+        for name in ("allgather", "bcast", "alltoall", "reduce")
+    ]
+    of_three = on_stand_ins(driver, aware_mpi, OMB_FAKE_DEVICES="3")
+    battery = Battery(lines, tmp_path, of_three)
+    for one in lines:
+        passes(battery(one), rows=2)

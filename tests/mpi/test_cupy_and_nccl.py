@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PLUGIN, Finished, rows_of, run
-from tests.devices import assert_refused, own_launcher, with_driver
+from tests.battery import Battery, Line, line, passes, refused
+from tests.conftest import Finished, rows_of, run
+from tests.devices import assert_refused, own_launcher, with_cupy, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
-STANDINS = Path(__file__).parent.parent / "standins"
+CHECKED = "--buffer cupy -c -i 4 -x 1 -u 1"
+ADDED = ("int64", "float32", "float64", "uint8")
 NCCL = ("allreduce", "allgather", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block")
 NCCL += ("alltoall", "latency", "bw", "bibw", "multi_lat", "mbw_mr")
 
@@ -22,32 +24,41 @@ def job(mpi: str, driver: Path, tmp_path: Path) -> Callable[..., Finished]:
 
     def start(ranks: int, *arguments: str, **environment: str) -> Finished:
         own = own_launcher()
-        settings = with_driver(own, driver) | {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"} | environment
+        settings = with_driver(own, driver) | with_cupy() | environment
         command = own.run(ranks, *arguments, "--buffer", "cupy")
         return run(command, settings, tmp_path, timeout=60)
 
     return start
 
 
-@pytest.mark.parametrize("name", NCCL)
-def test_nccl_moves_the_right_data(job: Callable[..., Finished], name: str) -> None:
-    done = job(2, name, "--binding", "nccl", "-c", "--sizes", "8,4096", *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+@pytest.mark.parametrize(
+    "line",
+    [line(2, f"{name} --binding nccl {CHECKED} --sizes 8,4096") for name in NCCL],
+    ids=str,
+)
+def test_nccl_moves_the_right_data(on_cupy: Battery, line: Line) -> None:
+    passes(on_cupy(line), rows=2)
 
 
-@pytest.mark.parametrize("name", ["reduce", "bcast"])
-def test_any_rank_is_the_root(job: Callable[..., Finished], name: str) -> None:
-    root = ("-k", "fixed:2") if name == "reduce" else ()
-    done = job(3, name, "--binding", "nccl", "-c", *root, "--sizes", "12,1200", *QUICK)
-    assert done.code == 0, done.err
-    assert [row[-1] for row in done.rows] == ["Pass"] * 2
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(3, f"{words} --binding nccl {CHECKED} --sizes 12,1200")
+        for words in ("reduce -k fixed:2", "bcast")
+    ],
+    ids=str,
+)
+def test_any_rank_is_the_root(on_cupy: Battery, line: Line) -> None:
+    passes(on_cupy(line), rows=2)
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "uint8"])
-def test_every_type_that_nccl_adds(job: Callable[..., Finished], dtype: str) -> None:
-    done = job(2, "allreduce", "--binding", "nccl", "-T", dtype, "-c", "--sizes", "64", *QUICK)
-    assert done.code == 0, done.err
+@pytest.mark.parametrize(
+    "line",
+    [line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED],
+    ids=str,
+)
+def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
+    passes(on_cupy(line))
 
 
 def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
@@ -65,37 +76,45 @@ def test_rows_have_the_time_of_events_and_the_bus_bandwidth(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "words"),
+    ("line", "words"),
     [
-        (("gather", "--binding", "nccl"), {}, "binding nccl has no gather"),
-        (("allreduce", "--binding", "nccl", "-l"), {}, "no in-place form"),
-        (("latency", "D", "H", "--binding", "nccl"), {}, "memory on a device only"),
-        (("allreduce", "--binding", "nccl", "-T", "complex64"), {}, "cannot add complex64"),
-        (("latency", "--staging", "--binding", "nccl"), {}, "hands no addresses to MPI"),
-        (("latency", "-T", "longdouble"), {}, "no elements of type longdouble"),
-        (("latency", "--binding", "nccl"), {"OMB_FAKE_NO_NCCL": "1"}, "CuPy finds no NCCL"),
+        (line(2, "gather --buffer cupy --binding nccl"), "binding nccl has no gather"),
+        (line(2, "allreduce --buffer cupy --binding nccl -l"), "no in-place form"),
+        (line(2, "latency D H --buffer cupy --binding nccl"), "memory on a device only"),
         (
-            ("latency", "--binding", "nccl"),
-            {"OMB_FAKE_NCCL_REFUSES": "1"},
-            "NCCL cannot connect the ranks (NCCL_ERROR_INVALID_USAGE",
+            line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"),
+            "cannot add complex64",
         ),
+        (line(2, "latency --buffer cupy --staging --binding nccl"), "hands no addresses to MPI"),
+        (line(2, "latency --buffer cupy -T longdouble --sizes 64"), "type longdouble"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_said(on_cupy: Battery, line: Line, words: str) -> None:
+    refused(on_cupy(line), words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("OMB_FAKE_NO_NCCL", "CuPy finds no NCCL"),
+        ("OMB_FAKE_NCCL_REFUSES", "NCCL cannot connect the ranks (NCCL_ERROR_INVALID_USAGE"),
     ],
 )
-def test_what_cannot_be_done_is_said(
-    job: Callable[..., Finished],
-    arguments: tuple[str, ...],
-    environment: dict[str, str],
-    words: str,
-) -> None:
-    done = job(2, *arguments, "--sizes", "64", "-i", "1", **environment)
-    assert_refused(done, words)
+def test_what_nccl_lacks_is_said(job: Callable[..., Finished], setting: str, words: str) -> None:
+    assert_refused(job(2, "latency", "--binding", "nccl", "--sizes", "64", **{setting: "1"}), words)
 
 
-def test_buffer_cupy_through_mpi(job: Callable[..., Finished]) -> None:
-    for name in ("latency", "allreduce", "alltoallv"):
-        done = job(2, name, "--staging", "-c", "--sizes", "8,4096", *QUICK)
-        assert done.code == 0, done.err
-        assert [row[-1] for row in done.rows] == ["Pass"] * 2
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
+        for name in ("latency", "allreduce", "alltoallv")
+    ],
+    ids=str,
+)
+def test_buffer_cupy_through_mpi(on_cupy: Battery, line: Line) -> None:
+    passes(on_cupy(line), rows=2)
 
 
 def test_cupy_says_when_its_memory_is_full(job: Callable[..., Finished]) -> None:
