@@ -97,7 +97,7 @@ def test_every_library_in_every_form(aware: Battery, line: Line) -> None:
     "line",
     [
         line(2, f"{benchmark} {places} {RAW} --sizes 8,1048576")
-        for benchmark in ("latency", "bw", "bibw")
+        for benchmark in ("latency", "bw -W 8", "bibw -W 8")
         for places in ("D D", "D H", "H D", "MD D", "MH H")
     ],
     ids=str,

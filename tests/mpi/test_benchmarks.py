@@ -46,6 +46,7 @@ def by_binding(binding: str, *options: str) -> str:
     return " ".join((CHECKED, "--binding", binding, *options))
 
 
+@pytest.mark.product
 @all_of(
     lines(WITH_DATA, CHECKED, SIZES),
     lines(WITH_DATA, by_binding("native"), SIZES),
@@ -57,6 +58,7 @@ def test_what_arrives_is_what_was_sent(battery: Battery, line: Line) -> None:
     passes(battery(line))
 
 
+@pytest.mark.product
 @all_of(
     lines(COLLECTIVES, CHECKED, SIZES, ranks=3),
     lines(COLLECTIVES, by_binding("native"), SIZES, ranks=3),
@@ -66,6 +68,7 @@ def test_collectives_need_no_power_of_two(battery: Battery, line: Line) -> None:
     passes(battery(line))
 
 
+@pytest.mark.product
 @all_of(
     lines(having("in_place"), f"{CHECKED} -l", ranks=3),
     lines(having("in_place"), by_binding("native", "-l"), ranks=3),
@@ -77,6 +80,7 @@ def test_in_place_and_with_any_root(battery: Battery, line: Line) -> None:
     passes(battery(line))
 
 
+@pytest.mark.product
 @all_of(
     lines(PAIRS, CHECKED, ranks=4),
     lines(named("multi_lat mbw_mr put_mr get_mr"), by_binding("native"), ranks=4),
@@ -88,6 +92,7 @@ def test_many_pairs_receive_what_was_sent(battery: Battery, line: Line) -> None:
     assert battery(line).rows[0]["pairs"] == (1 if "-p" in line.arguments else 2)
 
 
+@pytest.mark.product
 @all_of(
     lines(having("buffer_num"), f"{CHECKED} -b multiple"),
     lines(having("window"), f"{CHECKED} -b multiple -W 3"),
@@ -97,6 +102,7 @@ def test_memory_for_each_message(battery: Battery, line: Line) -> None:
     passes(battery(line))
 
 
+@pytest.mark.product
 @all_of(
     lines(having("layout"), f"{QUICK} -D vect:4:3", "--sizes 64"),
     lines(having("layout"), f"{QUICK} -D vect:4:3 --binding native", "--sizes 64"),
@@ -107,6 +113,7 @@ def test_gaps_between_elements_are_not_sent(battery: Battery, line: Line) -> Non
     assert [row["payload_bytes"] for row in record.measured] == [48]
 
 
+@pytest.mark.product
 @all_of(
     lines(named(EVERY_TYPE), f"{CHECKED} -T all", "--sizes 32,4096"),
     lines(named(EVERY_TYPE), by_binding("native", "-T all"), "--sizes 32,4096"),
@@ -137,6 +144,7 @@ def test_what_moves_no_data_runs(battery: Battery, line: Line) -> None:
     assert len(record.measured) == 1
 
 
+@pytest.mark.product
 @all_of(lines(WITH_DATA, by_binding("array")))
 def test_bare_arrays_carry_the_same_data(battery: Battery, line: Line) -> None:
     if "alltoallw" in line.arguments[0]:
@@ -149,6 +157,7 @@ ONCE = ("one-sided", "file", "packing")
 """Families whose calls MPI cannot set up."""
 
 
+@pytest.mark.product
 @all_of(lines(WITH_DATA, by_binding("persistent")))
 def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
@@ -158,6 +167,7 @@ def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -
         passes(battery(line))
 
 
+@pytest.mark.product
 @all_of(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
 def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, line: Line) -> None:
     taken = OBJECTS if line.binding == "pickle" else OUT_OF_BAND

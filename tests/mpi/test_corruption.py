@@ -38,6 +38,7 @@ def corrupted(offset: str) -> list[Line]:
     return found
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("line", corrupted("0") + corrupted("-1"), ids=str)
 def test_one_flipped_byte(battery: Battery, line: Line) -> None:
     record, name = battery(line), line.arguments[0]

@@ -35,6 +35,7 @@ WINDOWS = combined(
 ) + combined("put_bibw", "-w {} -s {}", WINDOW_KINDS, ACTIVE)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("line", WINDOWS, ids=str)
 def test_every_window_with_every_synchronization(battery: Battery, line: Line) -> None:
     record = battery(line)
@@ -44,6 +45,7 @@ def test_every_window_with_every_synchronization(battery: Battery, line: Line) -
     assert {row["window_sync"] for row in record.rows} == {words[words.index("-s") + 1]}
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     combined("latency bw", "--send-mode {}", SEND_MODES)
@@ -61,6 +63,7 @@ def test_every_mode_of_sending(battery: Battery, line: Line) -> None:
     assert {row["send_mode"] for row in record.rows} == {line.arguments[-1]}
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     combined("latency_mt", "-i 12 -t {}", ("1", "1:2", "2:2", "2:3", "3:2"))
@@ -80,6 +83,7 @@ def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     assert battery(line).rows[0]["threads"] == "3:1"
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [
@@ -98,6 +102,7 @@ def test_any_neighbours(battery: Battery, line: Line) -> None:
     assert record.rows[0]["topology"] in line.arguments
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [
@@ -118,6 +123,7 @@ def test_any_number_of_nodes(battery: Battery, line: Line) -> None:
     assert record.rows[0]["nodes"] == {3: 3, 6: 3, 4: 2}[line.ranks]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [
@@ -145,6 +151,7 @@ def test_other_rows_have_no_overlap(battery: Battery, line: Line) -> None:
     assert battery(line).rows[0]["overlap_percent"] is None
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [

@@ -38,6 +38,7 @@ def parts(record: Record, beginning: str = "") -> dict[str, float]:
     }
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", KMEANS_LINES, ids=str)
 def test_inertias_are_the_same_however_the_search_is_divided(battery: Battery, line: Line) -> None:
     passed(battery(line))
@@ -50,6 +51,7 @@ def test_inertias_are_the_same_however_the_search_is_divided(battery: Battery, l
     assert f"engine {engine}" in [row["part"] for row in battery(line).rows]
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", KNN_LINES, ids=str)
 def test_classes_are_as_accurate_however_they_are_found(battery: Battery, line: Line) -> None:
     passed(battery(line))

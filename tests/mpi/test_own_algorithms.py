@@ -22,6 +22,7 @@ TYPES = [
 SUFFICIENT = "allreduce --algorithm recursive_doubling --sizes 8,4096 -i 20 -x 2"
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("one", EVERY + in_place(EVERY) + OTHERS + TYPES, ids=str)
 def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> None:
     record = battery(one)
@@ -33,6 +34,7 @@ def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> No
     assert f"own algorithm {word}" in record.out
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "one",
     [

@@ -38,6 +38,7 @@ EVEN = (
 ALL = (*UNEVEN, *SCARCE)
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize(
     "line",
     [
@@ -80,6 +81,7 @@ GROWN = {
 """What so many ranks do, in the metric's unit times seconds."""
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize(
     "line",
     [line(ranks, f"{problem} {QUICK} --scaling weak") for ranks in (2, 3) for problem in GROWN],

@@ -56,6 +56,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("line", [*LINES, FEW], ids=str)
 def test_losses_and_weights_are_those_of_sequential_training(battery: Battery, line: Line) -> None:
     record = battery(line)

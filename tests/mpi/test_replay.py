@@ -31,6 +31,7 @@ FOLDER = line(3, f"replay {DATA / 'mpitrace'} {QUICK}")
 WEAK = line(2, f"replay {PROFILE} {QUICK} --scaling weak")
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("line", ALL, ids=str)
 def test_each_routine_is_called_as_often_as_planned(battery: Battery, line: Line) -> None:
     record = battery(line)

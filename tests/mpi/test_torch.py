@@ -18,6 +18,7 @@ TENSORS = f"{CHECKED} --buffer torch_cpu"
 pytestmark = pytest.mark.skipif(not HERE, reason="torch is not installed")
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     "line",
     [

@@ -100,12 +100,14 @@ def value(record: Record, part: str) -> float:
     return row["value"]
 
 
+@pytest.mark.product
 @on(*LEARNING)
 def test_a_network_learns_the_same_as_in_one_process(battery: Battery, line: Line) -> None:
     found = calls(battery(line))
     assert (line.ranks > 1) == (len(found) > 0)
 
 
+@pytest.mark.product(strength=1)
 @on(*REPLAYED)
 def test_replayed_gradients_are_averaged_on_every_rank(battery: Battery, line: Line) -> None:
     found = calls(battery(line))
