@@ -58,13 +58,13 @@ def lines_of(item: pytest.Item) -> list[Line]:
     return [value for value in parameters_of(item).values() if isinstance(value, Line)]
 
 
-def factors_of(item: pytest.Item) -> dict[str, str]:
-    """The factors of a test that is a case of a product, and its value of each.
+def factors(parameters: dict[str, Any]) -> dict[str, str]:
+    """The factors of a case of a product that has these parameters, and its value of each.
 
     A command line has several: its ranks, its benchmark, the family of that, and each option.
     """
     found: dict[str, str] = {}
-    for name, value in parameters_of(item).items():
+    for name, value in parameters.items():
         if not isinstance(value, Line):
             found[name] = str(value)
             continue
@@ -79,6 +79,13 @@ def factors_of(item: pytest.Item) -> dict[str, str]:
                 found[option] = f"{found.get(option, '')} {word}"
         found |= dict(value.environment)
     return found
+
+
+def cases_of(products: Iterable[dict[str, Any]]) -> list[Case]:
+    """The cases of a product from the parameters of each; a factor may be absent from some."""
+    found = [factors(parameters) for parameters in products]
+    names = sorted(set().union(*found))
+    return [frozenset((name, one.get(name, "absent")) for name in names) for one in found]
 
 
 def family(name: str) -> str:
@@ -134,10 +141,7 @@ def mark_samples(items: list[pytest.Item], seed: int) -> None:
         members.sort(key=lambda item: item.nodeid)  # not in the random order of a run
         marker = members[0].get_closest_marker("product")
         strength = marker.kwargs.get("strength", 2) if marker else 2
-        factors = [factors_of(item) for item in members]
-        names = sorted(set().union(*factors))
-        cases = [frozenset((name, one.get(name, "absent")) for name in names) for one in factors]
-        chosen = sample(cases, strength, seed)
+        chosen = sample(cases_of(map(parameters_of, members)), strength, seed)
         for number, item in enumerate(members):
             if number not in chosen:
                 item.add_marker("exhaustive")

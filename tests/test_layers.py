@@ -1,0 +1,95 @@
+"""Samples of products: they cover what the product covers, and a seed decides which they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.battery import Line, line
+from tests.layers import Case, cases_of, covered, factors, sample
+from tests.mpi import test_benchmarks
+from tests.mpi.lines import WITH_DATA
+
+SEEDS = st.integers(0, (1 << 32) - 1)
+STRENGTHS = st.sampled_from([1, 2])
+CASES = st.lists(
+    st.fixed_dictionaries(
+        {name: st.sampled_from("abcd") for name in ("benchmark", "binding", "ranks", "size")}
+    ).map(lambda values: frozenset(values.items())),
+    min_size=1,
+    max_size=60,
+)
+
+
+def everything(cases: list[Case], strength: int) -> set[tuple[tuple[str, str], ...]]:
+    """What some cases cover together."""
+    return {one for case in cases for one in covered(case, strength)}
+
+
+@given(CASES, STRENGTHS, SEEDS)
+def test_a_sample_covers_what_its_product_covers(
+    cases: list[Case], strength: int, seed: int
+) -> None:
+    chosen = sample(cases, strength, seed)
+    assert everything([cases[one] for one in chosen], strength) == everything(cases, strength)
+
+
+@given(CASES, STRENGTHS, SEEDS)
+def test_the_same_seed_draws_the_same_sample(cases: list[Case], strength: int, seed: int) -> None:
+    assert sample(cases, strength, seed) == sample(list(cases), strength, seed)
+
+
+def test_another_seed_draws_another_sample() -> None:
+    cases = [frozenset({("a", f"{a}"), ("b", f"{b}")}) for a in range(9) for b in range(9)]
+    assert len({frozenset(sample(cases, 1, seed)) for seed in range(9)}) > 1
+
+
+@given(SEEDS)
+def test_each_value_once_takes_no_more_cases_than_the_longest_factor_has(seed: int) -> None:
+    cases = [frozenset({("a", f"{a}"), ("b", f"{b}")}) for a in range(7) for b in range(3)]
+    assert len(sample(cases, 1, seed)) == 7
+
+
+@settings(max_examples=5)
+@given(SEEDS)
+def test_every_benchmark_binding_and_buffer_is_in_the_sample(seed: int) -> None:
+    marks = test_benchmarks.test_what_arrives_is_what_was_sent.pytestmark
+    (lines,) = (mark.args[1] for mark in marks if mark.name == "parametrize")
+    chosen = sample(cases_of({"line": one} for one in lines), 2, seed)
+    drawn = [lines[number] for number in chosen]
+    assert len(drawn) < len(lines) / 2
+    assert {one.arguments[0] for one in drawn} == {one.name for one in WITH_DATA}
+    for option in ("--binding", "--buffer"):
+        assert values(drawn, option) == values(lines, option)
+
+
+def values(lines: list[Line], option: str) -> set[str]:
+    """What lines give for an option."""
+    words = [one.arguments for one in lines if option in one.arguments]
+    return {given[given.index(option) + 1] for given in words}
+
+
+def test_pairs_are_of_families_and_not_of_benchmarks() -> None:
+    case = frozenset(factors({"line": line(2, "latency --binding native -c")}).items())
+    found = set(covered(case, 2))
+    assert (("benchmark", "latency"),) in found
+    pairs = {pair for pair in found if len(pair) == 2}
+    assert (("--binding", " native"), ("family", "point-to-point")) in pairs
+    assert not any("benchmark" in (first[0], second[0]) for first, second in pairs)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            line(3, "bcast --sizes 8,4096 -k fixed:2 -l"),
+            {"ranks": "3", "benchmark": "bcast", "--sizes": " 8,4096", "-k": " fixed:2", "-l": ""},
+        ),
+        (line(2, "latency D H --buffer raw", FAULT="1"), {"--buffer": " raw", "FAULT": "1"}),
+        (line(2, "matmul --rows 48"), {"family": "matmul", "--rows": " 48"}),
+    ],
+)
+def test_each_option_of_a_line_is_a_factor(one: Line, expected: dict[str, str]) -> None:
+    assert expected.items() <= factors({"line": one, "words": "said"}).items()
+    assert factors({"line": one, "words": "said"})["words"] == "said"
