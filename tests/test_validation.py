@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from omb_py.benchmarks import Content, Exchange
 from omb_py.buffers import BUFFERS, PAGE, Buffer
 from omb_py.datatypes import TYPES, Datatype
-from omb_py.measure.pattern import tile, weight
-from omb_py.measure.validation import DataCheck
+from omb_py.errors import OmbError
+from omb_py.measure.pattern import LEAST_PERIOD_OF_SUMS, UNTOUCHED, tile, weight
+from omb_py.measure.validation import DataCheck, check_log, write_log
 from tests.properties import examples
 
 DATATYPES = st.sampled_from(TYPES)
@@ -84,6 +87,18 @@ def test_sums_are_exact_and_fit(datatype: Datatype, ranks: int, iteration: int) 
         assert (contents(datatype, before, ranks, iteration) == partial).all()
 
 
+@given(DATATYPES, st.integers(1, 2000), st.integers(0, 100), st.booleans())
+def test_no_element_looks_untouched_and_sums_are_many_values(
+    datatype: Datatype, ranks: int, iteration: int, added: bool
+) -> None:
+    memory = BUFFERS.load("bytearray").allocate(0, datatype)
+    content = Content(memory, range(ranks if added else 1), added=added)
+    data = tile(content, datatype, ranks, 64, iteration)
+    elements = {data[i : i + datatype.itemsize] for i in range(0, len(data), datatype.itemsize)}
+    assert UNTOUCHED * datatype.itemsize not in elements
+    assert len(elements) >= LEAST_PERIOD_OF_SUMS
+
+
 @given(st.integers(1, 2000), DATATYPES)
 def test_every_rank_contributes_in_some_iteration(ranks: int, datatype: Datatype) -> None:
     for rank in {0, ranks // 2, ranks - 1}:
@@ -140,3 +155,54 @@ def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
     memory = BUFFERS.load(name).allocate(nbytes, datatype)
     address = np.frombuffer(memory.array, np.uint8).__array_interface__["data"][0]
     assert address % PAGE == 0
+
+
+@pytest.mark.parametrize(
+    ("sources", "origin", "expected", "received"),
+    [
+        (range(2, 3), "block 4 of rank 2", "152 (0x98000000)", "65688 (0x98000100)"),
+        (range(1, 3), "the sum over ranks 1 to 2", "248 (0xf8000000)", "65784 (0xf8000100)"),
+    ],
+)
+def test_a_fault_says_where_it_is_and_what_was_expected(
+    sources: range, origin: str, expected: str, received: str
+) -> None:
+    (datatype,) = [datatype for datatype in TYPES if datatype.name == "int32"]
+    memory = BUFFERS.load("bytearray").allocate(40, datatype)
+    content = Content(memory, sources, block=4, added=len(sources) > 1)
+    check = DataCheck(rank=5, ranks=3, size=40, datatype=datatype)
+    exchange = Exchange((), inputs=(content,), outputs=(content,))
+    check.fill(exchange, iteration=1)
+    data = bytearray(memory.read(0, 40))
+    data[34] ^= 1
+    memory.write(data)
+    (fault,) = check.faults(exchange, iteration=1)
+    assert fault == (
+        f"rank 5, offset 34 of 40 bytes of {origin}, iteration 1: "
+        f"expected {expected}, received {received}"
+    )
+
+
+def test_faults_are_added_to_the_log_of_their_rank(tmp_path: Path) -> None:
+    folder = str(tmp_path / "new" / "log")
+    check_log(folder, 3)
+    assert list(Path(folder).iterdir()) == []
+    for where in ("8 bytes", "16 bytes"):
+        path = write_log(folder, 3, where, ["one", "wrong \N{HORIZONTAL ELLIPSIS}"])
+        check_log(folder, 3)
+    assert path == tmp_path / "new" / "log" / "rank-3.log"
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "8 bytes: one",
+        "8 bytes: wrong \N{HORIZONTAL ELLIPSIS}",
+        "16 bytes: one",
+        "16 bytes: wrong \N{HORIZONTAL ELLIPSIS}",
+    ]
+
+
+def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OmbError) as raised:
+        check_log(str(tmp_path / "file"), 0)
+    assert str(raised.value) == (
+        f"cannot write {tmp_path}/file/rank-0.log: File exists; choose another directory for -clog"
+    )

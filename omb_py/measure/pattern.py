@@ -17,7 +17,7 @@ LONGEST_PERIOD = 1009
 """Elements after which data repeats: a prime, so that no power of two is a period."""
 
 UNTOUCHED = b"\xff"
-"""Fills memory that a message should overwrite; no element of a pattern has this as lowest byte."""
+"""Fills memory that a message should overwrite; no element of a pattern is made of it alone."""
 
 LEAST_PERIOD_OF_SUMS = 8
 
