@@ -43,8 +43,14 @@ run: $(VENV)/.installed
 	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
 	$(VENV)/bin/mpiexec -n 8 $(VENV)/bin/omb-py allreduce --buffer numpy
 
+# The sample of make test: make test-all runs the cases that are not in it afterwards.
+ifndef SEED
+SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+endif
+export SEED
+
 # Markers are those of tests/layers.py. A worker for each core: more of them would only wait.
-pytest = bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
+pytest = bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup --sample-seed $(SEED)
 ON_OPEN_MPI := tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 NEEDING := ranks or aware or hosts or scheduler or browser
