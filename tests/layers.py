@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -88,6 +89,7 @@ def cases_of(products: Iterable[dict[str, Any]]) -> list[Case]:
     return [frozenset((name, one.get(name, "absent")) for name in names) for one in found]
 
 
+@cache
 def family(name: str) -> str:
     """The family of a benchmark; an application is one of its own."""
     try:
