@@ -121,8 +121,8 @@ def test_json_has_each_rank_and_the_notes(efficiency: Command, runs: list[str]) 
     assert found["notes"][0].startswith("strong scaling")
 
 
-def test_markdown_is_a_table(efficiency: Command, runs: list[str]) -> None:
-    printed = efficiency(*runs, "--format", "markdown").out
+def test_markdown_is_a_table(omb_py: Command, runs: list[str]) -> None:
+    printed = omb_py("efficiency", *runs, "--format", "markdown").out
     assert "| - Parallel efficiency |" in printed
     assert "**Note:** strong scaling" in printed
 

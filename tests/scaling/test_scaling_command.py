@@ -45,8 +45,8 @@ def line_of(text: str, beginning: str) -> str:
 
 
 @pytest.mark.usefixtures("table")
-def test_points_and_predictions_are_tables(scaling: Command) -> None:
-    done = scaling("table.csv")
+def test_points_and_predictions_are_tables(omb_py: Command) -> None:
+    done = omb_py("scaling", "table.csv")
     assert (done.code, done.err) == (0, "")
     assert "matmul: rows=8; strong scaling, buffer numpy" in done.out
     four = line_of(done.out, "4 ").split()
