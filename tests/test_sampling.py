@@ -290,6 +290,10 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
 def test_progress_is_told_of_each_stretch(alone: Callable[..., Any]) -> None:
     told: list[tuple[int, int]] = []
     job = alone(lambda number: 1e-3 * (1 + number % 7))
-    sample(job, job, None, True, Goal(60, 0, precision=1e-6), lambda *done: told.append(done))
-    assert {total for _, total in told} == {10 + 50, 10 + 10}
+    report = lambda *done: told.append(done)  # noqa: E731
+    sample(job, job, None, True, Goal(60, 3, precision=1e-6), report)
+    assert {total for _, total in told} == {3, 10 + 50, 10 + 10}
     assert told.count((60, 60)) == 1
+    told.clear()
+    sample(job, job, None, True, Goal(20, 3), report)
+    assert told[-1] == (23, 23)

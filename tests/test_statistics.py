@@ -74,6 +74,13 @@ def test_ranks_of_printed_tables(count: int, ranks: tuple[int, int]) -> None:
     assert median_ranks(count) == ranks
 
 
+@given(st.integers(6, 3000))
+def test_the_interval_is_from_one_sample_to_another(count: int) -> None:
+    ordered = [float(rank) for rank in range(1, count + 1)]
+    assert median_interval(ordered) == median_ranks(count)
+    assert summarize(ordered[::-1]).median_interval == median_ranks(count)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_too_few_samples_have_no_interval(count: int) -> None:
     assert median_interval([1.0] * count) is None

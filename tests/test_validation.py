@@ -161,7 +161,7 @@ def test_memory_is_aligned_to_the_page(name: str, nbytes: int) -> None:
     ("sources", "origin", "expected", "received"),
     [
         (range(2, 3), "block 4 of rank 2", "152 (0x98000000)", "65688 (0x98000100)"),
-        (range(1, 3), "the sum over ranks 1 to 2", "248 (0xf8000000)", "65784 (0xf8000100)"),
+        (range(3), "the sum over ranks 0 to 2", "372 (0x74010000)", "65908 (0x74010100)"),
     ],
 )
 def test_a_fault_says_where_it_is_and_what_was_expected(
