@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.conftest import BIN, ENVIRONMENT, Finished, run
@@ -9,6 +10,7 @@ from tests.hosts.virtual_hosts import Hosts
 
 OPEN_MPI = (BIN / "prterun").exists()
 OMB_PY = str(BIN / "omb-py")
+UNDER_COVERAGE = [name for name in ("COVERAGE_PROCESS_CONFIG",) if name in os.environ]
 
 
 def launcher(ranks: int, per_host: int, variables: tuple[str, ...] = ()) -> list[str]:
@@ -19,7 +21,7 @@ def launcher(ranks: int, per_host: int, variables: tuple[str, ...] = ()) -> list
     words = [str(BIN / "mpiexec"), "-n", str(ranks)]
     if not OPEN_MPI:
         return [*words, "-ppn", str(per_host)]
-    named = [word for name in variables for word in ("-x", name)]
+    named = [word for name in (*variables, *UNDER_COVERAGE) for word in ("-x", name)]
     return [*words, "--map-by", f"ppr:{per_host}:node:oversubscribe", *named]
 
 
