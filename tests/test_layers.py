@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.battery import Line, line
 from tests.layers import Case, cases_of, covered, factors, sample
 from tests.mpi import test_benchmarks
 from tests.mpi.lines import WITH_DATA
+from tests.properties import examples
 
 SEEDS = st.integers(0, (1 << 32) - 1)
 STRENGTHS = st.sampled_from([1, 2])
@@ -51,7 +52,7 @@ def test_each_value_once_takes_no_more_cases_than_the_longest_factor_has(seed: i
     assert len(sample(cases, 1, seed)) == 7
 
 
-@settings(max_examples=5)
+@examples(25)
 @given(SEEDS)
 def test_every_benchmark_binding_and_buffer_is_in_the_sample(seed: int) -> None:
     marks = test_benchmarks.test_what_arrives_is_what_was_sent.pytestmark
