@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps import launchers
+from omb_py.sweeps.estimate import duration
 from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
@@ -257,7 +258,7 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
             break
     assert done.code == 1
     assert "timed out" in done.out
-    assert f"not at its end after {seconds}.0 s (time_limit)" in done.out
+    assert f"not at its end after {duration(seconds)} (time_limit)" in done.out
     assert {row[1:4] for row in sweep.rows()} == measured
     assert sweep.left_behind() == []
 
