@@ -287,6 +287,15 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
     assert (len(found.seconds), found.warmup) == (18, 5 + 17)
 
 
+def test_stretches_that_are_told_of_lengthen_until_they_take_their_time(
+    alone: Callable[..., Any],
+) -> None:
+    job = alone(lambda number: 1e-6)
+    run_counted(job, 0, 0, 50_000, lambda done, total: None)
+    lengths = [length for _, length in job.runs]
+    assert lengths == [1, 4, 16, 64, 256, 1024, 4096, 16384, 16384, 50_000 - sum(lengths[:-1])]
+
+
 def test_progress_is_told_of_each_stretch(alone: Callable[..., Any]) -> None:
     told: list[tuple[int, int]] = []
     job = alone(lambda number: 1e-3 * (1 + number % 7))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from omb_py.measure.statistics import (
     LARGEST_EXACT,
+    NORMAL,
     median_interval,
     median_ranks,
     percentile,
@@ -112,3 +113,8 @@ def test_the_spread_of_normal_values_is_their_deviation_over_their_mean() -> Non
 def test_a_few_values_far_off_do_not_make_a_machine_busy() -> None:
     assert relative_spread([1.0, 1.01, 0.99, 1.0, 1.02, 50.0]) < 0.03
     assert relative_spread([3.0]) == 0.0
+
+
+def test_the_spread_is_from_the_lower_of_two_values_in_the_middle() -> None:
+    assert relative_spread([4.0, 1.0, 3.0, 2.0]) == pytest.approx(NORMAL * 1 / 2)
+    assert relative_spread([1.0, 3.0]) == 0.0

@@ -80,6 +80,7 @@ def test_lines_that_are_empty_or_too_long_are_of_no_table() -> None:
         (["[0] # x", "[0]  8 [0]  1.0"], ["# x", " 8  1.0"]),
         (["[1,0]<stdout>:# x", "[1,0]<stdout>:  8"], ["# x", "  8"]),
         (["[node-1.a:0] # x"], ["# x"]),
+        (["0: # x", "0: at 0: 5"], ["# x", "at 0: 5"]),
         (["8  1.0", "0: 9"], ["8  1.0", "0: 9"]),
     ],
 )
@@ -100,6 +101,8 @@ HEADINGS = "#bytes     t[usec]   Mbytes/sec"
         ("     8        1.00", False),
         ("     8 12345678901.00         8.00", True),
         ("     8 12345678901.00        8.00", False),
+        ("     8  12345678901.00         8.00", True),
+        ("     8   1234567890.00         8.00", False),
     ],
 )
 def test_words_end_where_headings_do_or_right_of_one_too_wide(line: str, kept: bool) -> None:

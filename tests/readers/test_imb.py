@@ -197,6 +197,36 @@ def test_element_types_are_the_header_s() -> None:
     assert "mpi_type" not in of("mpi1.txt", "latency")[0], "bytes without a type"
 
 
+@pytest.mark.parametrize(
+    ("name", "table", "mpi_type"),
+    [
+        ("Iallreduce_pure", TIMES + ROW, "MPI_FLOAT"),
+        ("Ireduce_scatter_pure", TIMES + ROW, "MPI_FLOAT"),
+        ("Reduce_local", TIMES + ROW, "MPI_FLOAT"),
+        ("Ibcast_pure", TIMES + ROW, None),
+        ("Barrier", TIMES + ROW, None),
+    ],
+)
+def test_reductions_have_the_type_of_reductions(
+    name: str, table: str, mpi_type: str | None
+) -> None:
+    banner = BANNER.replace("MPI-1", "MPI-NBC") if name.startswith("I") else BANNER
+    text = FRAME.format(banner=banner, options="", name=name, ranks=2) + table
+    assert found(text).rows[0].get("mpi_type") == mpi_type
+
+
+def test_a_last_row_without_an_end_is_whole_when_it_ends_below_its_heading() -> None:
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
+    assert found(text[:-1]).rows == found(text).rows != []
+    assert not found(text[:-2]).rows
+    narrow = "#bytes #repetitions t[usec] Mbytes/sec\n8 1000 2.00 4.00\n"
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + narrow
+    assert len(found(text).rows) == 1
+    told = found(text[:-1])
+    assert not told.rows
+    assert "the file ends in this row" in told.problems[0].text
+
+
 def test_threads_are_named() -> None:
     assert {row["threads"] for row in rows("mt.txt")} == {"2:2"}
     assert of("mt.txt", "imb_unibandmt")[0]["window"] == 64
