@@ -195,10 +195,13 @@ def test_uncached_gradients_are_asked_for_in_every_step(battery: Battery, line: 
     assert of(found, "Allreduce") == cycles
 
 
-IDLE = line(2, f"{REPLAY} --model resnet110 --sample-time 5 --negotiation cached")
+IDLE = [
+    line(2, f"{REPLAY} --model resnet110 --sample-time 5 --compute {how} --negotiation cached")
+    for how in ("delay", "matmul")
+]
 
 
-@on(IDLE)
+@on(*IDLE)
 def test_ranks_negotiate_also_while_no_gradient_is_there(battery: Battery, line: Line) -> None:
     """A rank computes for 10 ms in each step, with a cycle each ms."""
     record = battery(line)
