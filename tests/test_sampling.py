@@ -46,6 +46,7 @@ def test_precise_means_half_the_interval(ordered: list[float], precision: float)
     wanted = interval is not None and (interval[1] - interval[0]) / 2 <= precision * median
     assert is_precise(ordered, precision) == wanted
     assert not is_precise(ordered, None)
+    assert is_precise([0.75, 1.0, 1.0, 1.0, 1.0, 1.25], 0.25)
 
 
 @given(
