@@ -189,6 +189,43 @@ def test_options_that_change_what_is_measured_are_said() -> None:
     assert {row["placement"] for row in rows("gpu.txt")} == {"H"}
 
 
+@pytest.mark.parametrize(
+    ("option", "sync"),
+    [
+        ("-imb_barrier 1", "imb_barrier"),
+        ("-imb_barrier ON", "imb_barrier"),
+        ("-imb_barrier enable", "imb_barrier"),
+        ("-imb_barrier yes", "imb_barrier"),
+        ("-imb_barrier 0", "barrier"),
+        ("", "barrier"),
+        ("-sync 0", None),
+        ("-sync disable", None),
+        ("-sync Yes", "barrier"),
+    ],
+)
+def test_options_are_on_in_any_of_their_words(option: str, sync: str | None) -> None:
+    row = old("2021.3", "Allreduce", TIMES + ROW, options=option)[0]
+    assert row.get("sync") == sync
+    assert row["benchmark"] == ("allreduce" if sync else "imb_allreduce")
+
+
+@pytest.mark.parametrize(
+    ("name", "benchmark", "root"),
+    [
+        ("Bcast", "imb_bcast", "rotate"),
+        ("Reduce", "reduce", "rotate"),
+        ("Allreduce", "allreduce", None),
+    ],
+)
+def test_roots_that_rotate_are_said_and_ours_where_ours_can(
+    name: str, benchmark: str, root: str | None
+) -> None:
+    row = old("2021.3", name, TIMES + ROW, options="-root_shift on")[0]
+    assert (row["benchmark"], row.get("root")) == (benchmark, root)
+    row = old("2021.3", name, TIMES + ROW)[0]
+    assert (row["benchmark"], row.get("root")) == (name.lower(), "0" if name == "Reduce" else None)
+
+
 def test_element_types_are_the_header_s() -> None:
     types = {row["benchmark"]: (row["mpi_type"], row["dtype"]) for row in rows("types.txt")}
     assert types["latency"] == types["bcast"] == ("MPI_DOUBLE", "float64")
@@ -203,8 +240,9 @@ def test_element_types_are_the_header_s() -> None:
         ("Iallreduce_pure", TIMES + ROW, "MPI_FLOAT"),
         ("Ireduce_scatter_pure", TIMES + ROW, "MPI_FLOAT"),
         ("Reduce_local", TIMES + ROW, "MPI_FLOAT"),
-        ("Ibcast_pure", TIMES + ROW, None),
+        ("Ibcast_pure", TIMES + ROW, "MPI_DOUBLE"),
         ("Barrier", TIMES + ROW, None),
+        ("Window", TIMES + ROW, None),
     ],
 )
 def test_reductions_have_the_type_of_reductions(
@@ -212,7 +250,8 @@ def test_reductions_have_the_type_of_reductions(
 ) -> None:
     banner = BANNER.replace("MPI-1", "MPI-NBC") if name.startswith("I") else BANNER
     text = FRAME.format(banner=banner, options="", name=name, ranks=2) + table
-    assert found(text).rows[0].get("mpi_type") == mpi_type
+    row = found(text.replace("MPI_BYTE", "MPI_DOUBLE")).rows[0]
+    assert row.get("mpi_type") == mpi_type
 
 
 def test_a_last_row_without_an_end_is_whole_when_it_ends_below_its_heading() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.readers import Found, source_of
-from omb_py.readers._fixed_width import unlabelled
+from omb_py.readers._fixed_width import shown, unlabelled
+from omb_py.readers._nccl_rows import number
 from omb_py.readers._nccl_words import PROGRAMS, factors
 from omb_py.readers.nccl_tests import READER
 from tests.properties import examples
@@ -20,6 +21,12 @@ from tests.readers.damage import damaged, joined_halves
 DATA = Path(__file__).parent.parent / "data" / "nccl-tests"
 FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
 ALONE = (DATA / "table_alone.txt").read_text()
+HEADINGS = ["#", "size", "count", "type", "redop", "root"] + 2 * [
+    "time",
+    "algbw",
+    "busbw",
+    "#wrong",
+]
 DEVICES = "".join(
     f"#  Rank  {rank} Group  0 Pid   4000 on      node1 device  {rank} [0x1b] NVIDIA A30\n"
     for rank in range(8)
@@ -166,6 +173,30 @@ def test_the_processor_s_time_is_not_the_time() -> None:
 def test_an_unknown_program_is_not_taken_for_another() -> None:
     text = f"# Collective test starting: all_to_some_perf\n{DEVICES}{ALONE}"
     assert not found(text).rows
+
+
+def test_the_program_that_starts_counts_more_than_names_of_files() -> None:
+    text = f"# Collective test starting: all_reduce_perf\n{DEVICES}{ALONE}"
+    assert {row["benchmark"] for row in found(text, "all_gather.log").rows} == {"allreduce"}
+
+
+def test_a_last_row_that_may_go_on_is_left_out() -> None:
+    text = f"./all_reduce_perf\n{ALONE}"
+    assert found(text.rstrip("\n")).rows == found(text).rows
+    pressed = f"./all_reduce_perf\n{' '.join(HEADINGS)}\n{' '.join(ALONE.split()[-13:])}"
+    assert len(found(pressed + "\n").rows) == 2
+    told = found(pressed)
+    assert not told.rows
+    assert [(problem.line, problem.text) for problem in told.problems] == [
+        (3, "the file may end within this row, left out")
+    ]
+
+
+@given(st.integers(0, 999), st.integers(-9, 9))
+def test_numbers_with_exponents_are_as_exact_as_their_digits(digits: int, exponent: int) -> None:
+    text, scale = f"{digits / 100:.2f}", 10.0**exponent
+    assert number(f"{text}e{exponent:+03}") == number(text).times(scale)
+    assert number(text) == shown(text)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,38 @@ def test_the_number_of_ranks_is_taken_from_the_command_and_never_guessed(
     assert rows(f"{command}\n{table}")[0].get("ranks") == ranks
 
 
+@pytest.mark.parametrize(
+    ("options", "column", "value"),
+    [
+        ("-W 32", "window", 32),
+        ("--window-size=32", "window", 32),
+        ("-W x", "window", None),
+        ("-l", "in_place", True),
+        ("--in-place", "in_place", True),
+        ("-k fixed:3", "root", "3"),
+        ("--root-rank rotate", "root", "rotate"),
+        ("-D vect:8:4", "layout", "vect:8:4"),
+        ("--ddt=cont", "layout", "cont"),
+        ("-t 7", "test_calls", 7),
+        ("--num-test-calls 7", "test_calls", 7),
+        ("-c", "window", None),
+    ],
+)
+def test_an_option_of_the_command_has_its_column_in_short_and_in_long(
+    options: str, column: str, value: Any
+) -> None:
+    assert rows(f"mpirun -np 4 ./osu_latency {options}\n{LATENCY}")[0].get(column) == value
+    assert column not in rows(f"mpirun {options} ./osu_latency\n{LATENCY}")[0]
+
+
+@pytest.mark.parametrize("option", ["-n", "-np", "--np", "--ntasks", "-ntasks"])
+def test_launchers_options_for_ranks(option: str) -> None:
+    text = LATENCY.replace("Latency Test", "Allreduce Latency Test")
+    assert rows(f"run {option} 24 osu_allreduce\n{text}")[0]["ranks"] == 24
+    assert rows(f"run {option}=24 osu_allreduce\n{text}")[0]["ranks"] == 24
+    assert "ranks" not in rows(f"run {option} many osu_allreduce\n{text}")[0]
+
+
 def test_options_of_the_command_tell_what_the_table_does_not() -> None:
     found = [row for row in read_file(VARIANTS).rows if row["benchmark"] in ("gather", "allgather")]
     assert {row.get("root") for row in found} == {None, "rotate"}
@@ -262,6 +294,37 @@ def test_a_banner_without_a_whole_row_is_an_error_with_file_and_line(tmp_path: P
     path.write_text("# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n1      0.2\n")
     with pytest.raises(OmbError, match=r"cut\.txt:3: not a whole row"):
         read_file(path)
+
+
+def test_the_last_line_of_a_start_is_whole_without_its_end() -> None:
+    for name, column in (("osu_init", "latency_us"), ("osu_hello", "ranks")):
+        text = (DATA / f"{name}.txt").read_text().rstrip()
+        (row,) = rows(text)
+        assert row[column] > 0
+        assert not rows(text[:-1])
+
+
+def test_a_title_that_nobody_knows_is_a_name() -> None:
+    text = LATENCY.replace("Latency Test", "All-to-Some Latency Test")
+    assert {row["benchmark"] for row in rows(text)} == {"all_to_some_latency"}
+    assert {row["benchmark"] for row in rows(f"$ osu_bw\n{text}")} == {"all_to_some_latency"}
+
+
+def test_a_table_without_sizes_has_one_row() -> None:
+    text = (DATA / "osu_barrier.txt").read_text()
+    found = read("job.log", (text + text.splitlines()[-1] + "\n").encode())
+    assert [row["latency_us"] for row in found.rows] == [0.2]
+    assert [problem.text for problem in found.problems] == ["not a whole row, left out"]
+    assert len(rows(text + text)) == 2
+
+
+def test_problems_and_rows_of_all_formats_come_in_the_order_of_lines() -> None:
+    ours = "# run: x\n# ranks: 2\nrun,benchmark,bytes,ranks\nx,latency,8,2\nx,latency\n"
+    found = read("job.log", f"{LATENCY}8 1\n{ours}".encode())
+    assert [row["line"] for row in found.rows] == [5, 6, 7]
+    assert [problem.line for problem in found.problems] == [8, 13]
+    assert [table.numbers for table in found.tables] == [[12]]
+    assert found.runs == {"x": {"run": "x", "ranks": "2"}}
 
 
 def test_an_odd_kind_of_suite_is_not_taken_for_mpi() -> None:

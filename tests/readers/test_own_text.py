@@ -311,6 +311,18 @@ def test_examples_are_right(module: Any) -> None:
     assert found.failed == 0
 
 
+def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
+    said = _omb_words.said_by_banner
+    assert said("tag 3") == {"variant": "tag 3"}
+    assert said("ranks 3, segments of 64 bytes, staged, with stream sync, session, MD H") == {
+        "ranks": 3,
+        "segment": 64,
+        "staged": True,
+        "stream_sync": True,
+        "placement": "MD H",
+    }
+
+
 EARLIER = """
 # OSU MPI Allreduce Latency Test v7.4 (omb-py 0.1.0: buffer numpy, binding native, UCX_TLS=tcp)
 # Datatype: MPI_INT.
