@@ -117,16 +117,18 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
 def test_killed_at_any_moment_it_goes_on_where_it_was(
     tmp_path: Path, victims: tuple[str, ...]
 ) -> None:
-    """The sweep itself, its launcher or a rank gets the kill that nobody can catch."""
-    chance = random.Random()
+    """The sweep itself, its launcher or a rank gets the kill that nobody can catch.
+
+    pytest-randomly seeds the moments, and prints its seed.
+    """
     sweep = SmallSweep(tmp_path, LONG)
-    rows = chance.randrange(PLANNED.total())
+    rows = random.randrange(PLANNED.total())
     with sweep.running() as process:
         wait_for(lambda: sweep.rows().total() >= rows)
-        time.sleep(chance.uniform(0, 0.5))
+        time.sleep(random.uniform(0, 0.5))
         for victim in victims:
-            kill_one(sweep, victim, chance)
-        time.sleep(chance.uniform(0, 0.5) if victims else 0)
+            kill_one(sweep, victim)
+        time.sleep(random.uniform(0, 0.5) if victims else 0)
         kill(process)
     before = sweep.lines()
     done = sweep.run()
@@ -136,7 +138,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(
     assert sweep.left_behind() == []
 
 
-def kill_one(sweep: SmallSweep, word: str, chance: random.Random) -> None:
+def kill_one(sweep: SmallSweep, word: str) -> None:
     """Kill one of the sweep's processes whose command line has a word in it, if there is one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
@@ -147,7 +149,7 @@ def kill_one(sweep: SmallSweep, word: str, chance: random.Random) -> None:
         except OSError:
             continue
     if found:
-        os.kill(chance.choice(found), signal.SIGKILL)
+        os.kill(random.choice(found), signal.SIGKILL)
 
 
 def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
