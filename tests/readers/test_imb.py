@@ -363,6 +363,59 @@ def test_a_row_that_is_wrong_is_left_out_with_its_reason(line: str, reason: str)
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "messages"), [("PingPong", 1), ("PingPing", 1), ("Sendrecv", 2), ("Exchange", 4)]
+)
+def test_rates_count_the_messages_of_their_benchmark(name: str, messages: int) -> None:
+    def taken(rate: float) -> bool:
+        return bool(old("2021.11", name, f"{RATES}{1024:13}{1000:13}{512:13.2f}{rate:13.2f}\n"))
+
+    rate = messages * 2.0
+    assert taken(rate)
+    assert taken(rate / 1.048576)
+    assert not taken(rate / 2)
+    assert not taken(rate * 2)
+
+
+def test_a_size_greater_than_asked_for_or_no_power_of_two_is_left_out() -> None:
+    def taken(size: int) -> bool:
+        row = f"{size:13}{1000:13}{size:13.2f}{1:13.2f}\n"
+        return bool(old("2021.11", "PingPong", RATES + row))
+
+    assert [taken(size) for size in (1, 4194304, 8388608, 24)] == [True, True, False, False]
+
+
+def test_a_table_that_its_list_does_not_name_is_left_out() -> None:
+    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
+    named = "# List of Benchmarks to run:\n\n# {}\n# Bcast\n\n#-----"
+    told = found(text.replace("#-----", named.format("PingPing"), 1))
+    assert not told.rows
+    assert "the list of benchmarks to run has no PingPong" in told.problems[0].text
+    assert found(text.replace("#-----", named.format("PingPong"), 1)).rows
+
+
+def test_each_run_has_a_name_and_its_own_command() -> None:
+    text = FRAME.format(banner=BANNER, options="-npmin 2 -iter 5", name="PingPong", ranks=2)
+    told = found(text + RATES + PING + text.replace("-iter 5", "-iter 6") + RATES + PING)
+    runs = {row["run"]: told.runs[row["run"]]["command"] for row in told.rows}
+    second = len((text + RATES + PING).splitlines()) + 1
+    assert runs == {
+        "job.log:1": "IMB-MPI1 -npmin 2 -iter 5",
+        f"job.log:{second}": "IMB-MPI1 -npmin 2 -iter 6",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "placement"),
+    [("", "D"), ("-mem_alloc_type shared", "M"), ("-mem_alloc_type cpu", "H")],
+)
+def test_a_build_for_devices_says_where_messages_lie(options: str, placement: str) -> None:
+    banner = BANNER.replace("part", "part (GPU)")
+    text = FRAME.format(banner=banner, options=options, name="PingPong", ranks=2) + RATES + PING
+    assert found(text).rows[0]["placement"] == placement
+    assert "placement" not in found(text.replace(" (GPU)", "")).rows[0]
+
+
 def test_a_mean_outside_its_range_is_left_out() -> None:
     assert not old("2021.11", "Allreduce", TIMES + ROW.replace("5.20", "7.20"))
 

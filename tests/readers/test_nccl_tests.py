@@ -14,7 +14,7 @@ from omb_py.readers import Found, source_of
 from omb_py.readers._fixed_width import shown, unlabelled
 from omb_py.readers._nccl_rows import number
 from omb_py.readers._nccl_words import PROGRAMS, factors
-from omb_py.readers.nccl_tests import READER
+from omb_py.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
 from tests.properties import examples
 from tests.readers.damage import damaged, joined_halves
 
@@ -113,6 +113,28 @@ def test_wrong_elements_fail_and_unchecked_ones_say_nothing() -> None:
     assert {row["validation"] for row in rows("all_gather_2.0.txt")} == {"Pass"}
 
 
+def test_a_root_and_a_library_are_said_where_they_are_known() -> None:
+    assert {row.get("root") for row in rows("broadcast_2.0.txt")} == {"0"}
+    assert {row.get("root") for row in rows("all_reduce_2.13.txt")} == {None}
+    text = (DATA / "broadcast_2.0.txt").read_text()
+    (run,) = found(text).runs.values()
+    assert run["library"] == "2.9.6+cuda11.2"
+    assert run["device"] == "Tesla V100-PCIE-16GB"
+    assert all(
+        "root" not in row for row in found(text.replace("float       0", "float      -1")).rows
+    )
+
+
+def test_the_99th_percentile_of_iterations_lies_between_least_and_greatest() -> None:
+    text = (DATA / "all_reduce_2.18_iterations.txt").read_text()
+    least, greatest, tail = "   12.21", "   15.42", "   15.16"
+    whole = len(found(text).rows)
+    for right in (least, greatest):
+        assert len(found(text.replace(tail, right, 1)).rows) == whole
+    for wrong in ("   12.20", "   15.43"):
+        assert len(found(text.replace(tail, wrong, 1)).rows) == whole - 2
+
+
 def test_roots_types_and_operations_tell_rows_apart() -> None:
     assert [row["root"] for row in rows("gather_all_roots_2.13.txt")][::6] == ["0", "1", "2"]
     kinds = {(row["dtype"], row.get("part")) for row in rows("reduce_scatter_2.13.txt")}
@@ -205,6 +227,7 @@ def test_numbers_with_exponents_are_as_exact_as_their_digits(digits: int, expone
         ("     1048576        262144", "     1048576        262145", "size"),
         ("     1048576        262144", "     1048577        262144", "size"),
         ("   float     sum", "   floot     sum", "not a whole row"),
+        ("     1048576        262144", "     1048576             0", "size"),
         ("  sum      -1", "  sum     -1", "not below their headings"),
     ],
 )
@@ -213,6 +236,16 @@ def test_a_row_that_contradicts_itself_is_left_out(old: str, new: str, reason: s
     told = found(text.replace(old, new, 1))
     assert len(told.rows) == len(found(text).rows) - 2
     assert reason in told.problems[0].text
+
+
+def test_a_count_of_nothing_is_no_part_of_a_size() -> None:
+    text = (DATA / "all_gather_2.13.txt").read_text()
+    row = [line for line in text.splitlines() if LOOKS_LIKE_A_ROW.match(line)][2]
+    count = row.split()[1]
+    wrong = text.replace(row, row.replace(f" {count} ", " 0 ".rjust(len(count) + 2), 1))
+    told = found(wrong, "all_gather_2.13.txt")
+    assert len(told.rows) == len(rows("all_gather_2.13.txt")) - 2
+    assert any("elements of all ranks" in problem.text for problem in told.problems)
 
 
 def test_a_wrong_bandwidth_costs_its_whole_line() -> None:

@@ -304,7 +304,39 @@ def test_the_last_line_of_a_start_is_whole_without_its_end() -> None:
         assert not rows(text[:-1])
 
 
+def test_pairs_and_windows_are_said_above_the_table() -> None:
+    for row in read_file(DATA / "osu_mbw_mr.txt").rows:
+        assert (row["pairs"], row["window"], row["ranks"]) == (1, 64, 2)
+
+
+def test_multi_lat_has_headings_of_percentiles_without_cells() -> None:
+    header = "# Size          Latency (us)  P50 Tail Lat(us)\n"
+    text = f"# OSU MPI Multi Latency Test v7.4\n{header}{lines((8, 0.5))}"
+    assert [(row["benchmark"], row["latency_us"]) for row in rows(text)] == [("multi_lat", 0.5)]
+    assert not rows(text.replace("Multi Latency", "Latency"))
+
+
+def test_a_last_count_without_an_end_may_go_on() -> None:
+    text = (
+        "# OSU MPI Latency Test v7.4\n# Size Avg Latency(us) Iterations\n1 0.22 1000\n2 0.22 1000\n"
+    )
+    assert [row["iterations"] for row in rows(text)] == [1000, 1000]
+    found = read("job.log", text[:-2].encode())
+    assert [row["bytes"] for row in found.rows] == [1]
+    assert [(problem.line, problem.text) for problem in found.problems] == [
+        (4, "an incomplete row, left out")
+    ]
+
+
+def test_a_table_without_sizes_by_its_other_heading() -> None:
+    text = (DATA / "osu_barrier.txt").read_text().replace("# Avg Latency(us)", "# Latency (us)   ")
+    assert "# Latency (us)" in text
+    assert [row["latency_us"] for row in rows(text)] == [0.2]
+
+
 def test_a_title_that_nobody_knows_is_a_name() -> None:
+    text = LATENCY.replace("Latency Test", "Some (Odd) Test")
+    assert {row["benchmark"] for row in rows(text)} == {"some_odd"}
     text = LATENCY.replace("Latency Test", "All-to-Some Latency Test")
     assert {row["benchmark"] for row in rows(text)} == {"all_to_some_latency"}
     assert {row["benchmark"] for row in rows(f"$ osu_bw\n{text}")} == {"all_to_some_latency"}

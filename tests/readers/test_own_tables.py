@@ -1,0 +1,114 @@
+"""Our own CSV and JSON, line by line: whole rows only, each cell what its column holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from omb_py.readers import Found, read
+
+HEADER = "run,benchmark,bytes,ranks,latency_us\n"
+ROW = "x,latency,8,2,1.5\n"
+
+
+def found(text: str) -> Found:
+    return read("job.log", text.encode())
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("x,latency,8\n", "not a row"),
+        ("x,latency,8,2\n", "an incomplete row"),
+        ("slurmstepd: error\n", "not a row"),
+        ("x,latency,8,2,1.5", "an incomplete row"),
+        ("x,lat", "an incomplete row"),
+        ('x,"latency,8,2,1.5\n', "an incomplete row"),
+        (f"x,latency,8,2,{'1' * 40}\n", "a number of too many digits"),
+    ],
+)
+def test_a_line_of_csv_that_is_no_whole_row_is_left_out(line: str, reason: str) -> None:
+    told = found(HEADER + ROW + line)
+    (table,) = told.tables
+    assert (table.lines, table.numbers) == ([ROW[:-1]], [2])
+    assert [(problem.line, problem.text) for problem in told.problems] == [
+        (3, f"{reason}, left out")
+    ]
+
+
+def test_fields_of_csv_may_hold_commas_in_quotes() -> None:
+    told = found(f'{HEADER}x,"la,tency",8,2,1.5\nx,latency,8,2,{"1" * 39}\n\n{ROW}')
+    assert told.tables[0].numbers == [2, 3, 5]
+    assert told.problems == []
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("run,benchmark,bytes,latency_us", "not a whole line of column names"),
+        ("run,benchmark,bytes,ranks,ranks", "not a whole line of column names"),
+    ],
+)
+def test_a_header_that_is_not_whole_has_no_rows(header: str, reason: str) -> None:
+    told = found(f"{header}\n{ROW}")
+    assert told.tables == []
+    assert [(problem.line, problem.text) for problem in told.problems] == [(1, reason)]
+
+
+def test_columns_that_are_not_known_are_named() -> None:
+    told = found(HEADER.replace("latency_us", "speed,taste") + "x,latency,8,2,1,2\n")
+    assert told.tables[0].columns[-2:] == ("speed", "taste")
+    assert [str(problem) for problem in told.problems] == [
+        "job.log:1: unknown columns speed, taste are left out: a newer omb-py wrote them?"
+    ]
+
+
+def test_comments_belong_to_the_run_before_them() -> None:
+    told = found(
+        f"# run: x\n# ranks: 2 \n# Not a key: 1\n{HEADER}{ROW}# run: y\n# ranks: 4\n{HEADER}"
+    )
+    assert told.runs == {"x": {"run": "x", "ranks": "2"}, "y": {"run": "y", "ranks": "4"}}
+    assert len(told.tables) == 1, "a table without rows is none"
+
+
+OBJECT: dict[str, Any] = {"run": "x", "benchmark": "latency", "bytes": 8, "ranks": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("in_place", [True, False, None], [1, "true"]),
+        ("bytes", [0, 2**63 - 1, None], [True, 1.5, "8", 2**63, -(2**63)]),
+        ("latency_us", [1, 1.5, None], [True, "1.5", 10**400]),
+        ("part", ["a", None], [1, True, ["a"]]),
+    ],
+)
+def test_a_cell_of_json_is_what_its_column_holds(
+    name: str, right: list[Any], wrong: list[Any]
+) -> None:
+    lines = [json.dumps(OBJECT | {name: value}) for value in (*right, *wrong)]
+    told = found(",\n".join(["[", *lines, "]"]).replace("[,", "[") + "\n")
+    assert [row[name] for row in told.rows] == right
+    assert [problem.line for problem in told.problems] == [
+        2 + len(right) + place for place in range(len(wrong))
+    ]
+    assert {problem.text for problem in told.problems} == {
+        f"{name} is not what its column holds; left out"
+    }
+
+
+def test_objects_of_json_are_rows_or_begin_a_run() -> None:
+    lines = [
+        {"metadata": {"run": "x", "ranks": 2}},
+        OBJECT | {"unknown": 1, "percentiles": {"p50": 1.25, "p99": 2, "odd": "x"}},
+        {"benchmark": "latency"},
+        {"metadata": {"run": "x", "hosts": "a:2"}},
+    ]
+    told = found("[\n" + ",\n".join(map(json.dumps, lines)) + ',\n{"run": "x", "bench\n]\n')
+    assert told.rows == [OBJECT | {"percentiles": "p50=1.25 p99=2", "line": 3}]
+    assert told.runs == {"x": {"run": "x", "ranks": "2", "hosts": "a:2"}}
+    assert [(problem.line, problem.text) for problem in told.problems] == [
+        (6, "an incomplete object, left out")
+    ]
