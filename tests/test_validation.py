@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import Content, Exchange
@@ -88,6 +88,7 @@ def test_sums_are_exact_and_fit(datatype: Datatype, ranks: int, iteration: int) 
 
 
 @given(DATATYPES, st.integers(1, 2000), st.integers(0, 100), st.booleans())
+@example(TYPES[0], 29, 0, True)
 def test_no_element_looks_untouched_and_sums_are_many_values(
     datatype: Datatype, ranks: int, iteration: int, added: bool
 ) -> None:
