@@ -174,8 +174,8 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
         wait_for(all_told)
         process.send_signal(signal.SIGSTOP)
         for launcher in LAUNCHERS:
-            kill_one(sweep, launcher, random.Random(0))
-        wait_for(lambda: not sweep.left_behind() or kill_one(sweep, "omb_py", random.Random(0)))
+            kill_one(sweep, launcher)
+        wait_for(lambda: not sweep.left_behind() or kill_one(sweep, "omb_py"))
         kill(process)
     files = {json.loads(line)[0] for line in told}
     assert any(os.path.exists(file) for file in files)
