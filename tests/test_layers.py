@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.battery import Line, line
+from tests.conftest import run
 from tests.layers import Case, cases_of, covered, factors, sample
 from tests.mpi import test_benchmarks
 from tests.mpi.lines import WITH_DATA
@@ -94,3 +99,26 @@ def test_pairs_are_of_families_and_not_of_benchmarks() -> None:
 def test_each_option_of_a_line_is_a_factor(one: Line, expected: dict[str, str]) -> None:
     assert expected.items() <= factors({"line": one, "words": "said"}).items()
     assert factors({"line": one, "words": "said"})["words"] == "said"
+
+
+def test_tests_of_a_group_run_on_one_worker(tmp_path: Path) -> None:
+    """pytest-xdist 3.8 forgets groups with pytest 9.2, and says nothing."""
+    (tmp_path / "test_groups.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('group', 5 * ['a', 'b'])\n"
+        "def test_one(request, group, worker_id): ...\n"
+    )
+    (tmp_path / "conftest.py").write_text(
+        "import pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_collection_modifyitems(items):\n"
+        "    for item in items:\n"
+        "        group = item.callspec.params['group']\n"
+        "        item.add_marker(pytest.mark.xdist_group(group))\n"
+    )
+    words = "-n 2 --dist loadgroup -vv -p no:randomly -p no:cacheprovider".split()
+    command = [sys.executable, "-m", "pytest", *words]
+    out = run(command, {}, tmp_path, timeout=120).out
+    found = {(worker, group) for worker, group in re.findall(r"\[(gw\d)\].*@(\w) *$", out, re.M)}
+    assert {group for _, group in found} == {"a", "b"}
+    assert len(found) == 2
