@@ -117,6 +117,21 @@ class LateBinding(BufferBinding):
         return replace(bound, before=(*bound.before, lambda: time.sleep(0.02)))
 
 
+class SlowBinding(BufferBinding):
+    """Takes a millisecond longer for each call, on every rank."""
+
+    name = "slow"
+
+    def bind(self, step: Step) -> BoundCall:
+        call = super().bind(step)
+
+        def slowly() -> None:
+            time.sleep(1e-3)
+            call()
+
+        return slowly
+
+
 class SteppingLoop(Loop):
     """Runs another loop, and steps its clock back by a second in every iteration."""
 
