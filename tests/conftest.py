@@ -123,11 +123,15 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     def start(*arguments: str, **environment: str) -> Finished:
         out, err = (TextIOWrapper(BytesIO(), "utf-8") for _ in range(2))
         began = time.monotonic()
-        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
+        with (
+            monkeypatch.context() as patch,
+            own_temporary_folder() as own,
+            warnings.catch_warnings(record=True) as warned,
+        ):
             warnings.simplefilter("default", UserWarning)
             patch.chdir(tmp_path)
             patch.setattr(sys, "argv", ["omb-py", *arguments])
-            for name, value in environment.items():
+            for name, value in (own | environment).items():
                 patch.setenv(name, value)
             with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
                 main()

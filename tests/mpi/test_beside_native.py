@@ -7,16 +7,14 @@ benchmark through binding `native`, whose text has native OMB's layout.
 from __future__ import annotations
 
 import io
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from omb_py.cli import main
-from tests.conftest import BIN, Finished, own_temporary_folder
+from tests.conftest import BIN, Finished
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -32,27 +30,6 @@ def program(folder: Path, script: str, name: str = "osu_latency") -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Start]:
-    """``here(*arguments)`` is the command in this process, in an empty folder."""
-    with own_temporary_folder() as environment:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(tmp_path)
-
-        def start(*arguments: str) -> Finished:
-            capsys.readouterr()
-            monkeypatch.setattr(sys, "argv", ["omb-py", *arguments])
-            with pytest.raises(SystemExit) as end:
-                main()
-            assert isinstance(end.value.code, int)
-            return Finished(end.value.code, *capsys.readouterr(), seconds=0)
-
-        yield start
 
 
 def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) -> None:
@@ -80,13 +57,13 @@ def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) 
     ("said", "taken"), [("mpi_char", "MPI_CHAR"), ("mpi_int", "MPI_INT"), (None, "MPI_FLOAT")]
 )
 def test_our_reduction_takes_the_type_that_native_omb_took(
-    here: Start, tmp_path: Path, said: str | None, taken: str
+    in_process: Start, tmp_path: Path, said: str | None, taken: str
 ) -> None:
     script = f'exec "{BIN}/omb-py" allreduce --binding native -T {said or "float32"} "$@"'
     if said is None:  # as before version 7.1
         script = script.replace("exec ", "") + " | sed /Datatype/d"
     path = program(tmp_path, script, "osu_allreduce")
-    done = here(
+    done = in_process(
         *("compare", "--native", str(path), "allreduce", "-m", "8:8", "-i", "20", "-x", "2"),
         *("--rounds", "1", "--format", "csv", "-o", "points.csv"),
     )
@@ -95,10 +72,10 @@ def test_our_reduction_takes_the_type_that_native_omb_took(
 
 
 def test_several_bindings_take_turns_and_options_may_stand_anywhere(
-    here: Start, tmp_path: Path
+    in_process: Start, tmp_path: Path
 ) -> None:
     path = program(tmp_path / "omb", STAND_IN)
-    done = here(
+    done = in_process(
         *("compare", "--rounds=1", "latency", "-m", "8:8", "-i", "20", "-x", "2"),
         *("--bindings", "native,buffer", "--native", str(path), "-n", "2", "--format", "csv"),
     )
@@ -107,10 +84,10 @@ def test_several_bindings_take_turns_and_options_may_stand_anywhere(
     assert "one run a side says nothing about launches" in done.err
 
 
-def test_native_omb_is_told_sizes_that_it_understands(here: Start, tmp_path: Path) -> None:
+def test_native_omb_is_told_sizes_that_it_understands(in_process: Start, tmp_path: Path) -> None:
     written = f'echo "$@" > "{tmp_path}/told"; '
     program(tmp_path / "omb", f"{written}{STAND_IN}")
-    done = here(
+    done = in_process(
         *("compare", "--native", "omb", "latency", "-m", "1K:2K", "-M1G", "-i", "20", "-x", "2"),
         *("--rounds", "1", "--format", "csv"),
     )
@@ -119,9 +96,9 @@ def test_native_omb_is_told_sizes_that_it_understands(here: Start, tmp_path: Pat
     assert len(done.out.splitlines()) == 3
 
 
-def test_programs_without_sizes_are_compared(here: Start, tmp_path: Path) -> None:
+def test_programs_without_sizes_are_compared(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", f'exec "{BIN}/omb-py" init "$@"', "osu_init")
-    done = here(*("compare", "--native", "omb", "init", "--rounds", "1", "--format", "csv"))
+    done = in_process(*("compare", "--native", "omb", "init", "--rounds", "1", "--format", "csv"))
     assert done.code == 0, done.err
     (row,) = pd.read_csv(io.StringIO(done.out)).itertuples()
     assert (row.other, row.benchmark, row.verdict) == ("omb-py", "init", "unclear")
@@ -149,11 +126,13 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("what", FAILURES)
-def test_a_program_that_fails_is_said_in_a_sentence(what: str, here: Start, tmp_path: Path) -> None:
+def test_a_program_that_fails_is_said_in_a_sentence(
+    what: str, in_process: Start, tmp_path: Path
+) -> None:
     script, words = FAILURES[what]
     program(tmp_path / "omb", script)
     rounds = ("--rounds", "1")
-    done = here("compare", "--native", "omb", "latency", *QUICK, *rounds)
+    done = in_process("compare", "--native", "omb", "latency", *QUICK, *rounds)
     assert done.code == 1
     (sentence,) = done.sentences
     assert "osu_latency" in sentence
@@ -161,10 +140,12 @@ def test_a_program_that_fails_is_said_in_a_sentence(what: str, here: Start, tmp_
     assert "Traceback" not in done.err
 
 
-def test_what_cannot_be_compared_is_found_in_the_first_round(here: Start, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_found_in_the_first_round(
+    in_process: Start, tmp_path: Path
+) -> None:
     other = STAND_IN.replace('"$@"', "-T mpi_int -i 2 -x 1 -m 4:4")
     program(tmp_path / "omb", f"echo started >> '{tmp_path}/rounds'; {other}")
-    done = here("compare", "--native", "omb", "latency", *QUICK)
+    done = in_process("compare", "--native", "omb", "latency", *QUICK)
     assert done.code == 2, done.err
     assert "osu_latency has mpi_type MPI_INT, native has mpi_type MPI_CHAR" in done.sentences[0]
     assert (tmp_path / "rounds").read_text().count("started") == 2  # ranks, once
@@ -189,9 +170,9 @@ def test_a_program_that_hangs_is_ended(omb_py: Start, tmp_path: Path) -> None:
     assert not any(process.exists() for process in started)
 
 
-def test_what_ours_refuses_is_said(here: Start, tmp_path: Path) -> None:
+def test_what_ours_refuses_is_said(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
-    done = here(
+    done = in_process(
         *("compare", "--native", "omb", "latency", *QUICK, "--bindings", "nccl", "--rounds", "1"),
     )
     assert done.code == 1
@@ -199,7 +180,7 @@ def test_what_ours_refuses_is_said(here: Start, tmp_path: Path) -> None:
     assert "omb-py latency --binding nccl failed with exit code" in sentence
 
 
-def test_a_missing_launcher_or_program_is_said(here: Start, tmp_path: Path) -> None:
+def test_a_missing_launcher_or_program_is_said(in_process: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     program(tmp_path / "omb" / "again", STAND_IN)
     for arguments, words in (
@@ -209,7 +190,7 @@ def test_a_missing_launcher_or_program_is_said(here: Start, tmp_path: Path) -> N
         (("omb/again", "latency", "--launcher", "'"), "--launcher"),
         (("omb/again", "latency", "--keep", "omb"), "is not empty"),
     ):
-        done = here("compare", "--native", *arguments)
+        done = in_process("compare", "--native", *arguments)
         assert done.code == 2
         (sentence,) = done.sentences
         assert words in sentence
