@@ -43,7 +43,7 @@ def mark_by_need(item: pytest.Item) -> None:
         if fixture in NEEDS:
             item.add_marker(NEEDS[fixture])
     shared = [need for need in ONE_FOR_ALL if item.get_closest_marker(need)]
-    shared += [f"{line.ranks} ranks" for line in lines_of(item)]
+    shared += ["battery"] if lines_of(item) else []
     if shared:
         item.add_marker(pytest.mark.xdist_group(shared[0]))
 
@@ -101,8 +101,12 @@ def family(name: str) -> str:
 def covered(case: Case, strength: int) -> Iterator[tuple[tuple[str, str], ...]]:
     """The combinations of ``strength`` values that a case covers, and each value by itself.
 
-    A benchmark counts by itself alone: its family stands for it in combinations.
+    A benchmark counts by itself alone: its family stands for it in combinations. With a strength
+    of 0 one case is as good as another.
     """
+    if strength == 0:
+        yield ()
+        return
     for value in sorted(case):
         yield (value,)
     if strength > 1:

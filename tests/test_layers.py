@@ -18,7 +18,7 @@ from tests.mpi.lines import WITH_DATA
 from tests.properties import examples
 
 SEEDS = st.integers(0, (1 << 32) - 1)
-STRENGTHS = st.sampled_from([1, 2])
+STRENGTHS = st.sampled_from([0, 1, 2])
 CASES = st.lists(
     st.fixed_dictionaries(
         {name: st.sampled_from("abcd") for name in ("benchmark", "binding", "ranks", "size")}
@@ -49,6 +49,11 @@ def test_the_same_seed_draws_the_same_sample(cases: list[Case], strength: int, s
 def test_another_seed_draws_another_sample() -> None:
     cases = [frozenset({("a", f"{a}"), ("b", f"{b}")}) for a in range(9) for b in range(9)]
     assert len({frozenset(sample(cases, 1, seed)) for seed in range(9)}) > 1
+
+
+@given(CASES, SEEDS)
+def test_any_case_is_one_case(cases: list[Case], seed: int) -> None:
+    assert len(sample(cases, 0, seed)) == 1
 
 
 @given(SEEDS)

@@ -138,7 +138,7 @@ def test_nodes_with_different_numbers_of_ranks_do_not_fan_in(near: Hosts, tmp_pa
     assert_failed_well(done, near, "3 ranks are on 2 nodes", "the same number of ranks")
 
 
-@pytest.mark.product(strength=1)
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("name", ["file_write", "file_read_all"])
 def test_a_file_is_everybodys_in_a_folder_that_is(near: Hosts, tmp_path: Path, name: str) -> None:
     words = (name, *CHECKED.split(), "--file", str(tmp_path / "data"))
@@ -147,7 +147,7 @@ def test_a_file_is_everybodys_in_a_folder_that_is(near: Hosts, tmp_path: Path, n
     assert [cells[-1] for cells in done.rows] == ["Pass", "Pass"]
 
 
-@pytest.mark.product(strength=1)
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("name", ["file_write", "file_read_all"])
 def test_a_file_in_a_folder_of_each_host_is_refused(near: Hosts, tmp_path: Path, name: str) -> None:
     path = f"{near.environment['TMPDIR']}/data"

@@ -77,7 +77,7 @@ JOBS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.product(strength=1)
+@pytest.mark.product(strength=0)
 @JOBS
 def test_every_point_of_a_sweep_is_measured(
     near: Hosts, tmp_path: Path, scheduler: str, lines: int

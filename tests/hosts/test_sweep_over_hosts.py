@@ -128,6 +128,8 @@ def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_
     assert all(hosts in page for hosts in HOSTS_OF.values())
 
 
+@pytest.mark.product(strength=0)
+@pytest.mark.any_library
 @pytest.mark.parametrize("victim", ["omb-py sweep", "mpiexec|prterun"])
 def test_killed_it_leaves_nothing_on_any_host_and_goes_on(
     near: Hosts, tmp_path: Path, victim: str

@@ -46,6 +46,7 @@ def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> timelines
     return timelines.read(folder / "run")
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("network", ["near", "far"])
 def test_no_message_arrives_before_it_was_sent_but_within_the_bound(
     request: pytest.FixtureRequest, tmp_path: Path, network: str
@@ -76,6 +77,7 @@ def test_a_round_trip_lies_inside_its_other_half(near: Hosts, tmp_path: Path) ->
         assert begin - bound <= arrived <= left <= end + bound
 
 
+@pytest.mark.any_library
 def test_ranks_of_a_host_are_moved_alike_and_those_of_rank_0_not(
     far: Hosts, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import BIN, Finished
 
-pytestmark = pytest.mark.usefixtures("mpi")
+pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 
 QUICK = ("-m", "1:4", "-i", "20", "-x", "2")
 STAND_IN = f'exec "{BIN}/omb-py" latency --binding native "$@"'
@@ -53,6 +53,7 @@ def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) 
     assert written[0] < written[1] < written[3] < written[2]  # the second round is reversed
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize(
     ("said", "taken"), [("mpi_char", "MPI_CHAR"), ("mpi_int", "MPI_INT"), (None, "MPI_FLOAT")]
 )
@@ -71,6 +72,7 @@ def test_our_reduction_takes_the_type_that_native_omb_took(
     assert list(pd.read_csv(tmp_path / "points.csv").mpi_type) == [taken]
 
 
+@pytest.mark.every_library
 def test_several_bindings_take_turns_and_options_may_stand_anywhere(
     in_process: Start, tmp_path: Path
 ) -> None:
@@ -196,6 +198,7 @@ def test_a_missing_launcher_or_program_is_said(in_process: Start, tmp_path: Path
         assert words in sentence
 
 
+@pytest.mark.every_library
 def test_it_starts_jobs_itself(mpiexec: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     job = mpiexec(2, "compare", "--native", "omb", "latency")

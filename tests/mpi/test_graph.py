@@ -25,6 +25,7 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latency.pdf", "latency.svg"]
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("command", [("barrier",), ("import_time",), ("overhead", "latency")])
 def test_what_has_no_sizes_or_compares_bindings_is_drawn_too(
     mpiexec: Callable[..., Finished], command: tuple[str, ...]
@@ -36,6 +37,7 @@ def test_what_has_no_sizes_or_compares_bindings_is_drawn_too(
     assert "█" in job.out or "┤" in job.out
 
 
+@pytest.mark.any_library
 def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
     mpiexec: Callable[..., Finished],
 ) -> None:
@@ -44,6 +46,7 @@ def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(
     assert job.sentences == ["omb-py: -G gif: choose from tty, png, svg, pdf"]
 
 
+@pytest.mark.any_library
 def test_what_cannot_be_drawn_over_is_said_and_the_run_has_not_failed(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:

@@ -57,6 +57,7 @@ def refused(tmp_path: Path, in_process: Callable[..., Finished]) -> Callable[...
     return start
 
 
+@pytest.mark.any_library
 @pytest.mark.usefixtures("mpi")
 def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> None:
     values = [value for value in HOSTILE if "\t" not in value]
@@ -73,12 +74,14 @@ def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> N
     assert commands.count("$ ") >= len(values)
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("value", ["a\\tb", "a\\nb", "a\\u0000b", "a\\u2028b", "a\\u001bb"])
 def test_values_of_more_than_a_line_are_refused(refused: Callable[..., str], value: str) -> None:
     text = text_with("OMP_HOSTILE", ["x"]).replace('"x"', f'"{value}"')
     assert "is not permitted in" in refused(text)
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize(
     "name", ["../out", "/etc/out", "a/b", "", ".", "..", "-x", "a\\nb", "$(x)"]
 )
@@ -88,6 +91,7 @@ def test_names_lead_nowhere(refused: Callable[..., str], name: str) -> None:
     assert refused(text, f'name = "{name}"\n')
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize(
     "options",
     [

@@ -30,6 +30,7 @@ def the_file(cache: Path) -> Path:
     return path
 
 
+@pytest.mark.any_library
 def test_ranks_share_code_that_is_kept(mpiexec: Callable[..., Finished], cache: Path) -> None:
     assert mpiexec(4, "allreduce", *QUICK, OMB_PY_CACHE_DIR=str(cache)).code == 0
     path = the_file(cache)
@@ -39,6 +40,7 @@ def test_ranks_share_code_that_is_kept(mpiexec: Callable[..., Finished], cache: 
     assert kept.st_mode & 0o077 == 0
 
 
+@pytest.mark.any_library
 def test_jobs_that_start_together_on_a_cold_cache(
     mpiexec: Callable[..., Finished], cache: Path
 ) -> None:
@@ -61,6 +63,8 @@ def filled(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "cache"
 
 
+@pytest.mark.product(strength=0)
+@pytest.mark.any_library
 @pytest.mark.parametrize("harm", ["truncated", "altered", "writable by others", "empty"])
 def test_code_that_cannot_be_trusted_is_made_anew(
     mpiexec: Callable[..., Finished], filled: Path, cache: Path, harm: str
@@ -79,6 +83,7 @@ def test_code_that_cannot_be_trusted_is_made_anew(
     assert the_file(cache).stat().st_mode & 0o022 == 0
 
 
+@pytest.mark.any_library
 def test_a_home_that_cannot_be_written(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "latency", *QUICK, OMB_PY_CACHE_DIR="/proc/nowhere")
     assert job.code == 0

@@ -40,6 +40,7 @@ def test_pandas_reads_the_table(mpiexec: Callable[..., Finished], tmp_path: Path
     assert table.run.nunique() == 5
 
 
+@pytest.mark.any_library
 def test_metadata_tells_how_to_repeat_the_run(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_metadata_tells_how_to_repeat_the_run(
     assert str(tmp_path) not in metadata["environment"]
 
 
+@pytest.mark.any_library
 def test_json_is_a_document_and_is_added_to(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -66,12 +68,14 @@ def test_json_is_a_document_and_is_added_to(
     assert set(items[1]["percentiles"]) == {"p50", "p90", "p99"}
 
 
+@pytest.mark.any_library
 def test_force_starts_anew(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     for _ in range(2):
         mpiexec(2, "latency", *QUICK, "--output", "rows.csv", "--force")
     assert len(pd.read_csv(tmp_path / "rows.csv", comment="#")) == 2
 
 
+@pytest.mark.any_library
 def test_a_file_of_something_else_is_left_alone(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -153,6 +157,7 @@ def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
     assert list(pd.read_csv(recovered, comment="#").bytes) == list(range(1, 1000))
 
 
+@pytest.mark.any_library
 def test_a_name_that_is_no_text_is_written_as_escapes(mpi: str, tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/rows-\xff.csv"
     command = [mpi, "-n", "2", BIN / "omb-py", "latency", *QUICK, "--output", name]

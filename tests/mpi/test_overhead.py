@@ -41,6 +41,7 @@ def test_each_binding_is_compared_with_native(
     assert job.out.splitlines()[-1].startswith("# Thread level single.")
 
 
+@pytest.mark.any_library
 def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:
     options = ("--bindings", "native,buffer", "--format", "json")
     job = mpiexec(3, "overhead", "allreduce", "--sizes", "8", *QUICK, *options)
@@ -102,6 +103,7 @@ def test_a_mistake_is_one_sentence(
     assert words in sentence
 
 
+@pytest.mark.any_library
 def test_warm_up_can_be_automatic(mpiexec: Callable[..., Finished]) -> None:
     options = ("--bindings", "native,buffer", "--rounds", "6", "-i", "60", "-x", "auto")
     job = mpiexec(2, "overhead", "bcast", "--sizes", "8", *options, "--sync", "clock")
@@ -109,6 +111,7 @@ def test_warm_up_can_be_automatic(mpiexec: Callable[..., Finished]) -> None:
     assert len(job.rows) == 2
 
 
+@pytest.mark.any_library
 def test_few_rounds_have_no_interval(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "overhead", "barrier", "-i", "20", "--rounds", "3", "--bindings=native,buffer")
     assert job.code == 0
@@ -125,6 +128,7 @@ def test_windows_are_compared_by_the_message(
     assert set(read(tmp_path / "o.csv").window) == {16}
 
 
+@pytest.mark.any_library
 def test_the_protocol_of_pickle_is_an_option(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from omb_py.sweeps.estimate import duration
 from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 
-pytestmark = pytest.mark.usefixtures("mpi")
+pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 
 NAME = 'name = "mine"\nretries = 1\n'
 SIZES = 'sizes = "8:64"'
@@ -41,6 +41,7 @@ LAUNCHERS = ("mpiexec", "prterun")
 """What MPICH's and Open MPI's launchers are called when they run."""
 
 
+@pytest.mark.every_library
 def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, PLAIN)
     shown = sweep.run("--dry-run", "--commands")
@@ -113,6 +114,7 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
     assert fewer.run().out.count(words) == 2  # gone.csv, and allreduce
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
 def test_killed_at_any_moment_it_goes_on_where_it_was(
     tmp_path: Path, victims: tuple[str, ...]
@@ -152,6 +154,7 @@ def kill_one(sweep: SmallSweep, word: str) -> None:
         os.kill(random.choice(found), signal.SIGKILL)
 
 
+@pytest.mark.every_library
 def test_a_killed_sweep_takes_its_ranks_with_it(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, NAME + experiment(options={"iterations": 10_000_000}))
     with sweep.running() as process:
@@ -193,6 +196,7 @@ def wait_for(condition: object, seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with SmallSweep(tmp_path, HANGING, environment={"OMB_TEST_RANK": "1"}).running() as process:
@@ -326,6 +330,7 @@ def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     assert "measured with another binding of the machine" in other.err
 
 
+@pytest.mark.every_library
 def test_a_launcher_of_another_mpi_is_found_out(tmp_path: Path) -> None:
     """Ranks that find themselves alone do not measure as if they were wanted so."""
     fake = tmp_path / "mpiexec"
@@ -355,6 +360,7 @@ def test_a_launcher_that_the_machine_does_not_name_runs_nothing(tmp_path: Path) 
     assert sweep.run().code == 0
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["none", "pbs"])
 def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
     tmp_path: Path, scheduler: str
@@ -399,6 +405,7 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
     assert sweep.rows() == PLANNED
 
 
+@pytest.mark.every_library
 def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
     text = experiment(benchmarks="allreduce", ranks=2, library_algorithms=words, sizes="4:64")

@@ -100,6 +100,7 @@ def test_a_collective_call_has_the_same_name_on_all_its_ranks(folder: Path) -> N
         )
 
 
+@pytest.mark.any_library
 @viewers.needed
 def test_perfetto_shows_a_real_run_in_full(folder: Path, browser: Any) -> None:
     expected = read(folder)

@@ -97,6 +97,7 @@ def test_gradients_are_negotiated_and_then_reduced(
     assert len(ticks) == 3 * steps * len(GRADIENTS)
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("options", ["", "--overlap", "--compression fp16"])
 def test_fused_gradients_are_copied_in_and_out(
     recorded: Callable[..., list[Record]], options: str
@@ -116,6 +117,7 @@ def test_a_hierarchy_has_the_calls_that_it_makes(recorded: Callable[..., list[Re
     check_lane(lane, INSIDE | MEMCPY | {"MPI_REDUCESCATTER", "MPI_ALLGATHER"})
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("strategy", ["data", "model"])
 def test_ranks_say_what_they_train(recorded: Callable[..., list[Record]], strategy: str) -> None:
     for record in recorded(2, f"--strategy {strategy}"):

@@ -131,6 +131,7 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
     return until
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("level", ["python", "c"])
 def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
     finding: Callable[..., dict[str, Any]],
@@ -150,6 +151,7 @@ def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
     assert "4 ranks, all ended" in omb_py("watch", "--once").out
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("level", ["python", "c"])
 def test_a_collective_that_is_only_prepared_has_not_begun(
     finding: Callable[..., dict[str, Any]], tmp_path: Path, level: str

@@ -85,6 +85,7 @@ def measured(folder: Path) -> int:
     return sum(len(rows_of(path)) for path in folder.glob("sweeps/*/points/*.csv"))
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("scheduler", ["slurm", "torque"])
 def test_a_sweep_is_complete_after_one_command(
     slurm: Slurm, tmp_path: Path, scheduler: str
@@ -171,6 +172,7 @@ def no_new_jobs(slurm: Slurm) -> Iterator[Callable[[str], str]]:
     partition("UP")
 
 
+@pytest.mark.usefixtures("long_time")
 def test_a_refused_job_is_the_last_word_and_its_command_goes_on(
     slurm: Slurm, tmp_path: Path, no_new_jobs: Callable[[str], str]
 ) -> None:

@@ -66,6 +66,7 @@ def test_ranks_share_both_nodes_and_write_their_rows(
     assert nodes == {"n1": ranks // 2, "n2": ranks // 2}
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
 def test_a_job_that_fails_is_known_to_have_failed(
     slurm: Slurm, tmp_path: Path, command: str
@@ -79,6 +80,7 @@ def test_a_job_that_fails_is_known_to_have_failed(
     assert state_in_status(slurm, tmp_path, job) == ("failed", 2)
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", DIRECTIVES)
 def test_a_running_job_can_submit_its_own_script_again(
     slurm: Slurm, tmp_path: Path, command: str

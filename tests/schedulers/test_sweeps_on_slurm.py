@@ -38,6 +38,7 @@ SCALING = SmallSweep(ranks=(4,), sizes=(8, 64, 512))
 KILLED = SmallSweep(ranks=(2,), sizes=(8, 16, 32, 64), options="max-time = 0.2")
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("command", RESULTS, ids=lambda command: command[0])
 def test_a_script_measures_the_sweep_on_both_nodes_and_then_there_is_a_report(
     slurm: Slurm, tmp_path: Path, command: tuple[str, str]
@@ -116,21 +117,9 @@ VICTIMS: dict[str, tuple[Victim, ...]] = {
 }
 
 
-FIRST = ("launcher", "everything")
-"""Victims that on one machine without a scheduler would not be the same."""
-
-KILLED_BY_CHANCE = [
-    pytest.param(
-        killed,
-        seed,
-        marks=[] if killed in FIRST and seed == 0 else pytest.mark.exhaustive,
-    )
-    for killed in VICTIMS
-    for seed in range(KILLS // len(VICTIMS))
-]
-
-
-@pytest.mark.parametrize(("killed", "seed"), KILLED_BY_CHANCE)
+@pytest.mark.product(strength=0)
+@pytest.mark.parametrize("killed", VICTIMS)
+@pytest.mark.parametrize("seed", range(KILLS // len(VICTIMS)))
 def test_killed_at_any_moment_it_ends_with_the_planned_rows_and_loses_none(
     slurm: Slurm, tmp_path: Path, killed: str, seed: int
 ) -> None:

@@ -122,6 +122,7 @@ def in_perfetto(opened: viewers.Viewers, made: tuple[Timeline, Path]) -> Callabl
     return show
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", KINDS)
 def test_perfetto_has_every_slice_and_every_arrow(
     in_perfetto: Callable[[str], Shown], made: tuple[Timeline, Path], kind: str
@@ -135,6 +136,7 @@ def test_perfetto_has_every_slice_and_every_arrow(
     assert sum(len(rank.slices) for rank in timeline.ranks) == len(expected.slices)
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", [".json", ".pftrace"])
 def test_perfetto_shows_ranks_and_lanes_in_order(
     in_perfetto: Callable[[str], Shown], kind: str
