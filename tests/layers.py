@@ -30,8 +30,12 @@ NEEDS = {
 }
 """The marker of tests that use a fixture, themselves or through others."""
 
-ONE_FOR_ALL = ("hosts", "scheduler", "browser")
-"""What is made once, and so belongs to one of several pytest workers."""
+MANY_RANKS = "many ranks"
+GROUPS = {"hosts": MANY_RANKS, "scheduler": "scheduler", "browser": "browser"}
+"""What is made once, and so belongs to one of several pytest workers, by marker.
+
+Jobs of many ranks also share a worker: two of them at a time keep each other from the cores.
+"""
 
 Case = frozenset[tuple[str, str]]
 """A case of a product: the value of each factor."""
@@ -42,10 +46,10 @@ def mark_by_need(item: pytest.Item) -> None:
     for fixture in getattr(item, "fixturenames", ()):
         if fixture in NEEDS:
             item.add_marker(NEEDS[fixture])
-    shared = [need for need in ONE_FOR_ALL if item.get_closest_marker(need)]
-    shared += ["battery"] if lines_of(item) else []
-    if shared:
-        item.add_marker(pytest.mark.xdist_group(shared[0]))
+    groups = [group for need, group in GROUPS.items() if item.get_closest_marker(need)]
+    groups += [MANY_RANKS] if lines_of(item) else []
+    if groups:
+        item.add_marker(pytest.mark.xdist_group(groups[0]))
 
 
 def parameters_of(item: pytest.Item) -> dict[str, Any]:

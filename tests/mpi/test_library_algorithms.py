@@ -17,9 +17,10 @@ from omb_py.algorithms import DEFAULT, Library, library
 from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import Shape
 from tests.conftest import Finished, rows_of, run
+from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
 
-pytestmark = pytest.mark.xdist_group("library algorithms")  # they share what they count
+pytestmark = pytest.mark.xdist_group(MANY_RANKS)
 
 PROGRAMS = Path(__file__).parent / "programs"
 COUNTING = Path(__file__).parent / "counting" / "ucx.c"
