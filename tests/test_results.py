@@ -314,6 +314,15 @@ def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> Non
             open_file(path)
 
 
+@pytest.mark.parametrize("kept", [14, 30, -5, -20])
+def test_a_start_of_json_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "rows.json"
+    open_file(path).start(METADATA)
+    path.write_bytes(path.read_bytes()[:kept])
+    write_rows(path, "r", 1)
+    assert rows_in(path) == [("r", 0)]
+
+
 def test_only_the_last_folder_is_made(tmp_path: Path) -> None:
     write_rows(tmp_path / "results" / "rows.csv", "r", 1)
     with pytest.raises(OmbError, match=r"there is no folder .*reslts: make it"):

@@ -13,6 +13,8 @@ from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
 
 START, SEPARATOR, END = b"[\n", b",\n", b"\n]\n"
+RUN = START + b'{"metadata"'
+"""What a file begins with."""
 
 
 class JsonWriter(Writer[Any]):
@@ -61,7 +63,7 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
     if kept == content:
         kept = content[: max(content.rfind(b"}" + SEPARATOR), content.rfind(b"}\n")) + 1]
     try:
-        items = json.loads(kept + END)
+        items = json.loads(kept + END) if kept or not content.startswith(RUN) else []
     except ValueError:
         items = None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -70,7 +72,7 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
             f"{path} is not a file of results: choose another name for --output, or overwrite it "
             "with --force"
         )
-    if content != kept + END:
+    if not kept or content != kept + END:
         launcher.note(f"an incomplete object at the end of {path} is removed", rank=0)
         sink.cut(len(kept))
     return JsonWriter(sink)

@@ -59,6 +59,9 @@ class StreamSink(Sink):
 class FileSink(Sink):
     """A file to which several jobs may add records, each brought to the disk at once.
 
+    A job that is killed in the middle of a write can leave a record that ends with a page of the
+    file: readers leave it out, and the next job removes it.
+
     Jobs take turns by a lock on the file (flock). Before each record the previous one is looked
     for where it was written, and after it the file where its name is: when somebody has removed,
     replaced or changed the file, or two jobs wrote at once on a file system without locks, the
