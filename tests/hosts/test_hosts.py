@@ -47,6 +47,7 @@ def comments(path: Path) -> dict[str, str]:
     return dict(text.split(": ", 1) for text in lines if ": " in text)
 
 
+@pytest.mark.any_library
 def test_a_table_names_the_hosts_and_their_ranks(near: Hosts, tmp_path: Path) -> None:
     for ranks, per_host, hosts in (
         (6, 2, "node1:2 node2:2 node3:2"),
@@ -165,6 +166,7 @@ def test_the_parts_of_a_start_are_told_of_each_host(near: Hosts, tmp_path: Path)
     assert all(0 < parts[name] < done.seconds * 1e6 for name in ("interpreter", "total"))
 
 
+@pytest.mark.any_library
 def test_one_host_compiles_for_all(near: Hosts, tmp_path: Path) -> None:
     cache = f"{near.environment['TMPDIR']}/cache"  # another folder on each host
     words = ("bcast", "--binding", "native", *CHECKED.split())

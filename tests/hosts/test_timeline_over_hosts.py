@@ -62,6 +62,7 @@ def test_no_message_arrives_before_it_was_sent_but_within_the_bound(
     assert spread < 60, "all ranks are shown in the same minute"
 
 
+@pytest.mark.any_library
 def test_a_round_trip_lies_inside_its_other_half(near: Hosts, tmp_path: Path) -> None:
     """Between its send and its receive rank 0 sees both of the other side, whatever the offset."""
     found = timeline(near, 2, 1, tmp_path)

@@ -81,6 +81,7 @@ SLEEP = f"9999.{os.getpid()}"
 """Seconds that nobody else sleeps."""
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(
     can_make_hosts: None, tmp_path: Path, number: signal.Signals
@@ -115,6 +116,7 @@ def mentioned(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.any_library
 def test_the_command_line_gives_the_commands_exit_code(can_make_hosts: None) -> None:
     words = [sys.executable, SCRIPT, "--hosts", "2", "--", "sh", "-c", "exit $(uname -n | wc -c)"]
     assert subprocess.run(words, check=False).returncode == len("node1\n")

@@ -79,6 +79,7 @@ def test_an_application_from_outside_is_one_of_ours(mpiexec: Callable[..., Finis
     assert "MPI_Allreduce" in done.out
 
 
+@pytest.mark.any_library
 def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     again = [mpiexec(2, "matmul", *SMALL, "--output", "rows.csv") for _ in range(2)]
     assert [done.code for done in again] == [0, 0]
@@ -92,6 +93,7 @@ def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_pa
     assert wholes[0]["cores"] == "2"
 
 
+@pytest.mark.any_library
 def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     done = mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json")
     assert done.code == 0, done.err
@@ -105,6 +107,7 @@ def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     assert mpiexec(1, "matmul", *SMALL, "-q").out == ""
 
 
+@pytest.mark.any_library
 def test_a_table_of_benchmarks_is_not_written_to(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -116,6 +119,7 @@ def test_a_table_of_benchmarks_is_not_written_to(
     assert (tmp_path / "rows.csv").read_text() == before
 
 
+@pytest.mark.any_library
 def test_threads_are_pinned_whatever_the_environment_says(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
@@ -124,6 +128,7 @@ def test_threads_are_pinned_whatever_the_environment_says(
     assert "(1)" in rows_of(tmp_path / "rows.csv")[0]["blas"]
 
 
+@pytest.mark.any_library
 def test_without_threadpoolctl_the_sentence_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "threadpoolctl.py").write_text("raise ModuleNotFoundError(name='threadpoolctl')")
     command = [str(BIN / "omb-py"), "matmul", *SMALL]

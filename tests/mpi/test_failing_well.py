@@ -181,6 +181,7 @@ def test_a_rank_that_hangs_is_ended_by_the_timeout(
     assert left_behind(str(output)) == []
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("binding", ["buffer", "native"])
 def test_ranks_that_work_for_too_long_are_not_said_to_hang(
     mpiexec: Callable[..., Finished], binding: str

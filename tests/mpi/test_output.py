@@ -88,6 +88,7 @@ def test_a_file_of_something_else_is_left_alone(
         assert (tmp_path / name).read_text() == content
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize("layout", [pytest.param("csv", marks=pytest.mark.smoke), "json"])
 def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layout: str) -> None:
     out = mpiexec(2, "allreduce", *QUICK, "-c", "--format", layout).out

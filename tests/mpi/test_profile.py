@@ -270,6 +270,7 @@ MPI.COMM_WORLD.Barrier()
         assert calls(record)["MPI_Barrier", "world"][0] >= 1
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("timeline", [[], ["--timeline", "out.json"]], ids=["tallies", "events"])
 def test_a_rank_that_is_killed_leaves_all_profiles_readable(
     tmp_path: Path, timeline: list[str]
@@ -326,6 +327,7 @@ def running_rank(folder: Path, rank: int) -> int:
     raise AssertionError("the ranks have recorded nothing")
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -347,6 +349,7 @@ def test_what_cannot_be_is_said_in_one_sentence(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.any_library
 def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> None:
     words = ["-m", "mpi4py.bench", "helloworld"]
     assert profiled(2, *words).code == 0
@@ -358,6 +361,7 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
     assert len(records.read_folder(tmp_path / "omb-profile")) == 1
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -380,6 +384,7 @@ def test_what_rank_0_refuses_before_mpi_is_started_ends_the_job(
     assert [path.name for path in (tmp_path / "there").iterdir()] == [f"rank-0{SUFFIX}"]
 
 
+@pytest.mark.product(strength=0)
 @pytest.mark.parametrize(
     ("good", "bad", "failing", "sentence"),
     [
@@ -400,6 +405,7 @@ def test_what_one_rank_alone_finds_before_mpi_is_started_ends_the_job(
     assert ("rank 1: " in done.sentences[0]) == (failing == 1)
 
 
+@pytest.mark.any_library
 def test_a_job_whose_profile_another_job_has_replaced_says_so(tmp_path: Path) -> None:
     """The first program runs the second job, in the middle of its own."""
     text = f"""

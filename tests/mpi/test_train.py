@@ -274,6 +274,7 @@ main()
 """
 
 
+@pytest.mark.any_library
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -165,6 +165,7 @@ def test_a_collective_that_is_only_prepared_has_not_begun(
         assert started.returncode == 0, out
 
 
+@pytest.mark.any_library
 def test_a_chain_of_receives_is_followed_to_its_end(
     finding: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_chain_of_receives_is_followed_to_its_end(
         assert started.returncode == 0, out
 
 
+@pytest.mark.any_library
 def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, CIRCLE, 3):
         finding("deadlock", ranks=[0, 1, 2])
