@@ -12,7 +12,7 @@ import pytest
 
 from tests.battery import Battery, Line, line, refused
 from tests.conftest import BIN, Finished, rows_of, run
-from tests.mpi.test_failing_well import assert_failed_well
+from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
 
 SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "-i", "2")
 
@@ -66,9 +66,12 @@ def test_a_rank_that_dies_ends_the_job(mpiexec: Callable[..., Finished], fault: 
 
 
 def test_a_rank_that_hangs_is_ended(mpiexec: Callable[..., Finished]) -> None:
-    job = mpiexec(2, "pi", "--binding", "hanging", "--timeout", "5", OMB_TEST_RANK="1")
+    words = ("pi", "--binding", "hanging", "--timeout")
+    job, seconds = ended_by_timeout(
+        lambda timeout: mpiexec(2, *words, f"{timeout}", OMB_TEST_RANK="1"), "pi: solving"
+    )
     assert job.code != 0
-    assert "no progress for 5 s while pi: solving" in job.err
+    assert f"no progress for {seconds} s while pi: solving" in job.err
 
 
 def test_an_application_from_outside_is_one_of_ours(mpiexec: Callable[..., Finished]) -> None:

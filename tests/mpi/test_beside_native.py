@@ -32,6 +32,7 @@ def program(folder: Path, script: str, name: str = "osu_latency") -> Path:
     return path
 
 
+@pytest.mark.usefixtures("long_time")
 def test_both_are_measured_by_turns_and_compared(omb_py: Start, tmp_path: Path) -> None:
     program(tmp_path / "omb", STAND_IN)
     done = omb_py(

@@ -91,6 +91,7 @@ def sweep_environment(folder: Path) -> dict[str, str]:
     return os.environ | ENVIRONMENT | {"TMPDIR": str(folder)}
 
 
+@pytest.mark.usefixtures("long_time")
 def test_a_sweep_may_grow(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     before = SmallSweep(tmp_path, PLAIN).lines()
@@ -210,6 +211,7 @@ def test_a_signal_stops_it_in_order(tmp_path: Path, number: signal.Signals) -> N
     assert sweep.rows() == PLANNED_HANGING
 
 
+@pytest.mark.usefixtures("long_time")
 def test_it_stops_before_its_time_is_over(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, HANGING, environment={"OMB_TEST_RANK": "1"})
     for seconds in (2, 10, 50):  # on a busy machine the first row needs more of them
@@ -393,6 +395,7 @@ def test_what_is_missing_is_one_sentence(tmp_path: Path) -> None:
     assert f"there is no jsrun on {os.uname().nodename}, not on the PATH: load the" in done.err
 
 
+@pytest.mark.usefixtures("long_time")
 def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
     """A job in which a module is not loaded must not spoil the sweep for the next."""
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}

@@ -136,6 +136,7 @@ def test_perfetto_has_every_slice_and_every_arrow(
     assert sum(len(rank.slices) for rank in timeline.ranks) == len(expected.slices)
 
 
+@pytest.mark.usefixtures("long_time")
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", [".json", ".pftrace"])
 def test_perfetto_shows_ranks_and_lanes_in_order(
