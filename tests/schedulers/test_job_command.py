@@ -196,7 +196,10 @@ def test_a_refused_job_is_the_last_word_and_its_command_goes_on(
 def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_back(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    prepare(tmp_path, "slurm", row_seconds=0.5)
+    prepare(tmp_path, "slurm")
+    sweep = tmp_path / "mine.toml"
+    text = sweep.read_text().replace('"buffer"', '"hanging"').replace('"8:64"', '"4,8"')
+    sweep.write_text(f"{text}environment = {{ OMB_TEST_RANK = '0' }}\n")  # it hangs at 8 bytes
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     number = line.split()[0]
     with pytest.raises(AssertionError, match=rf"job {number} of \S+ is \w+ and .* by --force"):
