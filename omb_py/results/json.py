@@ -72,7 +72,7 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
             f"{path} is not a file of results: choose another name for --output, or overwrite it "
             "with --force"
         )
-    if not kept or content != kept + END:
+    if content != kept + END:
         launcher.note(f"an incomplete object at the end of {path} is removed", rank=0)
         sink.cut(len(kept))
     return JsonWriter(sink)

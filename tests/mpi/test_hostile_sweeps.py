@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import Finished, rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, toml
 
+pytestmark = pytest.mark.any_library
+
 HOSTILE = (
     "$(touch pwned)",
     "`touch pwned`",
@@ -57,7 +59,6 @@ def refused(tmp_path: Path, in_process: Callable[..., Finished]) -> Callable[...
     return start
 
 
-@pytest.mark.any_library
 @pytest.mark.usefixtures("mpi")
 def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> None:
     values = [value for value in HOSTILE if "\t" not in value]
@@ -74,14 +75,12 @@ def test_values_reach_the_ranks_as_they_are_and_run_nothing(tmp_path: Path) -> N
     assert commands.count("$ ") >= len(values)
 
 
-@pytest.mark.any_library
 @pytest.mark.parametrize("value", ["a\\tb", "a\\nb", "a\\u0000b", "a\\u2028b", "a\\u001bb"])
 def test_values_of_more_than_a_line_are_refused(refused: Callable[..., str], value: str) -> None:
     text = text_with("OMP_HOSTILE", ["x"]).replace('"x"', f'"{value}"')
     assert "is not permitted in" in refused(text)
 
 
-@pytest.mark.any_library
 @pytest.mark.parametrize(
     "name", ["../out", "/etc/out", "a/b", "", ".", "..", "-x", "a\\nb", "$(x)"]
 )
@@ -91,7 +90,6 @@ def test_names_lead_nowhere(refused: Callable[..., str], name: str) -> None:
     assert refused(text, f'name = "{name}"\n')
 
 
-@pytest.mark.any_library
 @pytest.mark.parametrize(
     "options",
     [

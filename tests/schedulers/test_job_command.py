@@ -28,6 +28,10 @@ nodes = [1, 2]
 sizes = "8:64"
 options = {{ {options} }}
 """
+HANGING = SWEEP.replace('"buffer"', '"hanging"').replace('"8:64"', '"4,8"')
+HANGING += 'environment = {{ OMB_TEST_RANK = "0" }}\n'
+"""Its first row is there soon, and its second one never."""
+
 ROWS = 8
 QUICK, SLOW = "iterations = 10", "iterations = 1000000, max-time = {}"
 MACHINE = """\
@@ -51,10 +55,12 @@ def omb_py(slurm: Slurm, folder: Path, *words: str) -> list[str]:
     return slurm.run(sys.executable, "-m", "omb_py", *words, cwd=folder).splitlines()
 
 
-def prepare(folder: Path, scheduler: str, row_seconds: float | None = None) -> None:
+def prepare(
+    folder: Path, scheduler: str, row_seconds: float | None = None, sweep: str = SWEEP
+) -> None:
     """Put the two configurations into a folder; each row takes so long, or next to nothing."""
     options = QUICK if row_seconds is None else SLOW.format(row_seconds)
-    (folder / "mine.toml").write_text(SWEEP.format(options=options))
+    (folder / "mine.toml").write_text(sweep.format(options=options))
     (folder / "here.toml").write_text(MACHINE.format(scheduler=scheduler))
 
 
@@ -196,10 +202,7 @@ def test_a_refused_job_is_the_last_word_and_its_command_goes_on(
 def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_back(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    prepare(tmp_path, "slurm")
-    sweep = tmp_path / "mine.toml"
-    text = sweep.read_text().replace('"buffer"', '"hanging"').replace('"8:64"', '"4,8"')
-    sweep.write_text(f"{text}environment = {{ OMB_TEST_RANK = '0' }}\n")  # it hangs at 8 bytes
+    prepare(tmp_path, "slurm", sweep=HANGING)
     (line,) = omb_py(slurm, tmp_path, "job", "submit", *MINE, "--one-job")
     number = line.split()[0]
     with pytest.raises(AssertionError, match=rf"job {number} of \S+ is \w+ and .* by --force"):

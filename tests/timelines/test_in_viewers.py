@@ -137,7 +137,6 @@ def test_perfetto_has_every_slice_and_every_arrow(
 
 
 @pytest.mark.usefixtures("long_time")
-@pytest.mark.product(strength=0)
 @pytest.mark.parametrize("kind", [".json", ".pftrace"])
 def test_perfetto_shows_ranks_and_lanes_in_order(
     in_perfetto: Callable[[str], Shown], kind: str
