@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omb_py.errors import needing
-from omb_py.observe.spans import phase as phase
+from omb_py.core.errors import needing
+from omb_py.tracing.recorder.spans import phase as phase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,25 +53,25 @@ def metadata(paths: Paths) -> pd.DataFrame:
 
 
 def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
-    """Rows of two or more results side by side: see `omb_py.comparison.compare.compare`."""
+    """Rows of two or more results side by side: see `omb_py.analysis.compare`."""
     with needing("analysis"):
-        from omb_py.comparison import compare as comparison
+        from omb_py.analysis.compare import side_by_side as comparison
 
     return comparison.compare(base, *others, **options)
 
 
 def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
-    """Matplotlib figures of rows by name: see `omb_py.plots.figures.figures`."""
+    """Matplotlib figures of rows by name: see `omb_py.analysis.plots.figures.figures`."""
     with needing("analysis"):
-        from omb_py.plots import figures as drawing
+        from omb_py.analysis.plots import figures as drawing
 
     return drawing.figures(rows, **options)
 
 
 def model(rows: pd.DataFrame, **options: Any) -> Any:
-    """Parameters of communication fitted to rows: see `omb_py.modelling.model.model`."""
+    """Parameters of communication fitted to rows: see `omb_py.analysis.model.fit.model`."""
     with needing("analysis"):
-        from omb_py.modelling import model as fitting
+        from omb_py.analysis.model import fit as fitting
 
     return fitting.model(rows, **options)
 
@@ -87,7 +87,7 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
 
     >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
-    from omb_py.guest import measured
+    from omb_py.measure.in_program import measured
 
     rows, runs = measured(benchmark, options)
     if rows is None:

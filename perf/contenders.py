@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs import BIN, ENVIRONMENT, compile_reference
-from omb_py import launcher
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
-from omb_py.calls import Message, Round, Step, Window
 from omb_py.cli.benchmark import in_job
-from omb_py.loop import Loop, Pace
-from omb_py.options import Options
+from omb_py.core.calls import Message, Round, Step, Window
+from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.mpi import launcher
+from omb_py.core.options import Options
 
 WINDOW = 64
 

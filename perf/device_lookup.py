@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from omb_py.buffers import BUFFERS
-from omb_py.datatypes import find_types
+from omb_py.core.datatypes import find_types
 
 CALLS = 2000
 BLOCKS = 21

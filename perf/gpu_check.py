@@ -280,7 +280,7 @@ def last_line(text: str) -> str:
 def prepare(name: str) -> None:
     """Take and leave a buffer's device, in a process of its own; its exit says why it cannot."""
     from omb_py.buffers import BUFFERS
-    from omb_py.errors import OmbError
+    from omb_py.core.errors import OmbError
 
     try:
         BUFFERS.load(name).prepare(0).close()

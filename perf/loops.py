@@ -21,10 +21,10 @@ from mpi4py import MPI  # noqa: E402
 from omb_py.benchmarks import Case, find_benchmark  # noqa: E402
 from omb_py.bindings.buffer import BufferBinding  # noqa: E402
 from omb_py.buffers.numpy import BUFFER  # noqa: E402
-from omb_py.datatypes import find_types  # noqa: E402
-from omb_py.loop import PythonLoop, no_garbage_collection  # noqa: E402
+from omb_py.core.calls.loop import PythonLoop, no_garbage_collection  # noqa: E402
+from omb_py.core.datatypes import find_types  # noqa: E402
+from omb_py.core.options import Options  # noqa: E402
 from omb_py.measure.resources import Resources  # noqa: E402
-from omb_py.options import Options  # noqa: E402
 
 ROUNDS, ITERATIONS, SIZE = int(sys.argv[1]), 10_000, 8
 

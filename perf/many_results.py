@@ -165,9 +165,9 @@ def main() -> None:
 
 def steps(folder: Path) -> None:
     """What users do with the files, each step timed."""
+    from omb_py.analysis.compare.side_by_side import compare
+    from omb_py.analysis.report.page import report
     from omb_py.analysis.table import load
-    from omb_py.comparison.compare import compare
-    from omb_py.reporting.report import report
 
     base = timed("load", lambda: load(folder / "base"))
     new = timed("load", lambda: load(folder / "new"))

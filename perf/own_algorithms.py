@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from jobs import BIN, ENVIRONMENT
-from omb_py.analysis.units import digits, size_text
-from omb_py.numerals import parse_bytes
-from omb_py.options import LIBRARY
+from omb_py.core.options import LIBRARY
+from omb_py.core.text.numbers import parse_bytes
+from omb_py.core.text.units import digits, size_text
 
 SIZES = ["1K", "4K", "16K", "64K", "256K", "1M", "4M"]
 ITERATIONS, WARMUP, SECONDS = 500, 3, 0.1
@@ -69,7 +69,7 @@ def contenders(benchmark: str, ranks: int) -> list[Contender]:
 
 def measure(ranks: str, rounds: str, binding: str) -> None:
     """One rank of a job; rank 0 prints a line for each run and size."""
-    from omb_py.guest import measured
+    from omb_py.measure.in_program import measured
 
     common = {"sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP, "max_time": SECONDS}
     for _ in range(int(rounds)):

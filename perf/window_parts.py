@@ -17,7 +17,7 @@ mpi4py.rc.thread_level = "single"
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
-from omb_py.loop import no_garbage_collection  # noqa: E402
+from omb_py.core.calls.loop import no_garbage_collection  # noqa: E402
 
 WINDOW, CALLS, ROUNDS = 64, 2_000, 15
 comm = MPI.COMM_WORLD

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from omb_py.benchmarks import find_benchmark
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 from tests.battery import Line
 
 NEEDS = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from omb_py.calls import Call, Cell, Message, Step
+from omb_py.core.calls import Call, Cell, Message, Step
 
 
 @dataclass(eq=False)

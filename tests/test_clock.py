@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.clock import Offset, clock_key, offset_of
+from omb_py.core.mpi.clock import Offset, clock_key, offset_of
 
 DELAYS = st.floats(1e-7, 1e-2)
 

@@ -17,9 +17,9 @@ from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli import command
 from omb_py.cli.attached import detach_values
 from omb_py.cli.benchmark import BenchmarkCommand, benchmark_command, make_options
-from omb_py.errors import UsageError
-from omb_py.numerals import parse_bytes, parse_whole
-from omb_py.options import Options
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
+from omb_py.core.text.numbers import parse_bytes, parse_whole
 from tests.conftest import Finished
 
 
@@ -309,7 +309,8 @@ def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
 FULL_DISK = """
 import os, sys
 from omb_py.cli import main
-import omb_py.comparison.compare, omb_py.modelling.text, omb_py.plots.terminal
+import omb_py.analysis.compare.side_by_side, omb_py.analysis.model.text
+import omb_py.analysis.plots.terminal
 read, write = os.pipe()
 for words in sys.argv[1].split(";"):
     child = os.fork()

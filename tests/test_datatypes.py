@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.datatypes import TYPES, Datatype, find_types
-from omb_py.errors import UsageError
+from omb_py.core.datatypes import TYPES, Datatype, find_types
+from omb_py.core.errors import UsageError
 
 
 @pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)

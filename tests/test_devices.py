@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.buffers import Buffer, Place, _addition, _driver, _work_kernel
-from omb_py.buffers._comparison import PTX
-from omb_py.datatypes import TYPES, Datatype, find_types
-from omb_py.errors import OutOfMemoryError, UnsupportedError
-from omb_py.job import Node
+from omb_py.buffers import Buffer, Place
+from omb_py.buffers.device import driver as _driver
+from omb_py.buffers.device import kernels
+from omb_py.buffers.device.kernels import COMPARISON
+from omb_py.core.datatypes import TYPES, Datatype, find_types
+from omb_py.core.errors import OutOfMemoryError, UnsupportedError
+from omb_py.core.mpi.job import Node
 from omb_py.measure.devices import sharing
 from tests.properties import examples
 from tests.ptx import launch
@@ -128,14 +130,14 @@ def test_the_kernel_finds_the_first_difference(
     memory = bytearray(none.to_bytes(8, "little") + tile + content)
     place = 8 + len(tile)
     arguments = {"data": place, "length": length, "tile": 8, "period": len(tile), "result": 0}
-    launch(PTX.decode(), memory, arguments, blocks, threads)
+    launch(COMPARISON.decode(), memory, arguments, blocks, threads)
     assert int.from_bytes(memory[:8], "little") == min(wrong, default=none)
 
 
 @given(times=st.integers(0, 50))
 def test_the_kernel_that_computes_goes_so_many_rounds_and_writes_nothing(times: int) -> None:
     memory = bytearray(8)
-    registers = launch(_work_kernel.PTX.decode(), memory, {"times": times, "result": 0}, 1, 1)
+    registers = launch(kernels.WORK.decode(), memory, {"times": times, "result": 0}, 1, 1)
     value = 1.0
     for _ in range(times):
         value = value * 0.75 + 0.3
@@ -171,7 +173,7 @@ def test_the_kernel_adds_as_numpy_does(
 ) -> None:
     total, other = numbers(datatype, count, seed), numbers(datatype, count, seed + 1)
     memory = bytearray(total.tobytes() + other.tobytes())
-    kernel = _addition.kernel(datatype.dtype)
+    kernel = kernels.addition_kernel(datatype.dtype)
     arguments = {"total": 0, "other": total.nbytes, "count": total.nbytes // kernel.itemsize}
     launch(kernel.ptx.decode(), memory, arguments, blocks, threads)
     assert bytes(memory) == (total + other).tobytes() + other.tobytes()

@@ -9,9 +9,9 @@ from omb_py.analysis.values import EXPERIMENT
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.parameters import NodeMap, Threads, TopologyType
-from omb_py.guest import arguments_of
-from omb_py.options import Options
-from omb_py.topology import Topology
+from omb_py.core.calls.topology import Topology
+from omb_py.core.options import Options
+from omb_py.measure.in_program import arguments_of
 from tests.test_command_line import parsed
 
 

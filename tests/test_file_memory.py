@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure import file_memory
-from omb_py.measure.file_memory import FileMemory
+from omb_py.measure import resources
+from omb_py.measure.resources import FileMemory
 
 TILES = st.binary(min_size=1, max_size=70)
 
@@ -20,7 +20,7 @@ def test_it_does_what_bytes_do(
     start: int, nbytes: int, tile: bytes, chunk: int, data: st.DataObject
 ) -> None:
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(file_memory, "CHUNK", chunk)
+        monkeypatch.setattr(resources, "CHUNK", chunk)
         before = bytes(range(256)) * 2
         file.write(before)
         file.flush()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from omb_py.benchmarks import Exchange
-from omb_py.calls import Call, Cell, Round, Step, Window
-from omb_py.forms import nonblocking, persistent, setup_of
+from omb_py.core.calls import Call, Cell, Round, Step, Window
+from omb_py.core.calls.forms import nonblocking, persistent, setup_of
 
 
 def names(steps: tuple[Step, ...]) -> list[str]:

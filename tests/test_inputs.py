@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from omb_py import inputs, profiles, records
+from omb_py.analysis.scaling import rows as scaling
 from omb_py.analysis.table import load
-from omb_py.efficiency import runs
-from omb_py.errors import OmbError
-from omb_py.scaling import rows as scaling
+from omb_py.core.errors import OmbError
+from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.toml import read as read_toml
-from omb_py.traffic.reading import read as read_traffic
+from omb_py.tracing import records
+from omb_py.tracing.efficiency import runs
+from omb_py.tracing.profile import store
+from omb_py.tracing.traffic.reading import read as read_traffic
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "two-core-vm.csv"
@@ -27,7 +29,7 @@ VARIANTS = ROOT / "tests" / "data" / "omb"
 READERS: dict[str, Callable[[Path], Any]] = {
     "results": load,
     "applications": scaling.load,
-    "a profile": lambda path: profiles.load([str(path)]),
+    "a profile": lambda path: store.load([str(path)]),
     "efficiency": lambda path: runs.load([str(path)]),
     "a record": records.read,
     "traffic": read_traffic,
@@ -68,7 +70,7 @@ def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
 
 def test_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "large").touch()
-    os.truncate(tmp_path / "large", inputs.LARGEST + 1)  # it takes no room
+    os.truncate(tmp_path / "large", files.LARGEST + 1)  # it takes no room
     with pytest.raises(OmbError, match="larger than 1024 MiB"):
         load(tmp_path / "large")
 
@@ -88,7 +90,7 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
 def test_an_empty_profile_is_empty(tmp_path: Path) -> None:
     (tmp_path / "profile.json").touch()
     with pytest.raises(OmbError, match="is empty"):
-        profiles.load([str(tmp_path / "profile.json")])
+        store.load([str(tmp_path / "profile.json")])
 
 
 USAGE = """Invalid option [-f]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.layout import CONTIGUOUS, Layout, parse_layout
+from omb_py.core.datatypes.layout import CONTIGUOUS, Layout, parse_layout
+from omb_py.core.errors import UsageError
 
 
 def test_contiguous_sends_everything() -> None:

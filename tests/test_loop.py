@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py import loop
-from omb_py.loop import PythonLoop, no_garbage_collection, time_once
+from omb_py.core.calls import loop
+from omb_py.core.calls.loop import PythonLoop, no_garbage_collection, time_once
 
 
 def run(loop: PythonLoop, iterations: int, first: int = 0) -> list[float]:

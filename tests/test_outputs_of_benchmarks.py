@@ -10,7 +10,7 @@ from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks, all_benchma
 from omb_py.bindings import calls_of
 from omb_py.buffers import Memory
 from omb_py.buffers.numpy import BUFFER
-from omb_py.datatypes import Datatype, find_types
+from omb_py.core.datatypes import Datatype, find_types
 from omb_py.measure.sizes import message_sizes
 from tests.test_command_line import parsed
 

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from omb_py.benchmarks import find_benchmark
+from omb_py.core.options import Options
 from omb_py.measure.overhead import busy
-from omb_py.options import Options
 from omb_py.results.overhead import OverheadWriter
 from omb_py.results.row import OverheadRow
 

@@ -27,17 +27,17 @@ from omb_py.algorithms.patterns import (
     up_and_down,
 )
 from omb_py.benchmarks import Case, Plan, Provider, all_benchmarks, find_benchmark
-from omb_py.benchmarks._members import pieces, shares
-from omb_py.benchmarks._own_algorithms import TABLE, check, further_memory, words
+from omb_py.benchmarks.algorithms import TABLE, check, further_memory, words
+from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
-from omb_py.calls import Call, Message
 from omb_py.cli.benchmark import make_options
-from omb_py.datatypes import TYPES, Datatype, find_types
-from omb_py.errors import UsageError
-from omb_py.layout import parse_layout
+from omb_py.core.calls import Call, Message
+from omb_py.core.datatypes import TYPES, Datatype, find_types
+from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.errors import UsageError
+from omb_py.core.options import LIBRARY, Options
 from omb_py.measure.validation import DataCheck
-from omb_py.options import LIBRARY, Options
 from omb_py.results.text import banner
 from tests.properties import examples
 from tests.simulation import Simulation

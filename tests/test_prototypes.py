@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.bindings._prototypes import HANDLE_BYTES, PROTOTYPES, SHAPES, TIMES, shape
+from omb_py.bindings.machine.prototypes import HANDLE_BYTES, PROTOTYPES, SHAPES, TIMES, shape
 
 INCLUDE = Path(sys.prefix) / "include"
 C_TYPES = {

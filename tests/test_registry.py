@@ -10,7 +10,7 @@ import pytest
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 from tests.conftest import Finished
 
 

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
-from omb_py.errors import OmbError, UsageError
-from omb_py.readers import read_file
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
+from omb_py.results.readers import read_file
 from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}

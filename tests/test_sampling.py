@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError, sentence
-from omb_py.job import Combined
-from omb_py.loop import Loop
+from omb_py.core.calls.loop import Loop
+from omb_py.core.errors import UsageError, sentence
+from omb_py.core.mpi.job import Combined
+from omb_py.core.options import Options
 from omb_py.measure import sampling
 from omb_py.measure.sampling import (
     FIRST_STRETCH,
@@ -34,7 +35,6 @@ from omb_py.measure.sampling import (
     warm_up,
 )
 from omb_py.measure.statistics import median_interval, percentile
-from omb_py.options import Options
 
 SAMPLES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=300).map(sorted)
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import opened_files, process_start
-from omb_py import stages as stages_module
-from omb_py.stages import BUFFER, INIT, OMB_PY, Stages
+from omb_py.core import opened_files
+from omb_py.core.mpi import startup_timer
+from omb_py.core.mpi import startup_timer as stages_module
+from omb_py.core.mpi.startup_timer import BUFFER, INIT, OMB_PY, Stages
 
 MAPS = """\
 5600-5700 r--p 00000000 fe:00 131 /usr/bin/python3
@@ -112,7 +113,7 @@ def test_modules_of_an_archive_are_one_file(
 def test_what_was_imported_later_is_told_apart() -> None:
     code = (
         "import json, omb_py, ctypes\n"
-        "from omb_py import opened_files\n"
+        "from omb_py.core import opened_files\n"
         "later, held = opened_files.since('omb_py'), opened_files.opened()\n"
         "assert later <= held, later - held\n"
         "names = {name.rpartition('/')[2].partition('.')[0] for name in later}\n"
@@ -126,13 +127,13 @@ def test_what_was_imported_later_is_told_apart() -> None:
 @pytest.mark.parametrize("command", ["python", "a b) R 2 (c", ")"])
 def test_the_start_is_the_middle_of_its_tick(command: str) -> None:
     fields = " ".join(["S", *(str(number) for number in range(4, 22)), "12345", "23"])
-    assert process_start.start_in(f"77 ({command}) {fields}\n", 100) == 123.455
+    assert startup_timer.start_in(f"77 ({command}) {fields}\n", 100) == 123.455
 
 
 def test_the_time_before_a_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code = (
         "import time\n"
-        "from omb_py.process_start import seconds_before\n"
+        "from omb_py.core.mpi.startup_timer import seconds_before\n"
         "time.sleep(0.3)\n"
         "now = time.perf_counter()\n"
         "print(seconds_before(now, 0.0), seconds_before(now - 0.1, 0.0), seconds_before(now, 99.0))"
@@ -144,5 +145,5 @@ def test_the_time_before_a_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert 0.3 < now < whole + 0.006
     assert now - earlier == pytest.approx(0.1, abs=0.05)
     assert by_cpu == 99
-    monkeypatch.setattr(process_start, "STAT", tmp_path / "none")
-    assert process_start.seconds_before(began, 0.0) is None
+    monkeypatch.setattr(startup_timer, "STAT", tmp_path / "none")
+    assert startup_timer.seconds_before(began, 0.0) is None

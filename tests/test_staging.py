@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from omb_py.benchmarks import Exchange
 from omb_py.buffers.numpy import BUFFER
-from omb_py.calls import Call, Message, Step
-from omb_py.datatypes import find_types
+from omb_py.core.calls import Call, Message, Step
+from omb_py.core.datatypes import find_types
 from omb_py.measure.staging import Staging
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import find_benchmark
-from omb_py.datatypes import find_types
-from omb_py.layout import parse_layout
-from omb_py.options import VARIED_WINDOWS, Options
+from omb_py.core.datatypes import find_types
+from omb_py.core.datatypes.layout import parse_layout
+from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.results.row import Row
 from omb_py.results.text import TextWriter, VariedWindowWriter
 

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from omb_py.benchmarks import find_benchmark
-from omb_py.datatypes import find_types
-from omb_py.options import Options
+from omb_py.core.datatypes import find_types
+from omb_py.core.options import Options
 from omb_py.results.row import COLUMNS, Row
 from omb_py.results.text import TextWriter, values_of
 

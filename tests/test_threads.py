@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.loop import Loop, PythonLoop
+from omb_py.core.calls.loop import Loop, PythonLoop
 from omb_py.measure.threads import ThreadLoop, together
 
 

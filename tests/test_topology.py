@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.topology import Topology, coordinates, grid, number_of, parse_topology
+from omb_py.core.calls.topology import Topology, coordinates, grid, number_of, parse_topology
+from omb_py.core.errors import UsageError
 
 RANKS = st.integers(1, 200)
 DIMENSIONS = st.integers(1, 4)

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import Content, Exchange
 from omb_py.buffers import BUFFERS, PAGE, Buffer
-from omb_py.datatypes import TYPES, Datatype
-from omb_py.errors import OmbError
-from omb_py.measure.pattern import LEAST_PERIOD_OF_SUMS, UNTOUCHED, tile, weight
-from omb_py.measure.validation import DataCheck, check_log, write_log
+from omb_py.core.datatypes import TYPES, Datatype
+from omb_py.core.errors import OmbError
+from omb_py.measure.validation import (
+    LEAST_PERIOD_OF_SUMS,
+    UNTOUCHED,
+    DataCheck,
+    check_log,
+    tile,
+    weight,
+    write_log,
+)
 from tests.properties import examples
 
 DATATYPES = st.sampled_from(TYPES)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.wording import nearest
+from omb_py.core.text.words import nearest
 
 NAMES = ("allreduce", "allgather", "reduce", "cores_per_node", "gpus_per_node", "nodes", "walltime")
 

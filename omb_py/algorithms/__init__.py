@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import patterns
-from omb_py.errors import UsageError
-from omb_py.wording import nearest
+from omb_py.core.errors import UsageError
+from omb_py.core.text.words import nearest
 
 DEFAULT = "default"
 """The word for the library's own choice."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from omb_py import mpi
 from omb_py.algorithms import DEFAULT, Algorithm, Library, function_of, library
-from omb_py.errors import UsageError
+from omb_py.core import mpi
+from omb_py.core.errors import UsageError
 
 
 def chosen(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.table import EXTRA, kind_of
-from omb_py.errors import UsageError
-from omb_py.numerals import parse_bytes, parse_decimal
+from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import parse_bytes, parse_decimal
 from omb_py.results.row import KINDS
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 import pandas as pd
 
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
-from omb_py.readers import Problem
+from omb_py.results.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")
 """Columns without which rows of two files cannot be told to be repeated runs."""

@@ -15,8 +15,8 @@ import pandas as pd
 
 from omb_py.analysis.sources import apart, without_copies
 from omb_py.analysis.values import with_values
-from omb_py.errors import OmbError, UsageError
-from omb_py.readers import Found, Problem, Table, has_marks, read_file
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.results.readers import Found, Problem, Table, has_marks, read_file
 from omb_py.results.row import KINDS, OverheadRow, Row, columns
 
 SUFFIXES = (".csv", ".json", ".txt", ".log", ".out", ".dat")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.units import size_text
-from omb_py.options import LIBRARY
+from omb_py.core.options import LIBRARY
+from omb_py.core.text.units import size_text
 
 CONFIGURATION = (
     "suite",

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from omb_py.errors import UsageError
-from omb_py.options import Options
-from omb_py.registry import Registry
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
+from omb_py.core.registry import Registry
 
 if TYPE_CHECKING:
-    from omb_py.measure.team import Team
+    from omb_py.apps.runtime.team import Team
 
 REPEATS = 5
 WARMUP = 1

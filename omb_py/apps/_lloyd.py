@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from omb_py.apps._samples import working_bytes
-from omb_py.errors import UsageError, needing
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.team import Team
+from omb_py.core.errors import UsageError, needing
 
 ENGINES = ("auto", "xp", "numba")
 

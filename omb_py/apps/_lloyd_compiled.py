@@ -10,7 +10,7 @@ import numpy as np
 
 from omb_py.apps._lloyd import Engine
 from omb_py.apps._samples import working_bytes
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.team import Team
 
 
 def add_nearest(distances: Any, offsets: Any, samples: Any, totals: Any) -> float:

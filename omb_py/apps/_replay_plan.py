@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from omb_py.errors import UsageError
-from omb_py.profiles.mpitrace import Calls, RankFile
+from omb_py.core.errors import UsageError
+from omb_py.tracing.profile.mpitrace import Calls, RankFile
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
 COLLECTIVES = (

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from omb_py.apps import option
-from omb_py.errors import UsageError, needing
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.team import Team
+from omb_py.core.errors import UsageError, needing
 
 GENERATED = "generated"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.apps import share, shares
-from omb_py.calls import Call, Form
-from omb_py.errors import UsageError
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.team import Team
+from omb_py.core.calls import Call, Form
+from omb_py.core.errors import UsageError
 
 
 class Transpose:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Part, Sequential, option
-from omb_py.apps._collected import collected
-from omb_py.apps._generated import random_numbers
-from omb_py.apps._ghosts import Block, Columns, Ghosts, block_of
-from omb_py.apps._stencil import EVERYWHERE, Stencil, regions
-from omb_py.errors import UsageError
-from omb_py.measure.team import Array, Team
-from omb_py.topology import grid
+from omb_py.apps._grid import EVERYWHERE, Block, Columns, Ghosts, Stencil, block_of, regions
+from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.core.calls.topology import grid
+from omb_py.core.errors import UsageError
 
 
 @dataclass(frozen=True)

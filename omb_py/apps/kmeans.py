@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from omb_py.apps import Application, Kernel, Part
-from omb_py.apps._blocks import Blocks, broadcast
 from omb_py.apps._clusters import Clusters, Found, compare, elbow, first_centers, sequential
 from omb_py.apps._lloyd import engine
 from omb_py.apps._samples import drawn, grown
-from omb_py.calls import Call
-from omb_py.errors import UsageError
-from omb_py.measure.team import Array, Team
+from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.core.calls import Call
+from omb_py.core.errors import UsageError
 
 
 class Search(Kernel[Clusters]):

@@ -6,13 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from omb_py.apps import Application, Kernel, Part
-from omb_py.apps._blocks import Blocks, broadcast
-from omb_py.apps._neighbours import Nearest, smallest, voted
-from omb_py.apps._queries import Classified, Queries, compare, sequential, split
+from omb_py.apps._neighbours import (
+    Classified,
+    Nearest,
+    Queries,
+    compare,
+    sequential,
+    smallest,
+    split,
+    voted,
+)
 from omb_py.apps._samples import grown
-from omb_py.calls import Call
-from omb_py.errors import UsageError
-from omb_py.measure.team import Array, Team
+from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.core.calls import Call
+from omb_py.core.errors import UsageError
 
 
 class Classification(Kernel[Queries]):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Sequential, option
-from omb_py.apps._blocks import Blocks, broadcast
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.distribution import Blocks, broadcast
+from omb_py.apps.runtime.team import Team
 
 FLOATS = ("float32", "float64")
 

@@ -19,16 +19,16 @@ from omb_py.apps._replay_plan import (
     partner,
     plan_of,
 )
+from omb_py.apps.runtime.team import Team
 from omb_py.benchmarks import Case, Content, Exchange, collective
-from omb_py.calls import Call, Cell, Step
-from omb_py.datatypes import find_types
-from omb_py.errors import OutOfMemoryError, UsageError
-from omb_py.measure.team import Team
+from omb_py.core.calls import Call, Cell, Step
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import OutOfMemoryError, UsageError
 from omb_py.measure.validation import DataCheck
-from omb_py.profiles import load, text
-from omb_py.profiles.loading import TEXT, kind_of
-from omb_py.profiles.mpitrace import RankFile, parsed, read_profile
-from omb_py.readers import source_of
+from omb_py.results.readers import source_of
+from omb_py.tracing.profile import text
+from omb_py.tracing.profile.mpitrace import RankFile, parsed, read_profile
+from omb_py.tracing.profile.store import TEXT, kind_of, load
 
 TAG = 1
 FIRST = "profile.0.txt"

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Sequential
-from omb_py.errors import UsageError
-from omb_py.measure.team import Team
-from omb_py.training import REAL_MODELS, Training, meaning
-from omb_py.training.data import check_samples
+from omb_py.apps.runtime.team import Team
+from omb_py.apps.training import REAL_MODELS, Training, option_rules
+from omb_py.apps.training.data import check_samples
+from omb_py.core.errors import UsageError
 
 ROUNDING = 2.0**-10
 """How far gradients may be from those of one process, of the greatest one.
@@ -30,16 +30,16 @@ def kernel(team: Team, training: Training) -> Kernel[Training]:
             f"{training.model} is replayed, whose layers are not computed: use --strategy "
             f"data, or --model {' or '.join(REAL_MODELS)}"
         )
-    meaning.check(training)
+    option_rules.check(training)
     if training.strategy != "data":
-        from omb_py.training.pipeline import PipelinedTraining
+        from omb_py.apps.training.pipeline import PipelinedTraining
 
         return PipelinedTraining(team, training)
     if not real:
-        from omb_py.training.replay import ReplayedTraining
+        from omb_py.apps.training.replay import ReplayedTraining
 
         return ReplayedTraining(team, training)
-    from omb_py.training.data_parallel import DataParallelTraining
+    from omb_py.apps.training.data_parallel import DataParallelTraining
 
     return DataParallelTraining(team, training)
 
@@ -48,7 +48,7 @@ def sequential(training: Training) -> Sequential | None:
     """The same network trained by NumPy in one process; nothing for one that is replayed."""
     if training.model not in REAL_MODELS:
         return None
-    from omb_py.training.sequential import prepared
+    from omb_py.apps.training.sequential import prepared
 
     return Sequential("NumPy", prepared(training))
 

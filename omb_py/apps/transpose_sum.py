@@ -10,11 +10,10 @@ from math import isqrt
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Sequential, option, share
-from omb_py.apps._collected import collected
-from omb_py.apps._generated import random_numbers
 from omb_py.apps._transpose import Transpose, check_shares
-from omb_py.calls import Call
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps.runtime.team import Team
+from omb_py.core.calls import Call
 
 LARGEST_ELEMENT = 255
 """Elements are whole numbers up to this, so that sums are exact in any order."""

@@ -13,12 +13,12 @@ from enum import Enum
 from typing import Any, Protocol
 
 from omb_py.buffers import Buffer, Memory
-from omb_py.calls import Form, Message, Round, Step
-from omb_py.datatypes import Datatype
-from omb_py.errors import UsageError
-from omb_py.layout import Layout
-from omb_py.options import Options
-from omb_py.registry import Registry
+from omb_py.core.calls import Form, Message, Round, Step
+from omb_py.core.datatypes import Datatype
+from omb_py.core.datatypes.layout import Layout
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
+from omb_py.core.registry import Registry
 
 LARGE_MESSAGE_BYTES = 8192
 """Messages longer than this use the smaller iteration counts, as in native OMB."""
@@ -287,7 +287,7 @@ def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     known = {benchmark.name: benchmark for benchmark in all_benchmarks()}
     if wanted in known:
         return known[wanted]
-    from omb_py.wording import nearest
+    from omb_py.core.text.words import nearest
 
     near = nearest(wanted, [*known, *others], most=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
-from omb_py.calls import Call
-from omb_py.forms import nonblocking, persistent
+from omb_py.core.calls import Call
+from omb_py.core.calls.forms import nonblocking, persistent
 
 OF_BLOCKING_CALLS = frozenset({"library_algorithm", "algorithm", "node_map"})
 """Features of blocking collectives alone."""

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Literal
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
-from omb_py.calls import IN_PLACE, Call, Form, Message, Operand
-from omb_py.options import Options
+from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand
+from omb_py.core.options import Options
 
 
 class Side(Enum):
@@ -36,7 +36,7 @@ class Collective:
     leaves on a rank: those of all ranks, of the ranks up to it, or of the ranks before it.
     ``form`` is how MPI is told of one block for each rank. ``divided`` means that the message
     size is the whole vector, of which each rank receives a part: parts of ``any`` length, or
-    ``equal`` ones. ``own`` tells of own algorithms for it (`omb_py.benchmarks._own_algorithms`).
+    ``equal`` ones. ``own`` tells of own algorithms for it (`omb_py.benchmarks.algorithms`).
     """
 
     name: str
@@ -56,7 +56,7 @@ class Collective:
         messages = size * (blocks[self.send] + blocks[self.recv])
         if options.own_algorithm is None:
             return messages
-        from omb_py.benchmarks._own_algorithms import further_memory
+        from omb_py.benchmarks.algorithms import further_memory
 
         return messages + further_memory(self.name, options, size, ranks)
 
@@ -135,7 +135,7 @@ def plan(row: Collective, case: Case) -> Plan:
     made = Plan(exchanges, payload)
     if case.options.own_algorithm is None:
         return made
-    from omb_py.benchmarks._own_algorithms import own
+    from omb_py.benchmarks.algorithms import own
 
     return own(made, case, row.name)
 

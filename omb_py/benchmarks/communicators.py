@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Defaults, Exchange, Plan
-from omb_py.calls import Call, Cell
+from omb_py.core.calls import Call, Cell
 
 COLORS = 2
 """How many communicators a split makes."""

@@ -7,7 +7,7 @@ from math import lcm
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.benchmarks.pt2pt import COMMON, PING_PONG, ping_pong
-from omb_py.options import Options
+from omb_py.core.options import Options
 
 
 def with_threads(case: Case) -> Plan:

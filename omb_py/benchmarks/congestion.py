@@ -6,9 +6,9 @@ from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, Content, Exchange, Metric, Plan, Ranks
 from omb_py.benchmarks.pt2pt import ACKNOWLEDGE_TAG, BANDWIDTH, WINDOWED, post, window_memory
-from omb_py.calls import Call, Step, Window
-from omb_py.layout import CONTIGUOUS
-from omb_py.options import Options
+from omb_py.core.calls import Call, Step, Window
+from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.options import Options
 
 
 def plan(inward: bool, case: Case) -> Plan:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
-from omb_py.calls import Call, Step
-from omb_py.options import Options
+from omb_py.core.calls import Call, Step
+from omb_py.core.options import Options
 
 SYNC = "# Sync: MPI_File_sync in every iteration"
 NO_SYNC = "# Sync: none, so that data may be in the page cache and not on the disk"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
 from omb_py.benchmarks._forms import nonblocking_form, persistent_form
-from omb_py.calls import Call, Form
-from omb_py.options import Options
+from omb_py.core.calls import Call, Form
+from omb_py.core.options import Options
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from omb_py.benchmarks import (
     Ranks,
 )
 from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner, window_memory
-from omb_py.calls import Call, Cell, Step
-from omb_py.errors import UnsupportedError
-from omb_py.options import Options
+from omb_py.core.calls import Call, Cell, Step
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.options import Options
 
 ACTIVE = ("pscw", "fence")
 INTEGERS = "bBhHiIlLqQ"

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
-from omb_py.calls import Call
-from omb_py.layout import CONTIGUOUS
+from omb_py.core.calls import Call
+from omb_py.core.datatypes.layout import CONTIGUOUS
 
 
 def plan(function: str, case: Case) -> Plan:

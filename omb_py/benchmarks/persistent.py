@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omb_py.benchmarks import collective, pt2pt
 from omb_py.benchmarks._forms import persistent_form
-from omb_py.calls import Call
+from omb_py.core.calls import Call
 
 POINT_TO_POINT = ("latency", "bw", "bibw")
 

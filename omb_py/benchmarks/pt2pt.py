@@ -14,9 +14,9 @@ from omb_py.benchmarks import (
     Plan,
     Ranks,
 )
-from omb_py.calls import Call, Cell, Message, Step, Window
-from omb_py.layout import CONTIGUOUS
-from omb_py.options import VARIED_WINDOWS, Options
+from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.options import VARIED_WINDOWS, Options
 
 DATA_TAG = 100
 ACKNOWLEDGE_TAG = 101

@@ -15,8 +15,8 @@ from omb_py.benchmarks.pt2pt import (
     ping_pong,
     plan_of,
 )
-from omb_py.calls import Call, Cell, Message, Step, Window
-from omb_py.options import Options
+from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.options import Options
 
 
 def sendrecv(case: Case) -> Plan:

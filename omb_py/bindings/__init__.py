@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.buffers import Local
-from omb_py.calls import Call, Round, Step, Window
-from omb_py.errors import UnsupportedError
-from omb_py.loop import Calls, Loop, Pace, PythonLoop
-from omb_py.options import Options
-from omb_py.registry import Registry
+from omb_py.core.calls import Call, Round, Step, Window
+from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.options import Options
+from omb_py.core.registry import Registry
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -8,7 +8,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.calls import Call, Cell
+from omb_py.core.calls import Call, Cell
 
 METHODS: dict[str, Callable[..., Any]] = {
     "comm_disconnect": MPI.Comm.Disconnect,

@@ -7,10 +7,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.calls import Message
-from omb_py.datatypes import Datatype
-from omb_py.errors import UnsupportedError
-from omb_py.layout import Layout
+from omb_py.core.calls import Message
+from omb_py.core.datatypes import Datatype
+from omb_py.core.datatypes.layout import Layout
+from omb_py.core.errors import UnsupportedError
 
 
 @dataclass(frozen=True)

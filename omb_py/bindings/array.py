@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import Call, Message
-from omb_py.errors import UnsupportedError
+from omb_py.core.calls import Call, Message
+from omb_py.core.errors import UnsupportedError
 
 
 class ArrayBinding(BufferBinding):

@@ -13,9 +13,9 @@ from mpi4py import MPI
 from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings._cells import METHODS, Cells
 from omb_py.bindings._datatypes import Datatypes, constant
-from omb_py.bindings._prototypes import PROTOTYPES
-from omb_py.calls import IN_PLACE, Call, Message, Operand
-from omb_py.options import Options
+from omb_py.bindings.machine.prototypes import PROTOTYPES
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand
+from omb_py.core.options import Options
 
 PREFIXES = ("win_", "file_", "comm_")
 """What a function's name begins with that is a method of such an object."""

@@ -16,15 +16,15 @@ from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings._datatypes import Datatypes
-from omb_py.bindings._machine_code import loaded
-from omb_py.bindings._program import Library, Program, address_of
-from omb_py.calls import Call, Cell, Round, Step
-from omb_py.errors import OmbError
-from omb_py.loop import Loop, Pace
-from omb_py.options import Options
+from omb_py.bindings.machine.code import loaded
+from omb_py.bindings.machine.program import Library, Program, address_of
+from omb_py.core.calls import Call, Cell, Round, Step
+from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.errors import OmbError
+from omb_py.core.options import Options
 
 if TYPE_CHECKING:
-    from omb_py.clock import CommonStart
+    from omb_py.core.mpi.clock import CommonStart
 
 CODE_BITS = 32
 """A failure's low bits are the error code, the others the row's number."""

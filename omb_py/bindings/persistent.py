@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from omb_py.bindings._prototypes import PROTOTYPES
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import Call, Round
-from omb_py.errors import UnsupportedError
-from omb_py.forms import persistent, setup_of
+from omb_py.bindings.machine.prototypes import PROTOTYPES
+from omb_py.core.calls import Call, Round
+from omb_py.core.calls.forms import persistent, setup_of
+from omb_py.core.errors import UnsupportedError
 
 
 class PersistentBinding(BufferBinding):

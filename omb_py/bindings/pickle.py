@@ -11,9 +11,9 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import IN_PLACE, Call, Cell, Message, Operand, Step
-from omb_py.errors import UnsupportedError
-from omb_py.options import Options
+from omb_py.core.calls import IN_PLACE, Call, Cell, Message, Operand, Step
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.options import Options
 
 PICKLE_OVERHEAD = 4096
 """Bytes by which the pickle of an array may exceed its data."""

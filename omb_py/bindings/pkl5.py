@@ -9,9 +9,9 @@ from mpi4py import MPI
 from mpi4py.util import pkl5
 
 from omb_py.bindings.pickle import PickleBinding
-from omb_py.calls import Call, Message
-from omb_py.errors import UnsupportedError, UsageError
-from omb_py.options import Options
+from omb_py.core.calls import Call, Message
+from omb_py.core.errors import UnsupportedError, UsageError
+from omb_py.core.options import Options
 
 OUT_OF_BAND_PROTOCOL = 5
 REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")

@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.calls import Message
+from omb_py.core.calls import Message
 
 
 class PreboundBinding(BufferBinding):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from omb_py.datatypes import Datatype
-from omb_py.errors import UnsupportedError
-from omb_py.registry import Registry
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.registry import Registry
 
 PAGE = 4096
 """Alignment of every allocation in bytes, as in native OMB."""

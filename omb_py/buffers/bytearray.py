@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.buffers import PAGE, Buffer, Memory
-from omb_py.datatypes import Datatype
-from omb_py.errors import OutOfMemoryError
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import OutOfMemoryError
 
 
 class BytearrayMemory(Memory):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers._device import CudaBuffer, Library
+from omb_py.buffers.device import CudaBuffer, Library
 
 
 class Cupy(Library):

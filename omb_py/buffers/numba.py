@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers._device import CudaBuffer, Library
-from omb_py.errors import UnsupportedError
+from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.core.errors import UnsupportedError
 
 OUT_OF_MEMORY = 2
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omb_py.buffers import PAGE, Buffer, Memory
-from omb_py.datatypes import Datatype
-from omb_py.errors import OutOfMemoryError
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import OutOfMemoryError
 
 
 class NumpyMemory(Memory):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers._device import CudaBuffer, Library
+from omb_py.buffers.device import CudaBuffer, Library
 
 
 class Pycuda(Library):

@@ -10,8 +10,8 @@ from typing import NoReturn
 import click
 
 import omb_py
-from omb_py import launcher
-from omb_py.errors import INTERRUPTED, OmbError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
+from omb_py.core.mpi import launcher
 
 LATER = (
     *("profile", "watch", "timeline", "efficiency", "traffic"),
@@ -216,7 +216,7 @@ def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
 
 def abort(exit_code: int) -> None:
     """End a job that no other means ends: start MPI, if it can be started, and abort it."""
-    from omb_py import mpi
+    from omb_py.core import mpi
 
     with contextlib.suppress(Exception):
         module = mpi.load()

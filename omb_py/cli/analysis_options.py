@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from omb_py.cli.parameters import Precision
-from omb_py.errors import needing
+from omb_py.core.errors import needing
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results

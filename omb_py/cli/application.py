@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
+from omb_py.apps.runtime import math_threads
 from omb_py.cli.benchmark import CONTEXT
 from omb_py.cli.launched import launched
 from omb_py.cli.number_types import Number, WholeNumber
 from omb_py.cli.option_row import FLAG, OptionRow, count
 from omb_py.cli.options import TABLE
 from omb_py.cli.parameters import Bytes
-from omb_py.measure import math_threads
-from omb_py.options import Options
+from omb_py.core.options import Options
 from omb_py.results.output import check_output
 
 CHOICES: tuple[OptionRow, ...] = (
@@ -72,8 +72,8 @@ def application_command(application: Application[Any]) -> click.Command:
         asked, debug = read_asked(application, values)
         math_threads.ask_for(asked.choices.threads)
         with launched(application.name, asked.options, debug) as found:
-            from omb_py.measure.application import measure
-            from omb_py.measure.application_rows import Setting
+            from omb_py.apps.runtime.measurement import measure
+            from omb_py.apps.runtime.rows import Setting
 
             measure(Setting(asked, found.buffer, found.job, found.watchdog, found.device_first))
 

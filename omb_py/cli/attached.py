@@ -6,8 +6,8 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from omb_py.errors import UsageError
-from omb_py.options import DEFAULT_PERCENTILES
+from omb_py.core.errors import UsageError
+from omb_py.core.options import DEFAULT_PERCENTILES
 
 ATTACHED = {"c": "--validation", "z": "--tail-lat"}
 """The options that are so, short and long."""

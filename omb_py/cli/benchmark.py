@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py import launcher
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark, StartUp
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Place
 from omb_py.cli.attached import detach_values
 from omb_py.cli.launched import launched
 from omb_py.cli.options import options_of
-from omb_py.datatypes import find_types
-from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import launcher
+from omb_py.core.mpi.startup_timer import Stages
+from omb_py.core.options import Options
 from omb_py.results.output import check_output
-from omb_py.stages import Stages
 
 if TYPE_CHECKING:
     from omb_py.measure.walk import Setting
@@ -139,7 +139,7 @@ def make_options(values: dict[str, Any]) -> Options:
     if options.validate and (options.precision, options.max_time) != (None, None):
         raise UsageError("-c and --precision or --max-time exclude each other: leave out one")
     if (options.algorithm, options.segment) != (None, None):
-        from omb_py.benchmarks._own_algorithms import check
+        from omb_py.benchmarks.algorithms import check
 
         check(options)
     if options.prove_algorithm and options.library_algorithm in (None, "default"):
@@ -203,7 +203,7 @@ def in_job(
 def stages_of(benchmark: Benchmark) -> Stages:
     """What times the start; only where its parts are asked for are files looked at."""
     if benchmark.start_up is StartUp.PARTS:
-        from omb_py import opened_files
+        from omb_py.core import opened_files
 
         if opened_files.can_be_told():
             return Stages(watch=opened_files.opened)

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py import atomic
-from omb_py import launcher as launchers
 from omb_py.cli.analysis_options import (
     input_options,
     launch_spread_option,
@@ -22,8 +20,10 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.cli.number_types import Seconds, WholeNumber
 from omb_py.cli.parameters import Bytes, SizeList, SizeRange
-from omb_py.errors import UsageError, needing
-from omb_py.numerals import parse_bytes
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.mpi import launcher as launchers
+from omb_py.core.text import files
+from omb_py.core.text.numbers import parse_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,8 +143,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare --native /opt/omb latency -m 1:65536
     """
     with needing("analysis"):
-        from omb_py.comparison import verdict
-        from omb_py.comparison.compare import compare
+        from omb_py.analysis.compare import verdict
+        from omb_py.analysis.compare.side_by_side import compare
 
     allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
     kind = kind_of(values["kind"], values["output"])
@@ -184,7 +184,7 @@ def kind_of(kind: str | None, output: str | None) -> str:
 
 def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     """The rows of each argument and its name."""
-    from omb_py.comparison.compare import names_of
+    from omb_py.analysis.compare.side_by_side import names_of
 
     paths = values["arguments"]
     if len(paths) < 2:
@@ -202,10 +202,10 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
 
     Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
     """
+    from omb_py.analysis.compare.beside_native import Turns, find_binary, find_launcher, measure
     from omb_py.analysis.select import where
     from omb_py.benchmarks import StartUp, find_benchmark
     from omb_py.bindings import BINDINGS
-    from omb_py.comparison.beside_native import Turns, find_binary, find_launcher, measure
 
     if launchers.ranks() > 1:
         raise UsageError("omb-py compare --native starts jobs itself: run it without a launcher")
@@ -318,7 +318,7 @@ def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summar
 
     Raises `OmbError` when the file cannot be written.
     """
-    from omb_py.comparison import text as compare_text
+    from omb_py.analysis.compare import text as compare_text
 
     if summary:
         click.echo("\n".join(compare_text.pair_lines(points)), err=kind == "csv" and output is None)
@@ -331,14 +331,14 @@ def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summar
     if output is None:
         click.echo(text, nl=False)
         return
-    atomic.write(output, text)
+    files.write(output, text)
 
 
 def say_verdicts(
     points: pd.DataFrame, reasons: list[str], allowed: float | None, err: bool
 ) -> None:
     """A line about each other, how far the verdicts carry, and whether it is too slow."""
-    from omb_py.comparison import verdict
+    from omb_py.analysis.compare import verdict
 
     click.echo("", err=err)
     for other in points["other"].unique():

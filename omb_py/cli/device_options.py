@@ -6,7 +6,7 @@ import click
 
 from omb_py.cli.option_row import FLAG, OptionRow
 from omb_py.cli.parameters import Devices
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 
 INSTEAD_OF_ACCELERATORS = {
     "cuda": "--buffer cupy (or numba, pycuda, torch) puts messages on a device",

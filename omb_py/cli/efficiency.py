@@ -7,7 +7,7 @@ import sys
 import click
 
 from omb_py.cli.analysis_options import MOST_NOTES, note
-from omb_py.errors import needing
+from omb_py.core.errors import needing
 
 
 @click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,9 +47,9 @@ def command(
     fewest ranks.
     """
     with needing("analysis"):
-        from omb_py.analysis import sheet
-        from omb_py.efficiency import rows, series, text
-        from omb_py.efficiency import runs as loading
+        from omb_py.core.text import tables
+        from omb_py.tracing.efficiency import rows, series, text
+        from omb_py.tracing.efficiency import runs as loading
 
     found = series.series_of(loading.load(runs), None if strong is None else not strong)
     notes = list(series.notes(found))
@@ -57,9 +57,9 @@ def command(
     if by_phase:
         sheets += [text.of_phases(point.label, point.run.phases) for point in found.points]
     if form == "text":
-        sheet.on_console(sheets, notes, sys.stdout)
+        tables.on_console(sheets, notes, sys.stdout)
     elif form == "markdown":
-        click.echo(sheet.markdown(sheets, notes))
+        click.echo(tables.markdown(sheets, notes))
     else:
         click.echo((rows.as_csv if form == "csv" else rows.as_json)(found), nl=False)
     if form == "csv":
@@ -68,8 +68,8 @@ def command(
     if output is None:
         return
     with needing("analysis"):
-        from omb_py.efficiency import figure
-        from omb_py.plots import files as figure_files
+        from omb_py.analysis.plots import files as figure_files
+        from omb_py.tracing.efficiency import figure
 
     targets = figure_files.targets([figure.NAME], output, [])
     for path in figure_files.written(lambda _: figure.draw(found), targets):

@@ -8,7 +8,7 @@ import click
 
 from omb_py.cli.option_row import FLAG, RESULTS, OptionRow, count
 from omb_py.cli.parameters import Bytes, NodeMap, OwnAlgorithm, Threads, TopologyType
-from omb_py.topology import DEFAULT_TOPOLOGY
+from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
 
 WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")

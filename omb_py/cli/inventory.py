@@ -7,13 +7,15 @@ import platform
 import click
 
 import omb_py
-from omb_py import algorithms, mpi
+from omb_py import algorithms
 from omb_py.apps import APPLICATIONS
-from omb_py.benchmarks import _own_algorithms, by_family
+from omb_py.benchmarks import algorithms as _own_algorithms
+from omb_py.benchmarks import by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.errors import OmbError
-from omb_py.registry import Registry
+from omb_py.core import mpi
+from omb_py.core.errors import OmbError
+from omb_py.core.registry import Registry
 
 
 def print_list() -> None:

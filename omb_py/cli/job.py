@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import UsageError, needing
+from omb_py.core.errors import UsageError, needing
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
@@ -253,7 +253,8 @@ def status_command(as_json: bool, **wishes: Any) -> int:
       1   rows are missing, and no job waits or runs
     """
     with needing("sweep"):
-        from omb_py.sweeps import job_table, status
+        from omb_py.sweeps import status
+        from omb_py.sweeps import status as job_table
 
     job = described(**wishes)
     found = status.status(job)
@@ -314,14 +315,14 @@ def described(
 
     Raises `UsageError` for what cannot be.
     """
-    from omb_py.sweeps import batch, shipped, toml
+    from omb_py.sweeps import batch, catalog, toml
     from omb_py.sweeps.config import Sweep
     from omb_py.sweeps.machine import Machine
 
     if machine is None:
         raise UsageError("say where it runs: --machine MACHINE")
-    plan = toml.read(shipped.find("sweeps", sweep), Sweep)
-    where = toml.read(shipped.find("machines", machine), Machine)
+    plan = toml.read(catalog.find("sweeps", sweep), Sweep)
+    where = toml.read(catalog.find("machines", machine), Machine)
     wished = {"account": account, "queue": queue, "walltime": walltime, "chain": chain}
     given = {name: value for name, value in wished.items() if value is not None}
     where = batch.with_settings(where, given)

@@ -8,16 +8,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from omb_py import launcher
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.errors import OmbError, UsageError
-from omb_py.job import Job
-from omb_py.mpi import THREAD_LEVELS
-from omb_py.options import Options
-from omb_py.stages import BUFFER, NUMPY, Stages
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.mpi import THREAD_LEVELS, launcher
+from omb_py.core.mpi.job import Job
+from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
+from omb_py.core.options import Options
 
 if TYPE_CHECKING:
-    from omb_py.watchdog import Watchdog
+    from omb_py.core.mpi.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def launched(
     stages = Stages() if stages is None else stages
     watchdog = None
     if options.timeout is not None:
-        from omb_py.watchdog import Watchdog
+        from omb_py.core.mpi.watchdog import Watchdog
 
         watchdog = Watchdog(options.timeout, launcher.rank())
         watchdog.progress("starting MPI")
@@ -66,7 +65,7 @@ def launched(
             tell(name, options.library_algorithm, options.prove_algorithm)
         with Job(options.thread_level, options.session, debug, stages, guest) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
-                from omb_py.opened_files import record_shared_memory
+                from omb_py.core.opened_files import record_shared_memory
 
                 record_shared_memory(records)
             job.expect(None if guest else launcher.expected_ranks())

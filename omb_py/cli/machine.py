@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import UsageError, needing
+from omb_py.core.errors import UsageError, needing
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -27,13 +27,13 @@ def command() -> None:
 def list_command() -> None:
     """The machines that come with omb-py."""
     with needing("sweep"):
-        from omb_py.sweeps import shipped, toml
+        from omb_py.sweeps import catalog, toml
         from omb_py.sweeps.machine import Machine
 
     heads = ("name", "scheduler", "launcher", "nodes", "cores", "GPUs", "description")
     rows: list[tuple[str, ...]] = [heads]
-    for name in shipped.names("machines"):
-        one = toml.read(shipped.find("machines", name), Machine)
+    for name in catalog.names("machines"):
+        one = toml.read(catalog.find("machines", name), Machine)
         counts = (one.nodes, one.cores_per_node or "-", one.gpus_per_node)
         numbers = tuple(str(number) for number in counts)
         rows.append((one.name, one.scheduler, one.launcher, *numbers, one.description))
@@ -51,9 +51,9 @@ def show_command(name: str) -> None:
     omb-py machine show polaris > mine.toml
     """
     with needing("sweep"):
-        from omb_py.sweeps import machine_file, shipped
+        from omb_py.sweeps import catalog, machine_files
 
-    click.echo(machine_file.copy(shipped.find("machines", name)), nl=False)
+    click.echo(machine_files.copy(catalog.find("machines", name)), nl=False)
 
 
 @command.command("check")
@@ -62,13 +62,13 @@ def show_command(name: str) -> None:
 def check_command(machine: str, queue: str | None) -> None:
     """Check a machine file, and show what its largest job asks for."""
     with needing("sweep"):
-        from omb_py.sweeps import batch, reference, shipped, toml
+        from omb_py.core.text.words import count
+        from omb_py.sweeps import batch, catalog, machine_files, toml
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.machine import Machine
         from omb_py.sweeps.schedulers import SCHEDULERS
-        from omb_py.wording import count
 
-    where = toml.read(shipped.find("machines", machine), Machine)
+    where = toml.read(catalog.find("machines", machine), Machine)
     if queue is not None:
         where = batch.with_settings(where, {"queue": queue})
     cores = "as many cores as are there" if where.cores_per_node is None else where.cores_per_node
@@ -79,10 +79,10 @@ def check_command(machine: str, queue: str | None) -> None:
         f"{cores} and {count(where.gpus_per_node, 'GPU')}"
     )
     if where.scheduler in SCHEDULERS:
-        sweep = toml.read(shipped.find("sweeps", "quick"), Sweep)
+        sweep = toml.read(catalog.find("sweeps", "quick"), Sweep)
         batch.check(where)
         job = batch.Job(sweep, where, "quick", machine, where.max_nodes, (where.max_nodes,))
-        click.echo("\n".join(reference.asked_for(job)))
+        click.echo("\n".join(machine_files.asked_for(job)))
 
 
 @command.command("keys")
@@ -96,9 +96,9 @@ def check_command(machine: str, queue: str | None) -> None:
 def keys_command(kind: str) -> None:
     """All keys of a machine file: what each means, its type and default, and an example."""
     with needing("sweep"):
-        from omb_py.sweeps import reference
+        from omb_py.sweeps import machine_files
 
-    click.echo(reference.markdown() if kind == "markdown" else reference.text(), nl=False)
+    click.echo(machine_files.markdown() if kind == "markdown" else machine_files.text(), nl=False)
 
 
 @command.command("schema")
@@ -108,7 +108,7 @@ def schema_command(sweep: bool) -> None:
     with needing("sweep"):
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.machine import Machine
-        from omb_py.sweeps.schema import schema
+        from omb_py.sweeps.machine_files import schema
 
     click.echo(schema(Sweep if sweep else Machine), nl=False)
 
@@ -155,7 +155,7 @@ def new_command(output: Path | None, force: bool, **given: Any) -> None:
     what no option says, with what was detected as the answer that Enter gives.
     """
     with needing("sweep"):
-        from omb_py.sweeps import detection, machine_file
+        from omb_py.sweeps import detection, machine_files
         from omb_py.sweeps.files import write_atomically
 
     said = {key: value for key, value in given.items() if value is not None}
@@ -179,10 +179,10 @@ def new_command(output: Path | None, force: bool, **given: Any) -> None:
     if scheduler != "none":
         form.ask("queue", found.queue, "")
         form.ask("account", None, "")
-        form.ask("walltime", machine_file.walltime(found))
+        form.ask("walltime", machine_files.walltime(found))
     values, job = form.answers()
-    text = machine_file.new(
-        machine_file.completed(values), machine_file.job_of(scheduler, job), notes(found, said)
+    text = machine_files.new(
+        machine_files.completed(values), machine_files.job_of(scheduler, job), notes(found, said)
     )
     write_atomically(path, text)
     click.echo(path)
@@ -233,14 +233,14 @@ class Form:
 
     def check(self, key: str, value: Any) -> Any:
         """A value as a configuration takes it; raises `click.UsageError` otherwise."""
-        from omb_py.sweeps import machine_file
+        from omb_py.sweeps import machine_files
 
         if key in NUMBERS and isinstance(value, str):
             value = WholeNumber().convert(value, None, None)
         if key in ("queue", "account") and value == "":
             return value
         of_job = key in OF_JOB
-        wrong = machine_file.fault({} if of_job else {key: value}, {key: value} if of_job else {})
+        wrong = machine_files.fault({} if of_job else {key: value}, {key: value} if of_job else {})
         if wrong is not None:
             raise click.UsageError(f"--{key.replace('_', '-')}: {wrong[1]}")
         return value

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from omb_py import atomic
 from omb_py.cli.analysis_options import input_options, note_overheads, read
-from omb_py.errors import UsageError, needing
-from omb_py.numerals import parse_bytes, parse_whole
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text import files as atomic
+from omb_py.core.text.numbers import parse_bytes, parse_whole
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)
@@ -65,10 +65,10 @@ def command(
     results = read(files, where, assume)
     note_overheads(results, "model")
     with needing("analysis"):
-        from omb_py.modelling import model
-        from omb_py.modelling import text as model_text
+        from omb_py.analysis.model import fit
+        from omb_py.analysis.model import text as model_text
 
-    fitted = model.model(results.rows, results.runs, statistic)
+    fitted = fit.model(results.rows, results.runs, statistic)
     if asked_ranks is None:
         most = int(fitted.rows["ranks"].max())
         asked_ranks = [most * factor for factor in FARTHEST]

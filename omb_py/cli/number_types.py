@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omb_py.numerals import parse_decimal, parse_whole
+from omb_py.core.text.numbers import parse_decimal, parse_whole
 
 LONGEST_SECONDS = 1e9
 """Some 30 years: beyond that, the system's waits overflow."""

@@ -23,9 +23,9 @@ from omb_py.cli.parameters import (
     Variant,
     Warmup,
 )
-from omb_py.layout import CONTIGUOUS
-from omb_py.mpi import THREAD_LEVELS
-from omb_py.options import MEBIBYTE, MOST_ITERATIONS
+from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.mpi import THREAD_LEVELS
+from omb_py.core.options import MEBIBYTE, MOST_ITERATIONS
 
 HIGHEST_PROTOCOL = 5
 """Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from omb_py.cli.option_row import FLAG, OptionRow
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 
 FORMATS = ("text", "csv", "json")
 GRAPHS = ("tty", "png", "svg", "pdf")

@@ -12,11 +12,11 @@ from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, read_values
 from omb_py.cli.number_types import WholeNumber
 from omb_py.cli.option_row import BINDING, CHECKING, RESULTS
 from omb_py.cli.options import options_of
-from omb_py.errors import OmbError, UsageError
-from omb_py.options import Options
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.options import Options
 
 if TYPE_CHECKING:
-    from omb_py.job import Job
+    from omb_py.core.mpi.job import Job
     from omb_py.measure.walk import Setting
 
 DEFAULT_BINDINGS = ("native", "buffer", "pickle")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.errors import UsageError
-from omb_py.layout import Layout, parse_layout
-from omb_py.numerals import parse_bytes, parse_count, parse_decimal
-from omb_py.topology import Topology, parse_topology
+from omb_py.core.calls.topology import Topology, parse_topology
+from omb_py.core.datatypes.layout import Layout, parse_layout
+from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal
 
 if TYPE_CHECKING:
     Parameter = click.ParamType[Any, Any]
@@ -222,7 +222,7 @@ class Variant(Parameter):
 
 
 class OwnAlgorithm(Parameter):
-    """A word of `omb_py.benchmarks._own_algorithms`, which only who asks for one loads."""
+    """A word of `omb_py.benchmarks.algorithms`, which only who asks for one loads."""
 
     name = "word"
 
@@ -236,7 +236,7 @@ class OwnAlgorithm(Parameter):
         return str(value)
 
     def _words(self, ctx: Any) -> tuple[str, ...]:
-        from omb_py.benchmarks._own_algorithms import words
+        from omb_py.benchmarks.algorithms import words
 
         return words(ctx.command.name)
 

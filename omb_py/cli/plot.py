@@ -6,7 +6,7 @@ import click
 
 from omb_py.cli.analysis_options import input_options, note, read
 from omb_py.cli.output_options import graphs
-from omb_py.errors import needing
+from omb_py.core.errors import needing
 
 IMAGES = ("png", "svg", "pdf")
 
@@ -103,12 +103,12 @@ def command(
     images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
     in_terminal = "tty" in graph
     with needing("analysis"):
-        from omb_py.plots import figures
-        from omb_py.plots import files as figure_files
-        from omb_py.plots.heat import Ratio
+        from omb_py.analysis.plots import figures
+        from omb_py.analysis.plots import files as figure_files
+        from omb_py.analysis.plots.heat import Ratio
 
         if in_terminal:
-            from omb_py.plots import terminal as terminal_plot
+            from omb_py.analysis.plots import terminal as terminal_plot
     request = figures.Request(
         kind,
         lines,

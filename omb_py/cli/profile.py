@@ -9,10 +9,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from omb_py import launcher
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import OmbError, UsageError
-from omb_py.observe.settings import EVENTS, TIMELINES, Settings
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.mpi import launcher
+from omb_py.tracing.recorder.settings import EVENTS, TIMELINES, Settings
 
 FOLDER = "omb-profile"
 
@@ -136,8 +136,8 @@ def profiled(
     name: str, arguments: tuple[str, ...], is_module: bool, settings: Settings, force: bool
 ) -> None:
     """Run the program, observed, then write the profile; ends as the program ends."""
-    from omb_py.observe import ending, program
-    from omb_py.observe.session import Session
+    from omb_py.tracing.recorder import ending, program
+    from omb_py.tracing.recorder.session import Session
 
     asked = program.found(name, arguments, is_module)
     if launcher.rank() == 0:
@@ -189,7 +189,7 @@ def finish(session: Any, settings: Settings) -> None:
     rank, ranks = session.leave()
     sys.stdout.flush()
     if rank == 0:
-        from omb_py.observe import ending
+        from omb_py.tracing.recorder import ending
 
         if session.replaced:
             raise OmbError(
@@ -201,6 +201,7 @@ def finish(session: Any, settings: Settings) -> None:
 
 def show(paths: tuple[str, ...]) -> None:
     """Print profiles as text."""
-    from omb_py.profiles import load, text
+    from omb_py.tracing.profile import text
+    from omb_py.tracing.profile.store import load
 
     text.write(load(list(paths)), None, sys.stdout)

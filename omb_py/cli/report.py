@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from omb_py import atomic
 from omb_py.cli.analysis_options import input_options, launch_spread_option, read
-from omb_py.errors import needing
+from omb_py.core.errors import needing
+from omb_py.core.text import files
 
 
 @click.command("report")
@@ -38,7 +38,7 @@ def command(
     The page needs no network and no other file. FILE may be a folder.
     """
     with needing("analysis"):
-        from omb_py.reporting.report import report
+        from omb_py.analysis.report.page import report
 
     results = read(paths, where, assume)
     # no name for the base's rows here, so that they can be forgotten once they are compared
@@ -51,5 +51,5 @@ def command(
     )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
-    atomic.write(output, page, "; name another file with --output")
+    files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.cli.analysis_options import MOST_NOTES, note
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import needing
-from omb_py.scaling import PUBLISHED_RANKS
+from omb_py.core.errors import needing
 
 
 @click.command("scaling", context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,8 +44,8 @@ def command(
     ranks had cores of their own; what a prediction rests on stands below it.
     """
     with needing("analysis"):
-        from omb_py.analysis.sheet import on_console
-        from omb_py.scaling import rows, series, text
+        from omb_py.analysis.scaling import rows, series, text
+        from omb_py.core.text.tables import on_console
 
     loaded = rows.load(files)
     for problem in loaded.problems[:MOST_NOTES]:
@@ -57,8 +57,8 @@ def command(
     if output is None and not formats:
         return
     with needing("analysis"):
-        from omb_py.plots import files as figure_files
-        from omb_py.scaling import figure
+        from omb_py.analysis.plots import files as figure_files
+        from omb_py.analysis.scaling import figure
 
     named = figure.names_of(every)
     targets = figure_files.targets(list(named), output, formats)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.number_types import WholeNumber
-from omb_py.errors import UsageError, needing
+from omb_py.core.errors import UsageError, needing
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -17,7 +17,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     if text is None:
         return None
     with needing("sweep"):
-        from omb_py.sweeps.values import seconds
+        from omb_py.sweeps.field_types import seconds
     try:
         return float(seconds(text))
     except ValueError as error:
@@ -73,13 +73,13 @@ def command(
     """
     began = time.monotonic()
     with needing("sweep"):
-        from omb_py.sweeps import batch, points, shipped, toml
+        from omb_py.sweeps import batch, catalog, points, toml
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.folder import Folder
         from omb_py.sweeps.machine import Machine
 
-    sweep = toml.read(shipped.find("sweeps", config), Sweep)
-    where = toml.read(shipped.find("machines", machine), Machine)
+    sweep = toml.read(catalog.find("sweeps", config), Sweep)
+    where = toml.read(catalog.find("machines", machine), Machine)
     if queue is not None:
         where = batch.with_settings(where, {"queue": queue})
     whole = points.plan(sweep, where)
@@ -91,13 +91,13 @@ def command(
     own += [] if folder is None else ["--folder", str(folder)]
     words = shlex.join([config, "--machine", machine, *own])
     if dry_run:
-        from omb_py.sweeps.overview import show, show_commands
+        from omb_py.sweeps.dry_run import show, show_commands
 
         show(sweep, where, plan, place, words)
         if commands:
             show_commands(where, plan, place)
         return 0
-    from omb_py.sweeps.session import measure
+    from omb_py.sweeps.run import measure
 
     deadline = None if stop_after is None else began + stop_after
     return measure(sweep, where, whole, nodes, place, deadline, words)

@@ -9,8 +9,8 @@ import click
 from omb_py.cli.analysis_options import note
 from omb_py.cli.number_types import Seconds
 from omb_py.cli.parameters import Parameter
-from omb_py.numerals import parse_count
-from omb_py.wording import count
+from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.words import count
 
 
 class Ranks(Parameter):
@@ -68,13 +68,13 @@ def command(
     calls of MPI and what it computed between them, its phases, and its non-blocking requests in
     lanes of their own; arrows go from sends to receives. Clocks of hosts are aligned.
     """
-    from omb_py import timelines
-    from omb_py.timelines import choice, files, told
+    from omb_py.tracing import timeline as timelines
+    from omb_py.tracing.timeline import diagnostics, files, selection
 
     path = folder / "timeline.json" if output is None else output
     files.check(path, force)
-    timeline = choice.chosen(timelines.read(folder), ranks, begin, end)
-    for sentence in told.notes(timeline):
+    timeline = selection.chosen(timelines.read(folder), ranks, begin, end)
+    for sentence in diagnostics.notes(timeline):
         note(sentence)
     nbytes = files.write(timeline, path, force)
     slices = sum(len(rank.slices) for rank in timeline.ranks)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from omb_py import atomic
-from omb_py.errors import needing
+from omb_py.core.errors import needing
+from omb_py.core.text import files
 
 FORMATS = {".txt": "text", ".md": "markdown", ".csv": "csv"}
 
@@ -32,15 +32,15 @@ def command(folder: str, kind: str | None, output: str | None) -> None:
     """
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     with needing("analysis"):
-        from omb_py.records import layout, read_folder
-        from omb_py.traffic import gathered, reading, text
+        from omb_py.tracing.records import layout, read_folder
+        from omb_py.tracing.traffic import reading, report, text
 
     ranks = reading.read_folder(folder)
     recorded = any(Path(folder).glob(f"rank-*{layout.SUFFIX}"))
-    found = gathered.traffic(ranks, read_folder(folder) if recorded else [])
+    found = report.traffic(ranks, read_folder(folder) if recorded else [])
     if output is None:
         text.write(found, kind, sys.stdout)
         return
     out = io.StringIO()
     text.write(found, kind, out)
-    atomic.write(output, out.getvalue())
+    files.write(output, out.getvalue())

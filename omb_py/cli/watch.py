@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.number_types import Seconds
-from omb_py.errors import needing
+from omb_py.core.errors import needing
 
 if TYPE_CHECKING:
-    from omb_py.watching.lines import Seen
+    from omb_py.tracing.monitor.lines import Seen
 
 FOLDER = "omb-profile"
 SECONDS = Seconds(min=0)
@@ -75,10 +75,10 @@ def command(
     """
     on_terminal = sys.stdout.isatty()
     with needing("analysis"):
-        from omb_py.watching import following
+        from omb_py.tracing.monitor import following
 
         if not as_json and (once or on_terminal):
-            from omb_py.watching import view  # noqa: F401 - needs rich, which is said now
+            from omb_py.tracing.monitor import view  # noqa: F401 - needs rich, which is said now
 
     watcher = following.Watcher(folder, following.Habits(interval, patience, silence))
     try:
@@ -100,9 +100,9 @@ def command(
 
 def show_once(seen: Seen, as_json: bool) -> None:
     """A look with all ranks."""
-    from omb_py.analysis.sheet import UNLIMITED
-    from omb_py.watching.lines import json_line
-    from omb_py.watching.view import Picture
+    from omb_py.core.text.tables import UNLIMITED
+    from omb_py.tracing.monitor.lines import json_line
+    from omb_py.tracing.monitor.view import Picture
 
     if as_json:
         click.echo(json_line(seen, time.time()))
@@ -115,7 +115,7 @@ def show_once(seen: Seen, as_json: bool) -> None:
 
 def show_lines(seen: Seen, as_json: bool) -> None:
     """A look where there is no terminal."""
-    from omb_py.watching.lines import json_line, lines
+    from omb_py.tracing.monitor.lines import json_line, lines
 
     for line in [json_line(seen, time.time())] if as_json else lines(seen):
         click.echo(line)
@@ -127,7 +127,7 @@ def draw(every: Iterator[Seen]) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from omb_py.watching.view import Picture
+    from omb_py.tracing.monitor.view import Picture
 
     console = Console(file=sys.stdout, highlight=False)
     last: Seen | None = None

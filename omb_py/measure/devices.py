@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, calls_of
 from omb_py.buffers import Buffer, Device
-from omb_py.calls import Round, Step
-from omb_py.errors import UnsupportedError, UsageError
-from omb_py.job import Node
-from omb_py.options import Options
+from omb_py.core.calls import Round, Step
+from omb_py.core.errors import UnsupportedError, UsageError
+from omb_py.core.mpi.job import Node
+from omb_py.core.options import Options
 
 
 def placed(buffer: Buffer, options: Options, rank: int, ranks: int) -> Buffer:
@@ -59,7 +59,7 @@ def check(binding: Binding, rounds: Sequence[Round], options: Options) -> None:
         return
     on_device = [round_ for round_ in rounds if any(map(reaches_device, round_.everything))]
     if on_device:
-        from omb_py.gpu_aware import awareness
+        from omb_py.core.mpi.gpu_aware import awareness
 
         functions = [name for round_ in on_device for name in binding.functions(round_)]
         awareness(options.gpu_aware).check(tuple(dict.fromkeys(functions)))

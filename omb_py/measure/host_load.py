@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.job import Job
+from omb_py.core.mpi.job import Job
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = 100

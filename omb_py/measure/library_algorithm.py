@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from omb_py.algorithms import Algorithm, Library, function_of
 from omb_py.algorithms.choice import chosen
 from omb_py.algorithms.patterns import Shape
-from omb_py.algorithms.tool_interface import ToolInterface
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
-from omb_py.errors import LeftOutError, OmbError, UnsupportedError
-from omb_py.job import Job
+from omb_py.core.errors import LeftOutError, OmbError, UnsupportedError
+from omb_py.core.mpi.job import Job
+from omb_py.core.mpi.tool_interface import ToolInterface
 
 FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
 FALLBACK_IS_ERROR = 0

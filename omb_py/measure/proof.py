@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.algorithms.tool_interface import ToolInterface
 from omb_py.benchmarks import Case
 from omb_py.bindings import Binding
-from omb_py.errors import SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import SharedError, UnsupportedError, UsageError
+from omb_py.core.mpi.tool_interface import ToolInterface
 from omb_py.measure.library_algorithm import AlgorithmCheck, check_of, shape_of
 from omb_py.measure.walk import Setting, Walk
 from omb_py.results.writer import Writer

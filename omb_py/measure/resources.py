@@ -14,9 +14,56 @@ from mpi4py import MPI
 
 from omb_py.benchmarks import Exposed
 from omb_py.buffers import Buffer, Memory
-from omb_py.datatypes import Datatype
-from omb_py.errors import OmbError, UnsupportedError, UsageError
-from omb_py.options import Options
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.options import Options
+
+CHUNK = 1 << 20
+
+
+class FileMemory(Memory):
+    """Bytes of a file, read and written around MPI."""
+
+    def __init__(self, path: str, start: int, nbytes: int) -> None:
+        self.array = None
+        self.nbytes = nbytes
+        self._path = path
+        self._start = start
+
+    def slice(self, start: int, nbytes: int) -> FileMemory:
+        return FileMemory(self._path, self._start + start, nbytes)
+
+    def fill(self, tile: bytes) -> None:
+        with open(self._path, "r+b") as file:
+            file.seek(self._start)
+            for start in range(0, self.nbytes, CHUNK):
+                file.write(_part(tile, start, min(CHUNK, self.nbytes - start)))
+
+    def first_difference(self, tile: bytes) -> int | None:
+        for start in range(0, self.nbytes, CHUNK):
+            length = min(CHUNK, self.nbytes - start)
+            found, wanted = self.read(start, length), _part(tile, start, length)
+            if found != wanted:
+                padded = found.ljust(length, b"\0")
+                return start + next(i for i in range(length) if padded[i] != wanted[i])
+        return None
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        with open(self._path, "rb") as file:
+            return os.pread(file.fileno(), nbytes, self._start + start)
+
+    def write(self, data: Any) -> None:
+        raw = bytes(data)
+        if len(raw) != self.nbytes:
+            raise ValueError(f"{len(raw)} bytes arrived instead of {self.nbytes}")
+        with open(self._path, "r+b") as file:
+            os.pwrite(file.fileno(), raw, self._start)
+
+
+def _part(tile: bytes, start: int, length: int) -> bytes:
+    """``length`` bytes of the repeated tile, from byte ``start`` of the repetition on."""
+    offset = start % len(tile)
+    return (tile * (length // len(tile) + 2))[offset : offset + length]
 
 
 class Resources:
@@ -68,12 +115,11 @@ class Resources:
         return Exposed(win, memory, tuple(bases))
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
-        from omb_py.measure import sessions, shared_folder
-        from omb_py.measure.file_memory import FileMemory
+        from omb_py.core.mpi import sessions, shared_filesystem
 
         sessions.check(["file_open"])
         path = self._options.file or ""
-        shared_folder.check(self._comm, path)
+        shared_filesystem.check(self._comm, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(self._comm, path, mode)
@@ -122,7 +168,7 @@ class Resources:
             self._graph.Free()
 
     def _check_device(self) -> None:
-        from omb_py.gpu_aware import awareness
+        from omb_py.core.mpi.gpu_aware import awareness
 
         if self._options.staging:
             raise UnsupportedError(

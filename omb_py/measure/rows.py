@@ -7,9 +7,9 @@ from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
 from omb_py.buffers import Place
-from omb_py.job import Combined
+from omb_py.core.mpi.job import Combined
+from omb_py.core.options import Options
 from omb_py.measure.statistics import Summary, percentile, summarize
-from omb_py.options import Options
 from omb_py.results.row import Row
 
 MICROSECONDS = 1e6
@@ -183,7 +183,7 @@ def _segment(benchmark: Benchmark, options: Options) -> int | None:
     """Bytes of a segment of an own algorithm that cuts messages."""
     if options.own_algorithm is None:
         return None
-    from omb_py.benchmarks._own_algorithms import segment_of
+    from omb_py.benchmarks.algorithms import segment_of
 
     return segment_of(benchmark.name, options)
 

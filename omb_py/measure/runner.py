@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
-from omb_py.errors import BenchmarkError, ValidationError
-from omb_py.loop import Calls, time_once
+from omb_py.core.calls.loop import Calls, time_once
+from omb_py.core.errors import BenchmarkError, ValidationError
+from omb_py.core.options import MOST_ITERATIONS
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.measure.walk import Setting, Walk
-from omb_py.options import MOST_ITERATIONS
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
-    from omb_py.clock import CommonStart
+    from omb_py.core.mpi.clock import CommonStart
     from omb_py.measure.library_algorithm import AlgorithmCheck
     from omb_py.measure.work import Worker
 

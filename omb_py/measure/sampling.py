@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
-from omb_py.errors import UsageError
-from omb_py.job import Job
-from omb_py.loop import Loop
+from omb_py.core.calls.loop import Loop
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi.job import Job
+from omb_py.core.options import Options
 from omb_py.measure.statistics import median_interval, percentile
-from omb_py.options import Options
 
 if TYPE_CHECKING:
-    from omb_py.clock import CommonStart
+    from omb_py.core.mpi.clock import CommonStart
 
 Report: TypeAlias = Callable[[int, int], None]
 """Is told how many iterations are done, and of how many."""

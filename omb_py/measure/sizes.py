@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark
-from omb_py.datatypes import Datatype
-from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
 
 
 @dataclass(frozen=True)

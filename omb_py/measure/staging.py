@@ -12,7 +12,7 @@ from dataclasses import replace
 from omb_py.benchmarks import Content, Exchange, Plan
 from omb_py.bindings import calls_of
 from omb_py.buffers import Local, Memory, StagedMemory
-from omb_py.calls import Call, Cell, Message, Step, Window
+from omb_py.core.calls import Call, Cell, Message, Step, Window
 
 
 def staged(plan: Plan, rank: int) -> Plan:

@@ -9,17 +9,24 @@ from functools import partial
 from typing import Any
 
 import omb_py
-from omb_py import opened_files
 from omb_py.benchmarks import StartUp
-from omb_py.job import Job
+from omb_py.core import opened_files
+from omb_py.core.mpi.job import Job
+from omb_py.core.mpi.startup_timer import (
+    INIT,
+    INTERPRETER,
+    OMB_PY,
+    SESSION,
+    TOTAL,
+    Stages,
+    seconds_before,
+)
 from omb_py.measure import devices
 from omb_py.measure.rows import MICROSECONDS
 from omb_py.measure.walk import Setting, check_ranks
 from omb_py.measure.writers import start_writers
-from omb_py.process_start import seconds_before
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import COLUMNS, Row, new_run
-from omb_py.stages import INIT, INTERPRETER, OMB_PY, SESSION, TOTAL, Stages
 
 
 @dataclass(frozen=True)

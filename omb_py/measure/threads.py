@@ -8,7 +8,7 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from omb_py.loop import Loop, no_garbage_collection
+from omb_py.core.calls.loop import Loop, no_garbage_collection
 
 
 class ThreadLoop(Loop):

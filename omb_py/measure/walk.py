@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer, Place
-from omb_py.datatypes import Datatype
-from omb_py.errors import LeftOutError, SharedError, UnsupportedError, UsageError
-from omb_py.job import Combined, Job
-from omb_py.loop import Loop, Pace
+from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
+from omb_py.core.mpi.job import Combined, Job
+from omb_py.core.mpi.startup_timer import Stages
+from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
 from omb_py.measure.validation import DataCheck
 from omb_py.measure.writers import finish_writers, start_writers
-from omb_py.options import VARIED_WINDOWS, Options
 from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
-from omb_py.stages import Stages
 
 if TYPE_CHECKING:
-    from omb_py.clock import SharedClock
-    from omb_py.watchdog import Watchdog
+    from omb_py.core.mpi.clock import SharedClock
+    from omb_py.core.mpi.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Walk(ABC):
                 job.note(note)
         writers = start_writers(self._setting, self.run, nodes, self.open_writers, self.bindings)
         if options.sync == "clock":
-            from omb_py.clock import SharedClock
+            from omb_py.core.mpi.clock import SharedClock
 
             self._clock = SharedClock(job.comm)
         # processes that the benchmark starts are no others
@@ -192,7 +192,7 @@ class Walk(ABC):
                     f"next call of --algorithm {self.options.algorithm} sends: use --binding buffer"
                 )
             if self.options.session:
-                from omb_py.measure import sessions
+                from omb_py.core.mpi import sessions
 
                 for exchange in plan.exchanges:
                     sessions.check(binding.functions(exchange))
@@ -215,7 +215,7 @@ class Walk(ABC):
         """
         if self._clock is None or self.options.validate:
             return Pace(barrier=self.benchmark.paced)
-        from omb_py.clock import CommonStart
+        from omb_py.core.mpi.clock import CommonStart
 
         return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
 
@@ -255,7 +255,7 @@ class Walk(ABC):
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):
-            from omb_py.measure.node_map import node_of_each_rank
+            from omb_py.core.mpi.node_map import node_of_each_rank
 
             self._nodes = node_of_each_rank(options.node_map, job, alike)
 
@@ -280,7 +280,7 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
     Raises `UsageError` where a node is named for each and none asks.
     """
     if options.own_algorithm is not None:
-        from omb_py.benchmarks._own_algorithms import chosen
+        from omb_py.benchmarks.algorithms import chosen
 
         algorithm = chosen(benchmark.name, options)
         if algorithm is not None and algorithm.by_nodes:

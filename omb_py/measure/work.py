@@ -14,8 +14,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from omb_py.buffers import Buffer, Local
-from omb_py.errors import SharedError
-from omb_py.options import Options
+from omb_py.core.errors import SharedError
+from omb_py.core.options import Options
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -107,7 +107,7 @@ class MachineWorker(Calibrated):
 
     def __init__(self, addresses: dict[str, int], called_from_python: bool) -> None:
         """A compiled loop calls it without the cost of a call from Python."""
-        from omb_py.bindings._program import Library
+        from omb_py.bindings.machine.program import Library
 
         self._address = addresses["omb_py_compute"]
         self._lap = addresses["omb_py_lap"]
@@ -178,7 +178,7 @@ def find_worker(comm: MPI.Intracomm, options: Options, buffer: Buffer) -> Worker
     """
     host: Worker
     try:
-        from omb_py.bindings._machine_code import loaded
+        from omb_py.bindings.machine.code import loaded
 
         host = MachineWorker(loaded(comm), called_from_python=options.binding != "native")
     except (ImportError, SharedError):

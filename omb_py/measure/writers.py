@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from omb_py.buffers import Buffer
-from omb_py.job import Job, Node
-from omb_py.options import Options
+from omb_py.core.mpi.job import Job, Node
+from omb_py.core.options import Options
 from omb_py.results.writer import Writer
 
 

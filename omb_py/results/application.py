@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TextIO
 
 import omb_py
+from omb_py.core.text.words import count
 from omb_py.results.writer import Writer
-from omb_py.wording import count
 
 MOST_RANKS = 16
 """Ranks that the text shows one by one."""

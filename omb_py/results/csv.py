@@ -7,8 +7,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from omb_py import launcher
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import launcher
 from omb_py.results.row import columns, percent_text
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer

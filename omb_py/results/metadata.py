@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import omb_py
-from omb_py.job import Node
+from omb_py.core.mpi.job import Node
 
 TELLING_PREFIXES = (
     "OMPI_MCA_",

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from omb_py.benchmarks import Benchmark
-from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
 from omb_py.results.row import OverheadRow, Row
 from omb_py.results.writer import Writer
 
@@ -59,7 +59,7 @@ def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Wri
     if options.output is not None:
         writers.append(_file(options.output, record, options.force))
     if options.graph:
-        from omb_py.results.graph import GraphWriter
+        from omb_py.analysis.plots.live import GraphWriter
 
         writers.append(GraphWriter(record, options.graph))
     return writers

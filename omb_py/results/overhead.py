@@ -6,8 +6,8 @@ from typing import TextIO
 
 import omb_py
 from omb_py.benchmarks import Benchmark, Metric
-from omb_py.datatypes import Datatype
-from omb_py.options import Options
+from omb_py.core.datatypes import Datatype
+from omb_py.core.options import Options
 from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
 

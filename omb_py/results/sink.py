@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from omb_py import launcher
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
+from omb_py.core.mpi import launcher
 
 LOCK_SECONDS = 60.0
 """How long a job waits for another one that writes to the same file."""

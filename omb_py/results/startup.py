@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TextIO
 
 from omb_py.benchmarks import Benchmark, StartUp
-from omb_py.datatypes import Datatype
-from omb_py.options import Options
+from omb_py.core.datatypes import Datatype
+from omb_py.core.options import Options
 from omb_py.results.row import Row
 from omb_py.results.text import banner
 from omb_py.results.writer import Writer

@@ -7,8 +7,8 @@ from typing import TextIO
 
 import omb_py
 from omb_py.benchmarks import Benchmark, Metric
-from omb_py.datatypes import Datatype
-from omb_py.options import VARIED_WINDOWS, Options
+from omb_py.core.datatypes import Datatype
+from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.results.row import Row, percent_text
 from omb_py.results.writer import Writer
 
@@ -120,7 +120,7 @@ def own_words(benchmark: Benchmark, options: Options) -> list[str]:
     """What a banner says of an algorithm of ours."""
     if options.own_algorithm is None:
         return []
-    from omb_py.benchmarks._own_algorithms import segment_of
+    from omb_py.benchmarks.algorithms import segment_of
 
     segment = segment_of(benchmark.name, options)
     cut = [] if segment is None else [f"segments of {segment} bytes"]

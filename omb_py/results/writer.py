@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from dataclasses import asdict
+from typing import Any, Generic, TypeVar
 
-from omb_py.datatypes import Datatype
+from omb_py.core.datatypes import Datatype
 
 Record = TypeVar("Record", contravariant=True)
 """What a table's lines are made of: a dataclass whose fields are the columns."""
@@ -29,3 +30,24 @@ class Writer(ABC, Generic[Record]):
 
     def finish(self) -> None:
         """The run is complete."""
+
+
+class Collector(Writer[Any]):
+    """Keeps rows, as a reader of files would give them, and metadata by run."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.runs: dict[str, dict[str, str]] = {}
+
+    def start(self, metadata: dict[str, str]) -> None:
+        self.runs[metadata["run"]] = metadata
+
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        self.runs.setdefault(run, {}).update(metadata)
+
+    def row(self, row: Any) -> None:
+        values = asdict(row)
+        if "percentiles" in values:
+            words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]
+            values["percentiles"] = " ".join(words) or None
+        self.rows.append(values)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
+from omb_py.core.text.words import count
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine
 from omb_py.sweeps.points import Plan, plan
@@ -18,7 +19,6 @@ from omb_py.sweeps.quoting import file_name
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import reason
-from omb_py.wording import count
 
 LONGEST_TITLE = 15
 """The most characters that every scheduler takes as the name of a job (POSIX `qsub -N`)."""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
+from omb_py.core.text.words import count
 from omb_py.sweeps import jobs, record
 from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
-from omb_py.wording import count
 
 PATIENCE = 60.0
 """Seconds in which cancelled jobs have to end; schedulers give them up to about 30."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
+from omb_py.core.text.words import count
 from omb_py.sweeps import jobs, record, render
 from omb_py.sweeps.allocation import nodes_here, split
 from omb_py.sweeps.batch import Job
@@ -23,7 +24,6 @@ from omb_py.sweeps.points import Point
 from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.scheduler import ACTIVE, Scheduler
-from omb_py.wording import count
 
 USEFUL_SECONDS = 10
 """Less than this is not worth the start of a sweep."""

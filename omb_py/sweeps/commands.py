@@ -7,15 +7,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py import inputs
-from omb_py.errors import OmbError
-from omb_py.launcher import EXPECTED_RANKS
+from omb_py.core.errors import OmbError
+from omb_py.core.mpi.launcher import EXPECTED_RANKS
+from omb_py.core.text import files
+from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, selectable
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.wording import count
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -52,7 +52,7 @@ def hosts(machine: Machine) -> list[str] | None:
     if not name:
         return None
     try:
-        lines = inputs.read(name).decode().splitlines()
+        lines = files.read(name).decode().splitlines()
     except UnicodeDecodeError as error:
         raise OmbError(f"cannot read the file of hosts {name}: it is not UTF-8 text") from error
     words = (line.partition("#")[0].split() for line in lines)

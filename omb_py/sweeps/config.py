@@ -11,12 +11,10 @@ from omb_py.algorithms import MODULES as ALGORITHMS
 from omb_py.apps import APPLICATIONS
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
-from omb_py.errors import UsageError
-from omb_py.numerals import parse_bytes
-from omb_py.registry import Registry
-from omb_py.sweeps.subjects import APPLICATION, families, subject
-from omb_py.sweeps.toml import Strict, suggestion
-from omb_py.sweeps.values import (
+from omb_py.core.errors import UsageError
+from omb_py.core.registry import Registry
+from omb_py.core.text.numbers import parse_bytes
+from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
     Line,
@@ -25,6 +23,8 @@ from omb_py.sweeps.values import (
     Suggested,
     distinct,
 )
+from omb_py.sweeps.subjects import APPLICATION, families, subject
+from omb_py.sweeps.toml import Strict, suggestion
 
 EVERYTHING = "all"
 

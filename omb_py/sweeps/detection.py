@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 from omb_py.sweeps import launchers
+from omb_py.sweeps.answers import clock_seconds
 from omb_py.sweeps.machine import NO_SCHEDULER
-from omb_py.sweeps.walltime import clock_seconds
 
 PATIENCE = 30.0
 """Seconds that a command of a scheduler may take to answer."""

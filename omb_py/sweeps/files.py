@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from omb_py import atomic
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
+from omb_py.core.text import files
 
 AGAIN = "; once that is mended, run the same command again: it goes on where this one stopped"
 
@@ -19,7 +19,7 @@ def write_atomically(path: Path, text: str) -> None:
 
     Raises `OmbError` when it cannot be written.
     """
-    atomic.write(path, text, AGAIN)
+    files.write(path, text, AGAIN)
 
 
 def cannot_write(path: Path, error: OSError) -> OmbError:

@@ -10,7 +10,7 @@ from pathlib import Path
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.machine import Machine

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import record
 from omb_py.sweeps.answers import Facts, time_limit, time_was_over
 from omb_py.sweeps.files import cannot_write, write_atomically

@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from omb_py.core.text.words import count
+from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, shortest
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import Strict, suggestion
-from omb_py.sweeps.values import Duration, EnvironmentName, Line, Name, Word, shortest
-from omb_py.wording import count
 
 NO_SCHEDULER = "none"
 

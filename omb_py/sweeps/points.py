@@ -15,12 +15,12 @@ import click
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.buffers import BUFFERS
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.words import count
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.settings import Setting, check, combinations, parsed, planned_sizes
 from omb_py.sweeps.subjects import APPLICATION, families, subject
-from omb_py.wording import count
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
@@ -294,7 +294,7 @@ def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
 @cache
 def on_device(buffer: str) -> bool:
     """Whether a buffer library's messages lie on a device."""
-    from omb_py.buffers._device import CudaBuffer
+    from omb_py.buffers.device import CudaBuffer
 
     try:
         return isinstance(BUFFERS.load(buffer), CudaBuffer)

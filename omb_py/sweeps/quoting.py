@@ -6,8 +6,8 @@ import re
 import shlex
 from typing import Any
 
-from omb_py.errors import UsageError
-from omb_py.sweeps.values import character
+from omb_py.core.errors import UsageError
+from omb_py.sweeps.field_types import character
 
 PLAIN = re.compile(r"[A-Za-z0-9_./:@=,+~^%][A-Za-z0-9_./:@=,+~^%-]*", re.ASCII)
 NOT_PLAIN = re.compile(r"[^A-Za-z0-9_./:@=,+~^%-]", re.ASCII)

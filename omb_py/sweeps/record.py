@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from omb_py import inputs
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
+from omb_py.core.text import files
 from omb_py.sweeps.files import cannot_write
 from omb_py.sweeps.scheduler import Scheduler
 
@@ -114,7 +114,7 @@ def read_jobs(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
     """
     found: dict[str, JobRecord] = {}
     for path in sorted((folder / "jobs").glob("*.numbers")):
-        for number in scheduler.number.findall(inputs.read(path).decode(errors="replace")):
+        for number in scheduler.number.findall(files.read(path).decode(errors="replace")):
             found.setdefault(number, JobRecord(path.stem, number))
     for path in sorted((folder / "jobs").glob("*.record")):
         add(found, path, scheduler)

@@ -9,12 +9,12 @@ from functools import cache
 
 import jinja2
 
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
+from omb_py.core.text.words import count
 from omb_py.sweeps.batch import Job
+from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.quoting import Safe, checked, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
-from omb_py.sweeps.values import clock
-from omb_py.wording import count
 
 
 def script(job: Job) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from omb_py.core.text.words import count
 from omb_py.sweeps.estimate import duration
 from omb_py.sweeps.files import cannot_write
 from omb_py.sweeps.folder import Attempt
 from omb_py.sweeps.points import Point
-from omb_py.wording import count
 
 
 class Reporter:

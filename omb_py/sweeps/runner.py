@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from omb_py.errors import (
+from omb_py.core.errors import (
     INTERRUPTED,
     LeftOutError,
     NoLibraryError,
@@ -23,15 +23,16 @@ from omb_py.errors import (
     UnsupportedError,
     UsageError,
 )
-from omb_py.sweeps import commands, leftovers, processes
+from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
+from omb_py.sweeps import processes as leftovers
 from omb_py.sweeps.estimate import duration
 from omb_py.sweeps.files import cannot_write, locked, write_atomically
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
+from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
-from omb_py.sweeps.said import last_words
 
 UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""

@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from omb_py.errors import UsageError
-from omb_py.sweeps.answers import Ending, Layout, exit_code
-from omb_py.sweeps.walltime import TimeSource
+from omb_py.core.errors import UsageError
+from omb_py.sweeps.answers import Ending, Layout, TimeSource, exit_code
 
 WAITING, HELD, RUNNING = "waiting", "held", "running"
 ENDED, FAILED, CANCELLED, KILLED = "ended", "failed", "cancelled", "killed"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omb_py.sweeps import directives, walltime
-from omb_py.sweeps.answers import Blocks, PbsExit, Table, flux_code, wait_status
+from omb_py.sweeps import answers
+from omb_py.sweeps.answers import Blocks, PbsExit, Table, TimeSource, flux_code, wait_status
 from omb_py.sweeps.scheduler import (
     CANCELLED,
     ENDED,
@@ -18,7 +18,33 @@ from omb_py.sweeps.scheduler import (
     WALLTIME,
     Scheduler,
 )
-from omb_py.sweeps.walltime import TimeSource
+
+# Options of schedulers that a configuration may add to a job: they ask for resources.
+#
+# Others may still be written into a script by hand. Left out on purpose are those that name a
+# program (LSF's ``-E``, PBS's ``-S``), a file to write (``--output``, ``-o``) or to copy (PBS's
+# ``-W stageout``), or that change the job's environment.
+
+PBS = frozenset("-A -a -k -l -M -m -P -p -q -r".split())
+TORQUE = frozenset("-A -a -k -l -M -m -p -q -r".split())
+COBALT = frozenset("-A -M -q --attrs --dependencies --notify --project --queue".split())
+SLURM = frozenset(
+    "-A -C -G -L -M -p -q -w -x --account --begin --clusters --constraint --contiguous --core-spec "
+    "--cores-per-socket --cpus-per-gpu --cpus-per-task --dependency --distribution --exclude "
+    "--exclusive --gpu-bind --gpu-freq --gpus --gpus-per-node --gres --hint --licenses --mail-type "
+    "--mail-user --mem --mem-per-cpu --mem-per-gpu --network --nice --no-requeue --nodelist "
+    "--ntasks-per-core --ntasks-per-node --ntasks-per-socket --partition --qos --requeue "
+    "--reservation --sockets-per-node --switches --thread-spec --threads-per-core "
+    "--use-min-nodes --wckey".split()
+)
+LSF = frozenset(
+    "-G -M -P -R -U -app -alloc_flags -core_isolation -gpu -m -q -sla -sp -u -w -x".split()
+)
+FLUX = frozenset(
+    "-B -q --bank --begin-time --cores-per-slot --dependency --exclusive --gpus-per-slot --queue "
+    "--requires --urgency".split()
+)
+
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
 PBS_JOB = re.compile(r"Job Id:\s*(\S+)", re.IGNORECASE)
@@ -133,7 +159,7 @@ FLUX_STATES = {
 }
 """`flux-jobs`, "JOB STATUS"."""
 
-QSTAT = TimeSource(walltime.qstat, command=("qstat", "-f"))
+QSTAT = TimeSource(answers.qstat, command=("qstat", "-f"))
 AFTER_ANY = ("-W", "depend=afterany:{}")
 """PBS (`qsub`, "depend=dependency_list") and Torque."""
 
@@ -152,7 +178,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         cancel=("qdel",),
         outputs=("{title}.o{number}",),
         signs={"job killed: walltime": WALLTIME, r"\bsubstate 91\b": CANCELLED},
-        permitted=directives.PBS,
+        permitted=PBS,
         settings=frozenset({"select", "attributes", "filesystems"}),
         kept={"queue": ("-q", "PBS_O_QUEUE"), "account": ("-A", "PBS_ACCOUNT")},
         job_id_variables=("PBS_JOBID",),
@@ -174,14 +200,14 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         outputs=("{title}.o{number}",),
         # The others are of Slurm with Torque's commands.
         signs={"job killed: walltime": WALLTIME, **SLURM_SIGNS},
-        permitted=directives.TORQUE,
+        permitted=TORQUE,
         programs=("prologue", "epilogue"),
         settings=frozenset({"select", "attributes"}),
         kept={"queue": ("-q", "PBS_O_QUEUE")},
         # Slurm's Torque commands set its own variables only.
         job_id_variables=("PBS_JOBID", "SLURM_JOB_ID"),
         folder_variables=("PBS_O_WORKDIR", "SLURM_SUBMIT_DIR"),
-        time_left=(QSTAT, TimeSource(walltime.limit, variable="PBS_WALLTIME")),
+        time_left=(QSTAT, TimeSource(answers.limit, variable="PBS_WALLTIME")),
         dependency=AFTER_ANY,
         host_file_variable="PBS_NODEFILE",
         node_count_variables=("SLURM_JOB_NUM_NODES",),
@@ -205,10 +231,10 @@ SCHEDULERS: Mapping[str, Scheduler] = {
             "user delete requested": CANCELLED,
         },
         logged_exit=re.compile(r"completed normally with an exit code of (\d{1,6})", re.ASCII),
-        permitted=directives.COBALT,
+        permitted=COBALT,
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
-        time_left=(TimeSource(walltime.end_time, variable="COBALT_ENDTIME"),),
+        time_left=(TimeSource(answers.end_time, variable="COBALT_ENDTIME"),),
         dependency=("--dependencies", "{}"),
         host_file_variable="COBALT_NODEFILE",
     ),
@@ -229,7 +255,7 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         outputs=("{title}.o{number}", "slurm-{number}.out"),
         signs=SLURM_SIGNS,
         unknown=("invalid job id",),
-        permitted=directives.SLURM,
+        permitted=SLURM,
         settings=frozenset({"attributes", "filesystems"}),
         kept={
             "queue": ("--partition", "SLURM_JOB_PARTITION"),
@@ -238,8 +264,8 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         job_id_variables=("SLURM_JOB_ID",),
         folder_variables=("SLURM_SUBMIT_DIR",),
         time_left=(
-            TimeSource(walltime.end_time, variable="SLURM_JOB_END_TIME"),
-            TimeSource(walltime.squeue, command=("squeue", "--noheader", "--format=%L", "--jobs")),
+            TimeSource(answers.end_time, variable="SLURM_JOB_END_TIME"),
+            TimeSource(answers.squeue, command=("squeue", "--noheader", "--format=%L", "--jobs")),
         ),
         dependency=("--dependency=afterany:{}",),
         node_count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
@@ -264,11 +290,11 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         },
         logged_exit=re.compile(r"Exited with exit code (\d{1,6})", re.ASCII),
         unknown=("is not found",),
-        permitted=directives.LSF,
+        permitted=LSF,
         settings=frozenset({"attributes"}),
         kept={"queue": ("-q", "LSB_QUEUE"), "account": ("-P", "LSB_PROJECT_NAME")},
         job_id_variables=("LSB_JOBID",),
-        time_left=(TimeSource(walltime.bjobs, command=("bjobs", "-noheader", "-o", "time_left")),),
+        time_left=(TimeSource(answers.bjobs, command=("bjobs", "-noheader", "-o", "time_left")),),
         dependency=("-w", "ended({})"),
         folder_variables=("LS_SUBCWD",),
         host_file_variable="LSB_DJOB_HOSTFILE",
@@ -292,11 +318,11 @@ SCHEDULERS: Mapping[str, Scheduler] = {
             r"job\.exception type=cancel": CANCELLED,
         },
         unknown=("unknown", "no such"),
-        permitted=directives.FLUX,
+        permitted=FLUX,
         settings=frozenset({"attributes"}),
         job_id_command="flux getattr jobid",
         # Without a number: the job that this instance of Flux runs in.
-        time_left=(TimeSource(walltime.flux, command=("flux", "job", "timeleft"), numbered=False),),
+        time_left=(TimeSource(answers.flux, command=("flux", "job", "timeleft"), numbered=False),),
         dependency=("--dependency=afterany:{}",),
         # A job is an instance of Flux with one broker a node (flux-broker-attributes, "size").
         node_count_command=("flux", "getattr", "size"),

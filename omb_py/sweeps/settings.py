@@ -12,10 +12,10 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.cli.parameters import SizeList, SizeRange
-from omb_py.datatypes import find_types
-from omb_py.errors import UsageError
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
-from omb_py.options import Options
 from omb_py.sweeps.subjects import command_of, options_of
 from omb_py.sweeps.toml import suggestion
 

@@ -11,8 +11,8 @@ from omb_py.apps import APPLICATIONS, REPEATS, WARMUP
 from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, by_family, find_benchmark
 from omb_py.cli.application import application_command, read_asked
 from omb_py.cli.benchmark import benchmark_command, make_options
-from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
 
 APPLICATION = "application"
 """The family of all applications, which ``all`` benchmarks do not include."""

@@ -10,10 +10,10 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omb_py import inputs
-from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps.values import unfitting
-from omb_py.wording import nearest
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
+from omb_py.core.text.words import nearest
+from omb_py.sweeps.field_types import unfitting
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,7 +44,7 @@ def read(path: Path, model: type[Model]) -> Model:
     model, naming line, key and what may stand there.
     """
     try:
-        text = inputs.read(path).decode().replace("\r\n", "\n")
+        text = files.read(path).decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise OmbError(f"cannot read {path}: it is not UTF-8 text") from error
     try:

@@ -11,7 +11,7 @@ from omb_py.algorithms import MODULES, Algorithm, library
 from omb_py.algorithms.comparison import by_definition, difference
 from omb_py.algorithms.patterns import Shape
 from omb_py.cli.inventory import print_algorithms
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from omb_py.analysis.compare.side_by_side import compare
+from omb_py.analysis.grouping import points_of, values_of
+from omb_py.analysis.plots.charts import Chart
+from omb_py.analysis.plots.figures import Request, pictures
+from omb_py.analysis.report.highlights import cards
 from omb_py.analysis.table import Results, load
 from omb_py.cli import command
 from omb_py.cli.plot import command as plot
-from omb_py.comparison.compare import compare
-from omb_py.errors import UsageError
-from omb_py.plots.charts import Chart
-from omb_py.plots.figures import Request, pictures
-from omb_py.reporting.highlights import cards
-from omb_py.reporting.points import points_of, values_of
+from omb_py.core.errors import UsageError
 
 RESULTS = Path(__file__).parents[2] / "results"
 SIZES = (64, 128, 256, 512, 1024, 2048)

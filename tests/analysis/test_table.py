@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omb_py.analysis.select import assumptions, where
 from omb_py.analysis.table import EXTRA, library, load
 from omb_py.analysis.values import differing, label, valued
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests.properties import examples
 

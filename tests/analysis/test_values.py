@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.compare.side_by_side import compare
+from omb_py.analysis.compare.text import text as compare_text
+from omb_py.analysis.compare.verdict import factor, failures, times, verdict
+from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.table import complete, load
 from omb_py.analysis.values import valued
 from omb_py.cli.compare import command as compare_command
-from omb_py.comparison.compare import compare
-from omb_py.comparison.text import text as compare_text
-from omb_py.comparison.verdict import factor, failures, times, verdict
-from omb_py.plots.figures import Request, pictures
 from omb_py.results.row import Row
 from tests.properties import examples
 
@@ -91,7 +91,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
 
 def load_of(rows: pd.DataFrame) -> Any:
     """Rows as results."""
-    from omb_py.plots.figures import as_results
+    from omb_py.analysis.plots.figures import as_results
 
     return as_results(rows)
 

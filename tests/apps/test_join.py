@@ -14,8 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps import share
-from omb_py.apps._join import join, pairs, sorted_keys
-from omb_py.apps.merge import LEFT, RIGHT, Tables, checksums, compare, generated, grown, sequential
+from omb_py.apps.merge import (
+    LEFT,
+    RIGHT,
+    Tables,
+    checksums,
+    compare,
+    generated,
+    grown,
+    join,
+    pairs,
+    sequential,
+    sorted_keys,
+)
 
 SMALL = Tables(rows_left=100, rows_right=70, keys=30)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omb_py.apps import _samples
 from omb_py.apps._lloyd import WIDTH, Engine, engine
 from omb_py.apps._neighbours import Nearest, smallest, voted
-from omb_py.errors import MissingPackageError, UsageError
+from omb_py.core.errors import MissingPackageError, UsageError
 from tests.properties import examples
 
 ALONE = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from omb_py.apps.runtime.phases import Phase, Phases, Timed, message_bytes
 from omb_py.buffers.numpy import BUFFER
-from omb_py.calls import Call, Form, Message
-from omb_py.datatypes import find_types
-from omb_py.measure.phases import Phase, Phases, Timed, message_bytes
+from omb_py.core.calls import Call, Form, Message
+from omb_py.core.datatypes import find_types
 
 (FLOAT,) = find_types(["float32"])
 

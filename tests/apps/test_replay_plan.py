@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
 from omb_py.apps.replay import Made, Recorded, calls_per_second, compare, rank_profile
-from omb_py.errors import UsageError
-from omb_py.profiles import files, load
-from omb_py.profiles.mpitrace import Calls, RankFile, parsed, read_profile
-from omb_py.readers import source_of
+from omb_py.core.errors import UsageError
+from omb_py.results.readers import source_of
+from omb_py.tracing.profile import store
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, parsed, read_profile
+from omb_py.tracing.profile.store import load
 from tests.profiles.made import made_rank, made_run
 from tests.properties import examples
 
@@ -136,7 +137,7 @@ def test_what_cannot_be_replayed_is_said(
 
 def test_of_a_whole_profile_the_calls_of_its_first_rank_are_replayed(tmp_path: Path) -> None:
     whole = load([str(made_run(tmp_path / "run"))])
-    files.write(whole, tmp_path / "run")
+    store.write(whole, tmp_path / "run")
     by_mpitrace = tmp_path / "by-mpitrace"
     by_mpitrace.mkdir()
     for rank in (0, 1):
@@ -156,7 +157,7 @@ def test_of_a_whole_profile_the_calls_of_its_first_rank_are_replayed(tmp_path: P
 def test_the_sum_over_ranks_is_no_ranks_profile(tmp_path: Path, there: range) -> None:
     for rank in there:
         made_rank(tmp_path, rank)
-    files.write(load([str(tmp_path)]), tmp_path)
+    store.write(load([str(tmp_path)]), tmp_path)
     with pytest.raises(UsageError, match="adds up the calls of several ranks") as raised:
         rank_profile(str(tmp_path / "profile.txt"))
     assert "profile.0.txt" in str(raised.value)

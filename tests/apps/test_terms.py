@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from omb_py.apps import APPLICATIONS, Application, Asked, Choices, option, share, shares
 from omb_py.cli.application import application_command, read_asked
-from omb_py.errors import UsageError
-from omb_py.options import Options
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
 
 GROWING = {"train": {"data": "generated"}}
 """Options without which a problem cannot grow: there are so many digits and no more."""

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps import fft_transpose, transpose_sum
-from omb_py.apps._generated import random_numbers
 from omb_py.apps._transpose import check_shares
 from omb_py.apps.fft_transpose import Plane
+from omb_py.apps.runtime.distribution import random_numbers
 from omb_py.apps.transpose_sum import MOST_COMPARED, Square
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 
 SQUARE = Square(size=20)
 PLANE = Plane(rows=16, columns=8)

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
+from omb_py.analysis.compare import pairing, ratio, verdict
+from omb_py.analysis.compare import side_by_side as comparing
+from omb_py.analysis.compare import text as compare_text
+from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
+from omb_py.analysis.compare.verdict import failures, limit, summary, unjudged
 from omb_py.analysis.table import complete
-from omb_py.comparison import compare as comparing
-from omb_py.comparison import pairing, ratio, verdict
-from omb_py.comparison import text as compare_text
-from omb_py.comparison.compare import COLUMNS, compare, names_of
-from omb_py.comparison.verdict import failures, limit, summary, unjudged
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 from omb_py.results.row import Row
 from tests.properties import examples
 

@@ -12,13 +12,13 @@ import click
 import pandas as pd
 import pytest
 
+from omb_py.analysis.compare import text as compare_text
+from omb_py.analysis.compare.side_by_side import COLUMNS, compare
 from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark
 from omb_py.cli import command
 from omb_py.cli.compare import with_plain_sizes
-from omb_py.comparison import text as compare_text
-from omb_py.comparison.compare import COLUMNS, compare
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 from tests.conftest import Finished
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -10,7 +10,7 @@ from coverage import Coverage
 
 
 def sleep(seconds: SupportsIndex | float, /) -> None:
-    launcher = sys.modules.get("omb_py.launcher")
+    launcher = sys.modules.get("omb_py.core.mpi.launcher")
     covering = Coverage.current()
     if covering and launcher and seconds == launcher.SECONDS_TO_BE_HEARD:
         covering.save()

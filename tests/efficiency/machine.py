@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from omb_py.records import Record
-from omb_py.records.layout import NOBODY, Communicator, Kind
+from omb_py.tracing.records import Record
+from omb_py.tracing.records.layout import NOBODY, Communicator, Kind
 from tests.observe.made import MadeRecord
 
 CALL = 2

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.efficiency import figure, rows, text
-from omb_py.efficiency.runs import load
-from omb_py.efficiency.series import notes, series_of
-from omb_py.errors import UsageError
-from omb_py.profiles import files, recorded
-from omb_py.records import layout
-from omb_py.records.layout import Kind
+from omb_py.core.errors import UsageError
+from omb_py.tracing.efficiency import figure, rows, text
+from omb_py.tracing.efficiency.runs import load
+from omb_py.tracing.efficiency.series import notes, series_of
+from omb_py.tracing.profile import recorded, store
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.layout import Kind
 from tests.conftest import Finished
 from tests.efficiency.machine import Machine
 from tests.observe.made import MadeRecord
@@ -172,7 +172,7 @@ def test_a_run_without_a_timeline_says_what_it_cannot_tell(
 @pytest.mark.parametrize("name", ["profile.csv", "profile.json"])
 def test_a_profile_in_a_file_tells_what_its_records_do(tmp_path: Path, name: str) -> None:
     folder = made(tmp_path / "run", 4)
-    files.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path / "copy")
+    store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path / "copy")
     whole, alone = load([str(folder), str(tmp_path / "copy" / name)])
     assert alone.efficiency.serialisation is None
     assert alone.efficiency.load_balance == pytest.approx(whole.efficiency.load_balance)
@@ -181,7 +181,7 @@ def test_a_profile_in_a_file_tells_what_its_records_do(tmp_path: Path, name: str
 
 def test_files_of_mpitrace_that_differ_in_their_rank_are_one_run(tmp_path: Path) -> None:
     folder = made(tmp_path / "run", 4)
-    files.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")
+    store.write(recorded.profile_of(*recorded.folder_records(folder)), tmp_path, "all")
     for rank in range(4):
         (tmp_path / f"profile.{rank}.txt").rename(tmp_path / f"mpi_profile.77.{rank}")
     (found,) = load([str(tmp_path / f"mpi_profile.77.{rank}") for rank in range(4)])

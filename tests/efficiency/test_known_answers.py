@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.efficiency.measured import measured
-from omb_py.efficiency.metrics import Efficiency, Times, efficiency, scaling
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
+from omb_py.tracing.efficiency.measured import measured
+from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
 from tests.efficiency.machine import Machine
 
 EXACT = 1e-12

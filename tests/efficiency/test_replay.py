@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.efficiency.measured import measured
-from omb_py.efficiency.metrics import efficiency
-from omb_py.efficiency.replay import Work, replay
-from omb_py.records import NS, Record
-from omb_py.records.layout import Kind
+from omb_py.tracing.efficiency.measured import measured
+from omb_py.tracing.efficiency.metrics import efficiency
+from omb_py.tracing.efficiency.replay import Work, replay
+from omb_py.tracing.records import NS, Record
+from omb_py.tracing.records.layout import Kind
 from tests.efficiency.machine import Machine
 from tests.efficiency.programs import PROGRAMS, Program, run
 from tests.observe.made import MadeRecord

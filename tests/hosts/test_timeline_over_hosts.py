@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import records, timelines
-from omb_py.records import NS
+from omb_py.tracing import records
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.records import NS
 from tests.conftest import run
 from tests.hosts.conftest import FAR
 from tests.hosts.jobs import OMB_PY, job

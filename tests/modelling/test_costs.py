@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from omb_py.benchmarks import all_benchmarks
-from omb_py.modelling.costs import (
+from omb_py.analysis.model.costs import (
     COLLECTIVES,
     PARENTS,
     TABLE,
@@ -18,7 +17,8 @@ from omb_py.modelling.costs import (
     lg,
     neighbours_of,
 )
-from omb_py.modelling.shapes import shapes
+from omb_py.analysis.model.shapes import shapes
+from omb_py.benchmarks import all_benchmarks
 
 ALPHA, BETA, GAMMA = 10.0, 0.5, 0.25
 

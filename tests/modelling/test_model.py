@@ -14,15 +14,15 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.model.check import check, scores
+from omb_py.analysis.model.fit import Model, model
+from omb_py.analysis.model.loggp import loggp
+from omb_py.analysis.model.parameters import parameters
+from omb_py.analysis.model.shapes import shapes
+from omb_py.analysis.model.text import write
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
-from omb_py.errors import OmbError
-from omb_py.modelling.check import check, scores
-from omb_py.modelling.loggp import loggp
-from omb_py.modelling.model import Model, model
-from omb_py.modelling.parameters import parameters
-from omb_py.modelling.shapes import shapes
-from omb_py.modelling.text import write
+from omb_py.core.errors import OmbError
 from tests.properties import examples
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.modelling.lines import Lines, fit, left_out
-from omb_py.modelling.piecewise import Series, all_ranges, boundaries, series
+from omb_py.analysis.model.lines import Lines, fit, left_out
+from omb_py.analysis.model.piecewise import Series, all_ranges, boundaries, series
 from tests.properties import examples
 
 SIZES = np.r_[0, 2.0 ** np.arange(23)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omb_py.benchmarks._own_algorithms import TABLE
-from omb_py.options import LIBRARY
+from omb_py.benchmarks.algorithms import TABLE
+from omb_py.core.options import LIBRARY
 from tests.battery import Line, line
 
 RANKS = (1, 2, 3, 4, 5, 8)

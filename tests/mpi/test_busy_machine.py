@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.readers import read_file
+from omb_py.results.readers import read_file
 from tests.conftest import Finished
 
 

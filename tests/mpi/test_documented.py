@@ -11,7 +11,7 @@ from tests.conftest import Finished
 DOCS = Path(__file__).parents[2] / "docs"
 IMPORTS = """
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan, Ranks
-from omb_py.calls import Call
+from omb_py.core.calls import Call
 """
 
 

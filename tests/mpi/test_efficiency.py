@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.efficiency.runs import Run, load
+from omb_py.tracing.efficiency.runs import Run, load
 from tests.conftest import Finished
 
 PROGRAM = """

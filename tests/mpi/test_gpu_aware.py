@@ -9,14 +9,14 @@ from typing import Any
 import mpi4py
 import pytest
 
-from omb_py.errors import UnsupportedError
+from omb_py.core.errors import UnsupportedError
 
 
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module that asks, with MPI loaded but not started in this process."""
     monkeypatch.setattr(mpi4py.rc, "initialize", False)
-    from omb_py import gpu_aware
+    from omb_py.core.mpi import gpu_aware
 
     return gpu_aware
 

@@ -329,7 +329,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
     program.write_text(
         "from mpi4py import MPI\n"
         "import omb_py\n"
-        "from omb_py.errors import OmbError\n"
+        "from omb_py.core.errors import OmbError\n"
         "try:\n"
         "    omb_py.run('allreduce', sizes=[8], library_algorithm='ring')\n"
         "except OmbError as error:\n"

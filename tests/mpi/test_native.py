@@ -148,10 +148,10 @@ mpi4py.rc.thread_level = "single"
 from mpi4py import MPI
 from omb_py.bindings.native import NativeBinding
 from omb_py.buffers.bytearray import BytearrayMemory
-from omb_py.calls import Call, Message
-from omb_py.datatypes import find_types
-from omb_py.errors import UnsupportedError
-from omb_py.options import Options
+from omb_py.core.calls import Call, Message
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.options import Options
 
 
 (char,) = find_types(["mpi_char"])

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import records
-from omb_py.errors import UsageError
-from omb_py.records.layout import SUFFIX, Kind
+from omb_py.core.errors import UsageError
+from omb_py.tracing import records
+from omb_py.tracing.records.layout import SUFFIX, Kind
 from tests.conftest import BIN, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 

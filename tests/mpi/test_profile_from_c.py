@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import records
-from omb_py.observe import compilation
-from omb_py.records import Kind, Record
-from omb_py.records.keys import BETWEEN, WORLD, communicator_key
-from omb_py.records.routines import Role, role
+from omb_py.tracing import records
+from omb_py.tracing.recorder import compilation
+from omb_py.tracing.records import Kind, Record
+from omb_py.tracing.records.keys import BETWEEN, WORLD, communicator_key
+from omb_py.tracing.records.routines import Role, role
 from tests.conftest import BIN, Finished, run
 
 PROGRAM = Path(__file__).parent / "programs" / "every_call.py"

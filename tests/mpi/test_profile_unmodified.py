@@ -14,7 +14,7 @@ from pathlib import Path
 import mpi4py
 import pytest
 
-from omb_py import records
+from omb_py.tracing import records
 from tests.conftest import BIN, Finished, run
 
 MODULES = (

@@ -162,7 +162,7 @@ import mpi4py
 mpi4py.rc.thread_level = "single"
 from mpi4py import MPI
 from time import sleep
-from omb_py.clock import SharedClock
+from omb_py.core.mpi.clock import SharedClock
 clock = SharedClock(MPI.COMM_WORLD)
 first = clock.align()
 sleep(1.1)

@@ -258,7 +258,7 @@ def test_rounding_that_grows_in_training_is_no_fault(battery: Battery, line: Lin
 
 FAULTS = """
 from omb_py.cli import main
-from omb_py.training import data_parallel, exchange
+from omb_py.apps.training import data_parallel, exchange
 
 class Faulty(exchange.GradientExchange):
     def __init__(self, team, gradients, names, training):

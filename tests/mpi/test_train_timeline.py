@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import records
-from omb_py.records import Kind, Record
+from omb_py.tracing import records
+from omb_py.tracing.records import Kind, Record
 from tests.conftest import BIN, Finished
 
 TRAIN = (

@@ -1,5 +1,5 @@
 """Whose MPI the tests run on."""
 
-from omb_py import mpi
+from omb_py.core import mpi
 
 VENDOR: str = mpi.load().get_vendor()[0]

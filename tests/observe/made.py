@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from omb_py import records
-from omb_py.observe.record_file import PYTHON, RecordFile
-from omb_py.records.layout import (
+from omb_py.tracing import records
+from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.records.layout import (
     NOBODY,
     Communicator,
     Kind,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError
-from omb_py.observe import ending
-from omb_py.observe.settings import Settings
-from omb_py.records.layout import SUFFIX, path_in
+from omb_py.core.errors import OmbError
+from omb_py.tracing.recorder import ending
+from omb_py.tracing.recorder.settings import Settings
+from omb_py.tracing.records.layout import SUFFIX, path_in
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.observe import compilation, interception
-from omb_py.observe.declarations import declarations
-from omb_py.observe.wrappers import HAND_WRITTEN, declared_wrappers, definition, wrappers
-from omb_py.records import layout
-from omb_py.records.keys import BETWEEN, communicator_key
-from omb_py.records.routines import COLLECTIVES, Role, base, nonblocking, role
+from omb_py.core.errors import UsageError
+from omb_py.tracing.recorder import compilation, interception
+from omb_py.tracing.recorder.declarations import declarations
+from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition, wrappers
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.keys import BETWEEN, communicator_key
+from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 
 HEADER = """
 # 12 "/usr/include/mpi.h" 3

@@ -8,7 +8,7 @@ from pathlib import Path
 import mpi4py
 import pytest
 
-from omb_py.observe import methods
+from omb_py.tracing.recorder import methods
 
 STUBS = ast.parse((Path(mpi4py.__file__).parent / "MPI.pyi").read_text())
 TABLES = {

@@ -8,9 +8,9 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.observe import tallies
-from omb_py.observe.tallies import Tallies, keep
-from omb_py.records.layout import size_bin
+from omb_py.tracing.recorder import tallies
+from omb_py.tracing.recorder.tallies import Tallies, keep
+from omb_py.tracing.records.layout import size_bin
 
 calls = st.tuples(
     st.integers(1, 3),  # routine

@@ -19,16 +19,16 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from omb_py.analysis.plots import terminal as terminal_plot
+from omb_py.analysis.plots.bars import BarChart
+from omb_py.analysis.plots.charts import Chart, Line
+from omb_py.analysis.plots.figures import Request, drawn, figures, message_sizes, pictures
+from omb_py.analysis.plots.heat import Ratio
+from omb_py.analysis.plots.overhead import Overhead
+from omb_py.analysis.plots.style import FORMATS, image, look, tick_text, ticks_of_sizes
 from omb_py.analysis.select import where
 from omb_py.analysis.table import Results, load, of_rows
-from omb_py.errors import OmbError, UsageError
-from omb_py.plots import terminal as terminal_plot
-from omb_py.plots.bars import BarChart
-from omb_py.plots.charts import Chart, Line
-from omb_py.plots.figures import Request, drawn, figures, message_sizes, pictures
-from omb_py.plots.heat import Ratio
-from omb_py.plots.overhead import Overhead
-from omb_py.plots.style import FORMATS, image, look, tick_text, ticks_of_sizes
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.row import OverheadRow
 from tests.properties import examples
 
@@ -310,7 +310,7 @@ class TestLooks:
 
     def test_no_window_system_is_touched(self) -> None:
         program = (
-            "import sys, omb_py.plots.figures as f, omb_py.analysis.table as t\n"
+            "import sys, omb_py.analysis.plots.figures as f, omb_py.analysis.table as t\n"
             f"f.figures(t.load({str(RESULTS / 'two-core-vm.csv')!r}).rows.iloc[:24])\n"
             "assert 'matplotlib.pyplot' not in sys.modules"
         )

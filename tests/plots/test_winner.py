@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.plots import terminal
+from omb_py.analysis.plots.figures import Request, drawn, pictures
+from omb_py.analysis.plots.winner import TIMES, Contender, best
 from omb_py.analysis.table import Results, of_rows
-from omb_py.errors import OmbError
-from omb_py.plots import terminal
-from omb_py.plots.figures import Request, drawn, pictures
-from omb_py.plots.winner import TIMES, Contender, best
+from omb_py.core.errors import OmbError
 from tests.plots.test_figures import RUN, only, row
 from tests.properties import examples
 

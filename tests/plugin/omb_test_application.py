@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, option, share
-from omb_py.calls import Call
-from omb_py.measure.team import Team
+from omb_py.apps.runtime.team import Team
+from omb_py.core.calls import Call
 
 
 @dataclass(frozen=True)

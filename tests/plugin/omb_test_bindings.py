@@ -15,9 +15,9 @@ from omb_py.benchmarks import Exchange
 from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.buffers import Memory
-from omb_py.calls import Call, Cell, Message, Round, Step
-from omb_py.loop import Loop, Pace
-from omb_py.options import Options
+from omb_py.core.calls import Call, Cell, Message, Round, Step
+from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.options import Options
 
 
 def here(binding: BufferBinding) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.buffers._device import CudaBuffer, Library
+from omb_py.buffers.device import CudaBuffer, Library
 from omb_py.buffers.numba import Numba
 
 OUT_OF_MEMORY = 2

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.bindings.native import NativeBinding
-from omb_py.calls import Call, Message, Round, Step
-from omb_py.loop import Loop, Pace
+from omb_py.core.calls import Call, Message, Round, Step
+from omb_py.core.calls.loop import Loop, Pace
 
 
 class MisdirectedBinding(NativeBinding):

@@ -7,7 +7,7 @@ import mmap
 from typing import Any
 
 from omb_py.buffers import Buffer, Memory
-from omb_py.datatypes import Datatype
+from omb_py.core.datatypes import Datatype
 
 
 class MappedMemory(Memory):

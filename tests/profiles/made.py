@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from omb_py.profiles.profile import (
+from omb_py.tracing.profile.profile import (
     Cell,
     Extreme,
     Extremes,
@@ -15,8 +15,8 @@ from omb_py.profiles.profile import (
     RankProfile,
     RoutineLine,
 )
-from omb_py.records import Record
-from omb_py.records.layout import Communicator
+from omb_py.tracing.records import Record
+from omb_py.tracing.records.layout import Communicator
 from tests.observe.made import MadeRecord
 
 MS = 1_000_000

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError
-from omb_py.profiles import files, load
+from omb_py.core.errors import OmbError
+from omb_py.tracing.profile import store
+from omb_py.tracing.profile.store import load
 from tests.profiles.made import made_rank, made_run
 
 WHOLE = {"profile.txt", "profile.csv", "profile.json"}
@@ -17,7 +18,7 @@ WHOLE = {"profile.txt", "profile.csv", "profile.json"}
 
 def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
-    written = files.write(profile, tmp_path)
+    written = store.write(profile, tmp_path)
     ranks = {f"profile.{rank}.txt" for rank in (0, 1, 3)}
     assert {path.name for path in written} == WHOLE | ranks
     assert all(path.is_file() for path in written)
@@ -28,22 +29,22 @@ def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
 
 def test_or_those_of_all_ranks(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
-    written = files.write(profile, tmp_path / "new" / "folder", ranks="all")
+    written = store.write(profile, tmp_path / "new" / "folder", ranks="all")
     assert len(written) == 3 + 4
 
 
 def test_rank_0_is_left_out_where_nothing_is_known_of_it(tmp_path: Path) -> None:
     made_rank(tmp_path, 2)
-    names = {path.name for path in files.write(load([str(tmp_path)]), tmp_path)}
+    names = {path.name for path in store.write(load([str(tmp_path)]), tmp_path)}
     assert names == WHOLE | {"profile.2.txt"}
 
 
 def test_texts_of_an_earlier_look_at_the_run_go_away_and_nothing_else(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
-    files.write(profile, tmp_path, ranks="all")
+    store.write(profile, tmp_path, ranks="all")
     (tmp_path / "profile.old.txt").write_text("mine\n")
     before = {path.name for path in tmp_path.iterdir()}
-    files.write(profile, tmp_path)
+    store.write(profile, tmp_path)
     assert before - {path.name for path in tmp_path.iterdir()} == {"profile.2.txt"}
 
 
@@ -51,14 +52,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
     (tmp_path / "file").write_text("")
     with pytest.raises(OmbError, match=r"cannot write .*profile\.txt"):
-        files.write(profile, tmp_path / "file")
+        store.write(profile, tmp_path / "file")
 
 
 def test_a_job_needs_nothing_more_than_numpy_for_it(tmp_path: Path) -> None:
     made_run(tmp_path)
     program = (
-        "import sys; from omb_py import profiles; from omb_py.profiles import files; "
-        f"files.write(profiles.load([{str(tmp_path)!r}]), {str(tmp_path)!r}); "
+        "import sys; from omb_py.tracing.profile import store; "
+        f"store.write(store.load([{str(tmp_path)!r}]), {str(tmp_path)!r}); "
         "print(*sorted({'pandas', 'rich', 'matplotlib', 'click', 'mpi4py'} & set(sys.modules)))"
     )
     done = subprocess.run(

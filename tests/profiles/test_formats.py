@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.profiles import csv, json, load, text
-from omb_py.profiles.profile import Profile
+from omb_py.core.errors import UsageError
+from omb_py.tracing.profile import csv, json, text
+from omb_py.tracing.profile.profile import Profile
+from omb_py.tracing.profile.store import load
 from tests.profiles.made import made_run, profiles
 from tests.properties import examples
 from tests.readers.damage import damaged

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py import records
 from omb_py.cli.profile import command, settings_of
-from omb_py.errors import UsageError
-from omb_py.profiles import csv, json, load
-from omb_py.profiles.mpitrace import parsed, read_profile
-from omb_py.profiles.profile import LOST_NAME, Extreme, Profile
-from omb_py.profiles.traced import profile_of
-from omb_py.readers import source_of
-from omb_py.records.layout import HEADER_OFFSETS, path_in
+from omb_py.core.errors import UsageError
+from omb_py.results.readers import source_of
+from omb_py.tracing import records
+from omb_py.tracing.profile import csv, json
+from omb_py.tracing.profile.mpitrace import parsed, read_profile
+from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
+from omb_py.tracing.profile.store import load
+from omb_py.tracing.profile.traced import profile_of
+from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
 from tests.observe.made import MadeRecord
 from tests.profiles.made import MS, made_rank, made_run
 from tests.properties import examples

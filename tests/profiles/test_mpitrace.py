@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.profiles.mpitrace import Calls, RankFile, Task, parsed, read_profile
-from omb_py.readers import source_of
+from omb_py.results.readers import source_of
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parsed, read_profile
 from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 

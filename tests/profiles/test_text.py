@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 
 from omb_py.apps._replay_plan import plan_of
-from omb_py.errors import UsageError
-from omb_py.profiles import load, sections, text
-from omb_py.profiles.mpitrace import RankFile, parsed, read_profile
-from omb_py.profiles.profile import Cell, Profile, RankProfile, extremes_of
-from omb_py.readers import source_of
-from omb_py.records.layout import Communicator
+from omb_py.core.errors import UsageError
+from omb_py.results.readers import source_of
+from omb_py.tracing.profile import text
+from omb_py.tracing.profile import text as sections
+from omb_py.tracing.profile.mpitrace import RankFile, parsed, read_profile
+from omb_py.tracing.profile.profile import Cell, Profile, RankProfile, extremes_of
+from omb_py.tracing.profile.store import load
+from omb_py.tracing.records.layout import Communicator
 from tests.profiles.made import MS, made_rank, made_run, profiles
 from tests.properties import examples
 

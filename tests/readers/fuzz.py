@@ -25,8 +25,8 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from omb_py.analysis.table import load  # noqa: E402
-from omb_py.errors import OmbError  # noqa: E402
-from omb_py.readers import Found, all_readers, read  # noqa: E402
+from omb_py.core.errors import OmbError  # noqa: E402
+from omb_py.results.readers import Found, all_readers, read  # noqa: E402
 from tests.readers.damage import NOISE, without_place  # noqa: E402
 
 LARGE = 20 << 20

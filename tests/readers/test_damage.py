@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.readers import read
+from omb_py.results.readers import read
 from tests.properties import examples
 from tests.readers.damage import noisy, without_place
 

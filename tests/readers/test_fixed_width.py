@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.readers import Problem, source_of
-from omb_py.readers._fixed_width import (
+from omb_py.results.readers import Problem, source_of
+from omb_py.results.readers.formats.fixed_width import (
     LONGEST_LINE,
     MOST_PROBLEMS,
     Notes,

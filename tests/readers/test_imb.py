@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.readers import Found, source_of
-from omb_py.readers._fixed_width import unlabelled
-from omb_py.readers.imb import READER
+from omb_py.results.readers import Found, source_of
+from omb_py.results.readers.formats.fixed_width import unlabelled
+from omb_py.results.readers.imb import READER
 from tests.properties import examples
 from tests.readers.damage import damaged, joined_halves, words
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.readers import Found, source_of
-from omb_py.readers._fixed_width import shown, unlabelled
-from omb_py.readers._nccl_rows import number
-from omb_py.readers._nccl_words import PROGRAMS, factors
-from omb_py.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
+from omb_py.results.readers import Found, source_of
+from omb_py.results.readers.formats.fixed_width import shown, unlabelled
+from omb_py.results.readers.formats.nccl_rows import number
+from omb_py.results.readers.formats.nccl_words import PROGRAMS, factors
+from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
 from tests.properties import examples
 from tests.readers.damage import damaged, joined_halves
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.errors import OmbError
-from omb_py.readers import Found, read, read_file
+from omb_py.core.errors import OmbError
+from omb_py.results.readers import Found, read, read_file
 
 DATA = Path(__file__).parent.parent / "data" / "omb"
 NATIVE = sorted(DATA.glob("osu_*.txt"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.readers import Found, read
+from omb_py.results.readers import Found, read
 
 HEADER = "run,benchmark,bytes,ranks,latency_us\n"
 ROW = "x,latency,8,2,1.5\n"

@@ -23,21 +23,21 @@ from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchma
 from omb_py.buffers import Place
 from omb_py.cli import compare
 from omb_py.cli.benchmark import benchmark_command, make_options
-from omb_py.datatypes import find_types
-from omb_py.errors import UsageError
-from omb_py.job import Combined
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi.job import Combined
+from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
+from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.statistics import summarize
-from omb_py.options import VARIED_WINDOWS, Options
-from omb_py.readers import _omb_words
 from omb_py.results import row
 from omb_py.results.csv import CsvWriter
+from omb_py.results.readers.formats import omb_words
 from omb_py.results.row import COLUMNS, KINDS, Row
 from omb_py.results.sink import StreamSink
 from omb_py.results.startup import StartUpWriter
 from omb_py.results.text import TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
-from omb_py.stages import INIT, SESSION, TOTAL
 from tests.properties import examples
 
 CHOICES = (
@@ -304,7 +304,7 @@ def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path
     assert checked == len(list(all_benchmarks()))
 
 
-@pytest.mark.parametrize("module", [_omb_words, row, compare])
+@pytest.mark.parametrize("module", [omb_words, row, compare])
 def test_examples_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
@@ -312,7 +312,7 @@ def test_examples_are_right(module: Any) -> None:
 
 
 def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
-    said = _omb_words.said_by_banner
+    said = omb_words.said_by_banner
     assert said("tag 3") == {"variant": "tag 3"}
     assert said("ranks 3, segments of 64 bytes, staged, with stream sync, session, MD H") == {
         "ranks": 3,

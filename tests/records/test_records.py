@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from omb_py import records
-from omb_py.errors import OmbError, UsageError
-from omb_py.observe.record_file import PYTHON, RecordFile
-from omb_py.records import layout
-from omb_py.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.tracing import records
+from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
 from tests.observe.made import START, MadeRecord
 from tests.properties import examples
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.records.routines import Dependence, Role, base, dependence, nonblocking, role, started
+from omb_py.tracing.records.routines import (
+    Dependence,
+    Role,
+    base,
+    dependence,
+    nonblocking,
+    role,
+    started,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
-from omb_py.reporting.anomalies import Anomaly, anomalies
 from omb_py.results.csv import cell, header_of
 from omb_py.results.row import COLUMNS
 from tests.properties import examples

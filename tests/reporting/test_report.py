@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.grouping import points_of, telling, values_of
+from omb_py.analysis.report.data import in_script, shortened
+from omb_py.analysis.report.page import digest, report, template
+from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
-from omb_py.errors import OmbError
-from omb_py.reporting.data import in_script, shortened
-from omb_py.reporting.points import points_of, telling, values_of
-from omb_py.reporting.report import digest, report, template
-from omb_py.reporting.runs import places
+from omb_py.core.errors import OmbError
 
 from .test_anomalies import curve, read, row
 

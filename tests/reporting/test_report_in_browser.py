@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omb_py.analysis.report.page import report
 from omb_py.analysis.table import load
-from omb_py.reporting.report import report
 
 from .test_anomalies import curve, read, row
 from .test_report import HOSTILE

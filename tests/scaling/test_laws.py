@@ -10,10 +10,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.scaling.laws import AMDAHL, AMDAHL_LOG, GUSTAFSON, Law, laws_of, serial_fraction
-from omb_py.scaling.prediction import MOST_CORNERS, Fit, band, bounded, corners, fit, fits_of
-from omb_py.scaling.rows import Run
-from omb_py.scaling.series import Series, series_of
+from omb_py.analysis.scaling.laws import (
+    AMDAHL,
+    AMDAHL_LOG,
+    GUSTAFSON,
+    Law,
+    laws_of,
+    serial_fraction,
+)
+from omb_py.analysis.scaling.prediction import (
+    MOST_CORNERS,
+    Fit,
+    band,
+    bounded,
+    corners,
+    fit,
+    fits_of,
+)
+from omb_py.analysis.scaling.rows import Run
+from omb_py.analysis.scaling.series import Series, series_of
 from tests.properties import examples
 from tests.scaling.tables import row
 

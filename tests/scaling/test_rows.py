@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.scaling.rows import Run, load
+from omb_py.analysis.scaling.rows import read as read_applications
 from omb_py.analysis.table import load as load_benchmarks
-from omb_py.errors import OmbError
-from omb_py.readers import Problem, read
-from omb_py.scaling.rows import Run, load
-from omb_py.scaling.rows import read as read_applications
+from omb_py.core.errors import OmbError
+from omb_py.results.readers import Problem, read
 from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 from tests.scaling.tables import row, write

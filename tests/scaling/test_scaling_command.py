@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.scaling.figure import draw, names_of
-from omb_py.scaling.rows import Run, read
-from omb_py.scaling.series import series_of
-from omb_py.scaling.text import PUBLISHED, sheets
+from omb_py.analysis.scaling.figure import draw, names_of
+from omb_py.analysis.scaling.rows import Run, read
+from omb_py.analysis.scaling.series import series_of
+from omb_py.analysis.scaling.text import PUBLISHED, sheets
 from tests.conftest import Finished
 from tests.properties import examples
 from tests.readers.damage import damaged

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from omb_py.analysis.scaling.rows import Run
+from omb_py.analysis.scaling.series import Series, Spread, divides_work, series_of
 from omb_py.results.application import ApplicationRow
-from omb_py.scaling.rows import Run
-from omb_py.scaling.series import Series, Spread, divides_work, series_of
 from tests.scaling.tables import ONE_RANK_S, row
 
 

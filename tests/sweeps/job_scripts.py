@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omb_py.sweeps import batch, shipped
+from omb_py.sweeps import batch, catalog
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
@@ -42,7 +42,7 @@ NODES = {"ranks": [1, 2, 4], "nodes": [1, 2], "benchmarks": "allreduce"}
 
 def shipped_names(kind: str) -> list[str]:
     """The names of the configurations of a kind that come with the suite."""
-    return sorted(path.stem for path in (shipped.folder() / kind).glob("*.toml"))
+    return sorted(path.stem for path in (catalog.folder() / kind).glob("*.toml"))
 
 
 def described(plan: Sweep, where: Machine, **values: Any) -> Job:
@@ -54,8 +54,8 @@ def described(plan: Sweep, where: Machine, **values: Any) -> Job:
 
 def shipped_job(sweep_name: str, machine_name: str) -> Job:
     """A shipped sweep on a shipped machine."""
-    plan = read(shipped.find("sweeps", sweep_name), Sweep)
-    return described(plan, read(shipped.find("machines", machine_name), Machine))
+    plan = read(catalog.find("sweeps", sweep_name), Sweep)
+    return described(plan, read(catalog.find("machines", machine_name), Machine))
 
 
 def own_job(scheduler: str = "slurm", job: Mapping[str, Any] | None = None, **values: Any) -> Job:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 from omb_py.sweeps import allocation
 from omb_py.sweeps.points import Point, plan
 from tests.sweeps.configs import machine, sweep

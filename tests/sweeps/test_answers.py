@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 from omb_py.sweeps import jobs
 from omb_py.sweeps.answers import duration, local_time
 from omb_py.sweeps.jobs import Report, reports

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import command
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import chain, jobs, record
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.schedulers import SCHEDULERS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.sweeps.answers import clock_seconds
 from omb_py.sweeps.detection import Cluster, detect, gpus_of_slurm
-from omb_py.sweeps.walltime import clock_seconds
 from tests.sweeps.job_scripts import Sandbox
 
 PBSNODES = """\

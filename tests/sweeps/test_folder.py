@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps.files import locked, write_atomically
 from omb_py.sweeps.folder import DONE, FAILED, STOPPED, Attempt, Folder, State, whole_rows
 from omb_py.sweeps.points import Point, plan

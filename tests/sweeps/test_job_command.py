@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import command
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from tests.sweeps.job_scripts import REPOSITORY, Sandbox
 
 SWEEP = """\

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 from omb_py.sweeps import render
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 from omb_py.sweeps import batch, record, render
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli import command
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import cancelling
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import FAILED, Attempt, Folder, State

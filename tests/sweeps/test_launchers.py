@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import launchers
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.launcher import SHARED_FILES
-from omb_py.opened_files import (
+from omb_py.core.mpi.launcher import SHARED_FILES
+from omb_py.core.opened_files import (
     SHARED_MEMORY,
     identity,
     record_shared_memory,
     shared_memory,
 )
-from omb_py.sweeps import leftovers
+from omb_py.sweeps import processes
 
 MAPS = """\
 55d0e4a00000-55d0e4a01000 r--p 00000000 fe:00 1234 /usr/bin/python3.11
@@ -48,23 +48,23 @@ def test_shared_memory_with_a_name_is_told() -> None:
 
 def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
     segment.unlink()
-    environment = leftovers.watch(tmp_path / "records")
+    environment = processes.watch(tmp_path / "records")
     assert environment == {SHARED_FILES: str(tmp_path / "records")}
     segment.write_bytes(b"data")
     tell(tmp_path / "records", identity(str(segment)))
-    own = tmp_path / f"{leftovers.PREFIX}1234"
+    own = tmp_path / f"{processes.PREFIX}1234"
     own.mkdir()
-    leftovers.note_folder(tmp_path / "records", str(own))
-    leftovers.remove(tmp_path / "records")
+    processes.note_folder(tmp_path / "records", str(own))
+    processes.remove(tmp_path / "records")
     assert not segment.exists()
     assert not own.exists()
-    leftovers.remove(tmp_path / "nowhere")
+    processes.remove(tmp_path / "nowhere")
 
 
 def test_what_was_there_before_stays(tmp_path: Path, segment: Path) -> None:
-    leftovers.watch(tmp_path / "records")
+    processes.watch(tmp_path / "records")
     tell(tmp_path / "records", identity(str(segment)))
-    leftovers.remove(tmp_path / "records")
+    processes.remove(tmp_path / "records")
     assert segment.exists()
 
 
@@ -77,7 +77,7 @@ def test_another_file_of_the_name_stays(tmp_path: Path, segment: Path, place: in
     told[place] = "elsewhere" if place == 1 else told[place] + 1
     (tmp_path / "records").mkdir()
     tell(tmp_path / "records", json.dumps(told), found[:-5], "", "[]", "null")
-    leftovers.remove(tmp_path / "records")
+    processes.remove(tmp_path / "records")
     assert segment.exists()
 
 
@@ -87,8 +87,8 @@ def test_files_and_folders_elsewhere_stay(tmp_path: Path) -> None:
     around = f"{SHARED_MEMORY}../..{tmp_path}/mine"
     tell(tmp_path / "records", identity(str(tmp_path / "mine")), identity(around))
     (tmp_path / "folder").mkdir()
-    leftovers.note_folder(tmp_path / "records", str(tmp_path / "folder"))
-    leftovers.remove(tmp_path / "records")
+    processes.note_folder(tmp_path / "records", str(tmp_path / "folder"))
+    processes.remove(tmp_path / "records")
     assert (tmp_path / "mine").exists()
     assert (tmp_path / "folder").exists()
 

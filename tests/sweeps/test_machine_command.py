@@ -14,8 +14,8 @@ import click
 import pytest
 
 from omb_py.cli import command
-from omb_py.errors import OmbError, UsageError
-from omb_py.sweeps import shipped
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.sweeps import catalog
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
 from tests.sweeps.job_scripts import REPOSITORY, Sandbox, shipped_names
@@ -87,7 +87,7 @@ def test_the_machines_that_come_with_omb_py_are_listed(run: Command) -> None:
 @pytest.mark.parametrize("name", shipped_names("machines"))
 def test_a_machine_is_shown_to_be_copied(run: Command, name: str) -> None:
     text, _ = run("machine", "show", name)
-    path = shipped.folder() / "machines" / f"{name}.toml"
+    path = catalog.folder() / "machines" / f"{name}.toml"
     first, *others = text.splitlines()
     assert others == path.read_text().splitlines()[1:], "comments included"
     address = urlsplit(first.removeprefix("#:schema "))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from omb_py.sweeps import reference, schema, shipped
+from omb_py.sweeps import catalog, machine_files
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.toml import key_lines, tomllib
@@ -49,26 +49,26 @@ def test_a_key_has_a_meaning_and_an_example_that_is_right(
 
 
 def test_examples_of_machine_files_are_toml() -> None:
-    for model in reference.SECTIONS.values():
-        for key in reference.keys(model):
+    for model in machine_files.SECTIONS.values():
+        for key in machine_files.keys(model):
             assert list(tomllib.loads(key.example)) == [key.name]
 
 
 def test_every_key_of_a_machine_file_is_in_the_document() -> None:
-    for section, model in reference.SECTIONS.items():
-        listed = {key.name for key in reference.keys(model)}
+    for section, model in machine_files.SECTIONS.items():
+        listed = {key.name for key in machine_files.keys(model)}
         assert listed == set(model.model_fields) - {"job"}, section
-    assert DOCUMENT.endswith(reference.markdown()), "docs/machines.md is stale: make keys"
+    assert DOCUMENT.endswith(machine_files.markdown()), "docs/machines.md is stale: make keys"
 
 
 def test_every_key_of_a_machine_file_is_printed() -> None:
-    lines = reference.text().splitlines()
-    for model in reference.SECTIONS.values():
-        assert {key.example for key in reference.keys(model)} <= set(lines)
+    lines = machine_files.text().splitlines()
+    for model in machine_files.SECTIONS.values():
+        assert {key.example for key in machine_files.keys(model)} <= set(lines)
 
 
 def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> None:
-    rows = dict(reference.by_scheduler())
+    rows = dict(machine_files.by_scheduler())
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
     assert rows["job.select"][3] == [], "Slurm has none"
     assert {f"job.{name}" for name in JobSettings.model_fields} - set(rows) == {
@@ -81,8 +81,8 @@ def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> No
     ("model", "kind"), [(Machine, "machines"), (Sweep, "sweeps")], ids=["machine", "sweep"]
 )
 def test_the_shipped_schema_is_that_of_the_model(model: type[BaseModel], kind: str) -> None:
-    text = (shipped.folder() / schema.FILES[kind]).read_text()
-    assert json.loads(text) == json.loads(schema.schema(model)), "it is stale: make keys"
+    text = (catalog.folder() / machine_files.FILES[kind]).read_text()
+    assert json.loads(text) == json.loads(machine_files.schema(model)), "it is stale: make keys"
     for pattern in re.findall(r'"pattern": "(.*)"', text):
         assert "\\\\z" not in pattern
         assert "\\\\x{" not in pattern
@@ -91,18 +91,18 @@ def test_the_shipped_schema_is_that_of_the_model(model: type[BaseModel], kind: s
 @pytest.mark.parametrize("kind", ["machines", "sweeps"])
 def test_every_shipped_file_names_its_schema(kind: str) -> None:
     for name in shipped_names(kind):
-        path = shipped.folder() / kind / f"{name}.toml"
+        path = catalog.folder() / kind / f"{name}.toml"
         first = path.read_text().splitlines()[0]
-        assert first.startswith(schema.DIRECTIVE)
-        named = path.parent / first.removeprefix(schema.DIRECTIVE)
-        assert named.resolve() == (shipped.folder() / schema.FILES[kind]).resolve()
+        assert first.startswith(machine_files.DIRECTIVE)
+        named = path.parent / first.removeprefix(machine_files.DIRECTIVE)
+        assert named.resolve() == (catalog.folder() / machine_files.FILES[kind]).resolve()
 
 
 def test_every_key_of_the_shipped_files_is_in_the_schema() -> None:
-    known = json.loads(schema.schema(Machine))
+    known = json.loads(machine_files.schema(Machine))
     tables = {(): known} | {("job",): known["definitions"]["JobSettings"]}
     for name in shipped_names("machines"):
-        text = (shipped.folder() / "machines" / f"{name}.toml").read_text()
+        text = (catalog.folder() / "machines" / f"{name}.toml").read_text()
         for key, _ in key_lines(text):
             if key[:-1] in tables:
                 assert key[-1] in tables[key[:-1]]["properties"]

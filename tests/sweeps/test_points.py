@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.errors import UsageError
+from omb_py.core.errors import UsageError
 from omb_py.sweeps.points import Plan, plan
 from tests.sweeps.configs import machine, sweep
 

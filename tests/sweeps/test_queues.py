@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from omb_py.cli import command
-from omb_py.errors import UsageError
-from omb_py.sweeps import batch, render, shipped
+from omb_py.core.errors import UsageError
+from omb_py.sweeps import batch, catalog, render
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
-from omb_py.sweeps.session import strangers
+from omb_py.sweeps.run import strangers
 from omb_py.sweeps.toml import read
 from tests.sweeps.configs import machine, sweep
 from tests.sweeps.job_scripts import described
@@ -147,9 +147,9 @@ def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
 
 
 def test_thetagpu_is_measured_on_all_of_its_nodes() -> None:
-    thetagpu = read(shipped.find("machines", "thetagpu"), Machine)
+    thetagpu = read(catalog.find("machines", "thetagpu"), Machine)
     for name in ("scaling", "applications"):
-        whole = read(shipped.find("sweeps", name), batch.Sweep)
+        whole = read(catalog.find("sweeps", name), batch.Sweep)
         assert plan(whole, thetagpu).node_counts == (1, 2, 4, 8, 16, 24)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.said import LONGEST, last_words
+from omb_py.sweeps.reasons import LONGEST, last_words
 
 RULE = "-" * 74
 NO_SLOTS = f"""\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import jobs, record, render
 from omb_py.sweeps.scheduler import CANCELLED, ENDED, FAILED, HELD, KILLED, RUNNING, WAITING
 from omb_py.sweeps.schedulers import SCHEDULERS

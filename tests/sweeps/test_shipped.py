@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.errors import UsageError
-from omb_py.sweeps import shipped
+from omb_py.core.errors import UsageError
+from omb_py.sweeps import catalog
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.launchers import AUTO, LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
 from omb_py.sweeps.toml import read
 
-SWEEPS = sorted(path.stem for path in (shipped.folder() / "sweeps").glob("*.toml"))
-MACHINES = sorted(path.stem for path in (shipped.folder() / "machines").glob("*.toml"))
+SWEEPS = sorted(path.stem for path in (catalog.folder() / "sweeps").glob("*.toml"))
+MACHINES = sorted(path.stem for path in (catalog.folder() / "machines").glob("*.toml"))
 
 
 def test_what_is_promised_is_here() -> None:
@@ -29,8 +29,8 @@ def test_what_is_promised_is_here() -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_every_sweep_has_points_on_every_machine(sweep: str, machine: str) -> None:
-    where = read(shipped.find("machines", machine), Machine)
-    what = read(shipped.find("sweeps", sweep), Sweep)
+    where = read(catalog.find("machines", machine), Machine)
+    what = read(catalog.find("sweeps", sweep), Sweep)
     assert (what.name, where.name) == (sweep, machine)
     if where.nodes == 1 and sweep == "paper":
         assert {point.nodes for point in plan(what, where).points} == {1}
@@ -41,8 +41,8 @@ def test_every_sweep_has_points_on_every_machine(sweep: str, machine: str) -> No
 
 
 def test_a_name_a_path_and_neither(tmp_path: Path) -> None:
-    assert shipped.find("sweeps", "quick").name == "quick.toml"
+    assert catalog.find("sweeps", "quick").name == "quick.toml"
     with pytest.raises(UsageError, match="unknown sweep 'quik'; did you mean 'quick'"):
-        shipped.find("sweeps", "quik")
+        catalog.find("sweeps", "quik")
     with pytest.raises(UsageError, match="there is no file"):
-        shipped.find("machines", "./quick.toml")
+        catalog.find("machines", "./quick.toml")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.slots import with_slots
+from omb_py.sweeps.launchers import with_slots
 
 JOB = {"PBS_JOBID": "12[3].server", "COBALT_JOBID": "12"}
 FILE = {"PBS_JOBID": "PBS_NODEFILE", "COBALT_JOBID": "COBALT_NODEFILE"}

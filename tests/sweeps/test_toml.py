@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
-from omb_py.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.field_types import LINE, NAME, PERMITTED, VARIABLE, WORD
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import key_lines, read, reason
-from omb_py.sweeps.values import LINE, NAME, PERMITTED, VARIABLE, WORD
 
 GOOD = """\
 name = "mine"

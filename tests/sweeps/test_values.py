@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from omb_py.sweeps.values import (
+from omb_py.sweeps.field_types import (
     RUNS_CODE,
     Duration,
     EnvironmentName,

@@ -10,8 +10,8 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
-from omb_py.timelines import json_trace, perfetto_trace
-from omb_py.timelines.model import Timeline
+from omb_py.tracing.timeline import json_trace, perfetto_trace
+from omb_py.tracing.timeline.model import Timeline
 
 
 @dataclass(frozen=True)

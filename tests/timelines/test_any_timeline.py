@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py import timelines
-from omb_py.errors import OmbError
-from omb_py.records.layout import (
+from omb_py.core.errors import OmbError
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.records.layout import (
     CELL_FORMAT,
     CELLS,
     EVENT_FORMAT,
@@ -24,7 +24,7 @@ from omb_py.records.layout import (
     TEXT_BYTES,
     Kind,
 )
-from omb_py.timelines.choice import chosen
+from omb_py.tracing.timeline.selection import chosen
 from tests.observe.made import MadeRecord
 from tests.properties import examples
 from tests.timelines.rules import Content, written

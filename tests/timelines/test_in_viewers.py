@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from omb_py import timelines
-from omb_py.records.layout import Communicator, Kind
-from omb_py.timelines import files, json_trace, told
-from omb_py.timelines.model import Timeline
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.timeline import diagnostics, files, json_trace
+from omb_py.tracing.timeline.model import Timeline
 from tests.observe.made import MadeRecord
 from tests.timelines import viewers
 from tests.timelines.rules import Content, of_json, of_protobuf
@@ -49,9 +49,9 @@ def job(folder: Path) -> Timeline:
                 number = 10 * step + place
                 began = at + 333 * place
                 sends = name == "MPI_Isend"
-                told = {"peer": peer, "tag": tag, "nbytes": 800, "request": number}
-                record.call(name, began, began + 333, **told, sequence=step if sends else 0)
-                record.call(name, began, at + 90_001, **told, sequence=step, kind=Kind.DONE)
+                diagnostics = {"peer": peer, "tag": tag, "nbytes": 800, "request": number}
+                record.call(name, began, began + 333, **diagnostics, sequence=step if sends else 0)
+                record.call(name, began, at + 90_001, **diagnostics, sequence=step, kind=Kind.DONE)
             record.call("MPI_Send", at + 1001, at + 2002, peer=left, tag=2, nbytes=4, sequence=step)
             times = (at + 3003, at + 70_007)
             record.call("MPI_Sendrecv", *times, peer=right, nbytes=8, tag=3, sequence=step)
@@ -159,7 +159,9 @@ def test_where_a_rank_has_far_more_slices_than_those_before_it_is_said(tmp_path:
         record.finish(50_000)
     timeline = timelines.read(tmp_path)
     assert len(of_json(text_of(timeline)).fillers()) == 0
-    assert "some versions of Perfetto show them in that order" in "".join(told.notes(timeline))
+    assert "some versions of Perfetto show them in that order" in "".join(
+        diagnostics.notes(timeline)
+    )
 
 
 def text_of(timeline: Timeline) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.timelines.computing import gaps
-from omb_py.timelines.lanes import apart, innermost, nested, outer_first
+from omb_py.tracing.timeline.assembly import gaps
+from omb_py.tracing.timeline.lanes import apart, innermost, nested, outer_first
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair))),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from omb_py import timelines
-from omb_py.records.layout import Communicator, Kind
-from omb_py.timelines.model import Timeline
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.timeline.model import Timeline
 from tests.observe.made import MadeRecord
 from tests.timelines.rules import Content, arguments_of, written
 

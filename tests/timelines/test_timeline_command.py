@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py import timelines
-from omb_py.errors import MissingPackageError, OmbError
-from omb_py.timelines import files
+from omb_py.core.errors import MissingPackageError, OmbError
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.timeline import files
 from tests.conftest import Finished
 from tests.observe.made import MadeRecord
 from tests.timelines.rules import of_json, of_protobuf

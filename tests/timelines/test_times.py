@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from omb_py import timelines
-from omb_py.errors import UsageError
-from omb_py.records.layout import Kind
-from omb_py.timelines import told
-from omb_py.timelines.choice import chosen
-from omb_py.timelines.model import RankTimeline, Timeline
+from omb_py.core.errors import UsageError
+from omb_py.tracing import timeline as timelines
+from omb_py.tracing.records.layout import Kind
+from omb_py.tracing.timeline import diagnostics
+from omb_py.tracing.timeline.model import RankTimeline, Timeline
+from omb_py.tracing.timeline.selection import chosen
 from tests.observe.made import START, MadeRecord
 from tests.timelines.rules import Content, written
 
@@ -44,7 +44,7 @@ def call(rank: RankTimeline) -> tuple[int, int]:
 
 
 def notes(timeline: Timeline) -> str:
-    return "\n".join(told.notes(timeline))
+    return "\n".join(diagnostics.notes(timeline))
 
 
 def shown(timeline: Timeline) -> Content:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from omb_py import traffic
-from omb_py.records.layout import Kind
+from omb_py.tracing import counters
+from omb_py.tracing.records.layout import Kind
 from tests.observe.made import MadeRecord
 
 MIB = 1 << 20
@@ -40,7 +40,7 @@ def content(rank: int, sent: dict[int, tuple[int, int]], **more: Any) -> dict[st
     leader = rank // 2 * 2
     start = [wire("eth0", 1000, 1000), wire("lo", 500, 500, "host")]
     return {
-        "version": traffic.VERSION,
+        "version": counters.VERSION,
         "rank": rank,
         "ranks": RANKS,
         "host": f"node{leader // 2}",
@@ -74,7 +74,7 @@ def write(folder: Path, contents: list[dict[str, Any]]) -> Path:
     """Write the files of ranks."""
     folder.mkdir(exist_ok=True)
     for one in contents:
-        Path(traffic.path_in(str(folder), one["rank"])).write_text(json.dumps(one))
+        Path(counters.path_in(str(folder), one["rank"])).write_text(json.dumps(one))
     return folder
 
 

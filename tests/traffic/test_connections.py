@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.traffic.connections import Connections, connections, since
+from omb_py.tracing.counters.connections import Connections, connections, since
 
 SENT = 3_000_000
 ROOT = Path("/")

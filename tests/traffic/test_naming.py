@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from omb_py.algorithms.openmpi import TABLE
-from omb_py.records.routines import Dependence, dependence
-from omb_py.traffic.naming import Call, Edges, edges, names, shape_of, turned
+from omb_py.tracing.counters.matching import Call, Edges, edges, names, shape_of, turned
+from omb_py.tracing.records.routines import Dependence, dependence
 
 SIZE = 1 << 20
 MIB = 1 << 20

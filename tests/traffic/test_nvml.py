@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.traffic import nvml
-from omb_py.traffic.wires import HOST
+from omb_py.tracing.counters import nvml
+from omb_py.tracing.counters.links import HOST
 
 SOURCE = Path(__file__).parent / "nvml.c"
 

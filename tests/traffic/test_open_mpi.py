@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.traffic.meters import before_mpi
+from omb_py.tracing.counters.collector import before_mpi
 
 ONE_HOST = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
 TWO_HOSTS = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}

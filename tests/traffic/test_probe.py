@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from omb_py.traffic.counts import MESSAGES, Counts
-from omb_py.traffic.probe import LOOKS, MOST_SIZES, Probe
+from omb_py.tracing.counters.messages import MESSAGES, Counts
+from omb_py.tracing.counters.probe import LOOKS, MOST_SIZES, Probe
 
 WORLD = 8
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.traffic import gathered, reading, text
-from omb_py.traffic.connections import Connections
-from omb_py.traffic.hosts import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
-from omb_py.traffic.wires import HOST, NETWORK, Carried
+from omb_py.core.errors import UsageError
+from omb_py.tracing.counters.connections import Connections
+from omb_py.tracing.counters.links import HOST, NETWORK, Carried
+from omb_py.tracing.traffic import reading, report, text
+from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
 from tests.conftest import Finished
 from tests.properties import examples
 from tests.readers.damage import damaged
@@ -140,7 +140,7 @@ def test_calls_by_different_algorithms_are_counted(tmp_path: Path) -> None:
             for number, sent in ((1, doubling), (2, doubling), (5, ring))
         ]
         contents.append(content(rank, {}, collectives=[looked]))
-    found = gathered.traffic(reading.read_folder(write(tmp_path / "run", contents)), [])
+    found = report.traffic(reading.read_folder(write(tmp_path / "run", contents)), [])
     assert found.items[0].algorithm == "recursive doubling (2 of 3); ring (1 of 3)"
 
 
@@ -243,6 +243,6 @@ def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
             ranks = reading.read_folder(folder)
         except UsageError:
             return
-        found = gathered.traffic(ranks, [])
+        found = report.traffic(ranks, [])
         for form in text.FORMATS:
             text.write(found, form, io.StringIO())

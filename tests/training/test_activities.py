@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import pytest
 
-from omb_py.measure.phases import Phases
-from omb_py.observe import spans
-from omb_py.records.layout import Kind
-from omb_py.training import Training
-from omb_py.training.activities import SILENT, Activities, activities_of
-from omb_py.training.fusion import Plan, plan_of
-from omb_py.training.negotiation import Negotiation
-from omb_py.training.schedules import Negotiated, Planned
+from omb_py.apps.runtime.phases import Phases
+from omb_py.apps.training import Training
+from omb_py.apps.training.fusion import Plan, plan_of
+from omb_py.apps.training.horovod_timeline import SILENT, Activities, activities_of
+from omb_py.apps.training.negotiation import Negotiation
+from omb_py.apps.training.schedules import Negotiated, Planned
+from omb_py.tracing.recorder import spans
+from omb_py.tracing.records.layout import Kind
 
 NAMES = ("last", "middle", "first")
 SIZES = (4, 8, 16)

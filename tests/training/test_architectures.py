@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.options import MEBIBYTE
-from omb_py.training import REPLAYED_MODELS
-from omb_py.training.architectures import ARCHITECTURES, tensors_of
-from omb_py.training.fusion import ddp, horovod
+from omb_py.apps.training import REPLAYED_MODELS
+from omb_py.apps.training.architectures import ARCHITECTURES, tensors_of
+from omb_py.apps.training.fusion import ddp, horovod
+from omb_py.core.options import MEBIBYTE
 
 PUBLISHED = {
     "resnet50": (161, 25_557_032),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.training.batches import batches, micro_batches, portion
+from omb_py.apps.training.data import batches, micro_batches, portion
 
 COUNTS = st.integers(1, 500)
 

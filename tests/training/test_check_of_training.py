@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from omb_py.apps import Choices
 from omb_py.apps.train import APPLICATION, compare
-from omb_py.training import Training
-from omb_py.training.checking import summed
+from omb_py.apps.training import Training
+from omb_py.apps.training.checking import summed
 
 TRAINING = Training(epochs=2)
 

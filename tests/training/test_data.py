@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omb_py.errors import UsageError
-from omb_py.training import Training
-from omb_py.training.data import DIGITS, load
+from omb_py.apps.training import Training
+from omb_py.apps.training.data import DIGITS, load
+from omb_py.core.errors import UsageError
 
 KINDS = ("digits", "generated")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.training import Training, meaning
-from omb_py.training.exchange import check, room
-from omb_py.training.fusion import plan_of
+from omb_py.apps.training import Training, option_rules
+from omb_py.apps.training.exchange import check, room
+from omb_py.apps.training.fusion import plan_of
+from omb_py.core.errors import UsageError
 
 SIZES = st.lists(st.integers(1, 100), min_size=1, max_size=40)
 
@@ -42,11 +42,11 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
 )
 def test_options_that_mean_nothing_beside_others(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        meaning.check(Training(**options))
+        option_rules.check(Training(**options))
 
 
 def test_options_as_they_are_mean_something() -> None:
-    meaning.check(Training())
+    option_rules.check(Training())
 
 
 @given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]))

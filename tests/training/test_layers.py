@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omb_py.training.layers import (
+from omb_py.apps.training.layers import (
     Convolution,
     Dense,
     Layer,

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure.phases import Phases
-from omb_py.training import Training
-from omb_py.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_of
-from omb_py.training.fusion import plan_of
-from omb_py.training.negotiation import Negotiation, words_of
-from omb_py.training.schedules import Negotiated
+from omb_py.apps.runtime.phases import Phases
+from omb_py.apps.training import Training
+from omb_py.apps.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_of
+from omb_py.apps.training.fusion import plan_of
+from omb_py.apps.training.negotiation import Negotiation, words_of
+from omb_py.apps.training.schedules import Negotiated
 from tests.properties import examples
 
 SECONDS = 60

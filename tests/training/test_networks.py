@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.errors import UsageError
-from omb_py.training import Training
-from omb_py.training.data import CLASSES, load
-from omb_py.training.layers import softmax_cross_entropy
-from omb_py.training.networks import Network, balanced, elements, network, views
-from omb_py.training.sequential import trained
+from omb_py.apps.training import Training
+from omb_py.apps.training.data import CLASSES, load
+from omb_py.apps.training.layers import softmax_cross_entropy
+from omb_py.apps.training.networks import Network, balanced, elements, network, views
+from omb_py.apps.training.sequential import trained
+from omb_py.core.errors import UsageError
 from tests.properties import examples
 
 SMALL = Training(data="generated", samples=96, batch=32, epochs=3, hidden=16, layers=4)

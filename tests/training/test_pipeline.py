@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.errors import UsageError
-from omb_py.training import Training
-from omb_py.training.epochs import epochs, learning, slowest
-from omb_py.training.pipeline import bubble, check, depth
+from omb_py.apps.training import Training
+from omb_py.apps.training.epochs import epochs, learning, slowest
+from omb_py.apps.training.pipeline import bubble, check, depth
+from omb_py.core.errors import UsageError
 
 
 @pytest.mark.parametrize(

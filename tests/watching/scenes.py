@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omb_py import records
-from omb_py.observe.record_file import C
-from omb_py.records.layout import NOBODY, Communicator, communicator_line
-from omb_py.watching.findings import Concern, Finding, findings
-from omb_py.watching.looks import Look, Moment, Process, changes, look_of
+from omb_py.tracing import records
+from omb_py.tracing.monitor.findings import Concern, Finding, findings
+from omb_py.tracing.monitor.looks import Look, Moment, Process, changes, look_of
+from omb_py.tracing.recorder.record_file import C
+from omb_py.tracing.records.layout import NOBODY, Communicator, communicator_line
 from tests.observe.made import START, MadeRecord
 
 SECOND = 1_000_000_000

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.watching.findings import Concern, slow
-from omb_py.watching.looks import Change, Look, Process, RankLook, State, carried, changes
-from omb_py.watching.words import ranks_text, scaled, seconds_text
+from omb_py.tracing.monitor.findings import Concern, slow
+from omb_py.tracing.monitor.looks import Change, Look, Process, RankLook, State, carried, changes
+from omb_py.tracing.monitor.words import ranks_text, scaled, seconds_text
 from tests.watching.scenes import Rank, about, look, said
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from omb_py.watching.findings import findings
-from omb_py.watching.lines import Seen, json_line, lines
-from omb_py.watching.looks import Look, changes
-from omb_py.watching.view import Picture
+from omb_py.tracing.monitor.findings import findings
+from omb_py.tracing.monitor.lines import Seen, json_line, lines
+from omb_py.tracing.monitor.looks import Look, changes
+from omb_py.tracing.monitor.view import Picture
 from tests.watching.scenes import Rank, look
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.records.layout import Communicator
-from omb_py.watching.findings import Concern
-from omb_py.watching.looks import Process
-from omb_py.watching.waiting import waiting
+from omb_py.tracing.monitor.findings import Concern
+from omb_py.tracing.monitor.looks import Process
+from omb_py.tracing.monitor.waiting import waiting
+from omb_py.tracing.records.layout import Communicator
 from tests.watching.scenes import Rank, about, look, said
 
 

@@ -19,8 +19,8 @@ from termios import TIOCSWINSZ
 
 import pytest
 
-from omb_py.observe.record_file import PYTHON, RecordFile
-from omb_py.records.layout import path_in
+from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
+from omb_py.tracing.records.layout import path_in
 from tests.conftest import BIN, Finished
 
 SECONDS = 60

@@ -17,22 +17,28 @@ from typing import Any
 
 import click
 
-from omb_py import launcher
 from omb_py.apps import APPLICATIONS, Asked
+from omb_py.apps.runtime import math_threads
 from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
 from omb_py.cli.application import application_command, read_asked
 from omb_py.cli.benchmark import benchmark_command, read_values
 from omb_py.cli.launched import prepare_buffer
-from omb_py.datatypes import find_types
-from omb_py.errors import OmbError, SharedError, UnsupportedError, UsageError, sentence
-from omb_py.job import Job
-from omb_py.measure import math_threads
-from omb_py.options import Options
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import (
+    OmbError,
+    SharedError,
+    UnsupportedError,
+    UsageError,
+    sentence,
+)
+from omb_py.core.mpi import launcher
+from omb_py.core.mpi.job import Job
+from omb_py.core.mpi.watchdog import Watchdog
+from omb_py.core.options import Options
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
-from omb_py.watchdog import Watchdog
 
 SECONDS_WITHOUT_PROGRESS = 300
 """Ranks that share busy cores take their time."""
@@ -76,8 +82,8 @@ def measure(
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
     if isinstance(benchmark, Asked):
-        from omb_py.measure.application import Measurement, nodes_of
-        from omb_py.measure.application_rows import Setting
+        from omb_py.apps.runtime.measurement import Measurement, nodes_of
+        from omb_py.apps.runtime.rows import Setting
 
         class KeepingMeasurement(Measurement):
             def open_writers(self) -> list[Writer[Any]]:

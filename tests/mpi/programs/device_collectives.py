@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array import array
 
-from omb_py import mpi
-from omb_py.algorithms.tool_interface import ToolInterface
+from omb_py.core import mpi
+from omb_py.core.mpi.tool_interface import ToolInterface
 
 MPI = mpi.load()
 fallback = ToolInterface().control("MPIR_CVAR_COLLECTIVE_FALLBACK")

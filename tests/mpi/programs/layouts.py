@@ -13,10 +13,10 @@ from mpi4py import MPI
 
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.buffers.numpy import BUFFER
-from omb_py.calls import Call, Message, Round
-from omb_py.datatypes import find_types
-from omb_py.layout import Layout, parse_layout
-from omb_py.options import Options
+from omb_py.core.calls import Call, Message, Round
+from omb_py.core.datatypes import find_types
+from omb_py.core.datatypes.layout import Layout, parse_layout
+from omb_py.core.options import Options
 
 comm = MPI.COMM_WORLD
 ELEMENTS = 40

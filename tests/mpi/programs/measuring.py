@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import omb_py
-from omb_py.errors import OmbError
+from omb_py.core.errors import OmbError
 
 if sys.argv[1] == "before":
     from mpi4py import MPI

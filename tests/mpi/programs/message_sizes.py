@@ -7,7 +7,12 @@ from array import array
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.observe.message_sizes import COLLECTIVES, UNKNOWN, several_types_bytes, spec_bytes
+from omb_py.tracing.recorder.message_sizes import (
+    COLLECTIVES,
+    UNKNOWN,
+    several_types_bytes,
+    spec_bytes,
+)
 
 ten = array("d", range(10))
 numbers = np.zeros(10)

@@ -19,16 +19,16 @@ from array import array
 from collections.abc import Iterator
 from contextlib import suppress
 
-from omb_py import mpi
 from omb_py.algorithms import DEFAULT, Algorithm, Library, library
 from omb_py.algorithms.patterns import Shape
-from omb_py.algorithms.tool_interface import ToolInterface
 from omb_py.benchmarks import Case, find_benchmark
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.buffers import BUFFERS
-from omb_py.datatypes import find_types
-from omb_py.errors import OmbError
-from omb_py.options import Options
+from omb_py.core import mpi
+from omb_py.core.datatypes import find_types
+from omb_py.core.errors import OmbError
+from omb_py.core.mpi.tool_interface import ToolInterface
+from omb_py.core.options import Options
 
 WITHOUT_RULES = "without_rules"
 CALLS = ctypes.c_uint64 * 64

@@ -1,0 +1,384 @@
+"""Results against results: how much slower or faster, and whether that is more than noise."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.compare.pairing import Pairs, coded, pair
+from omb_py.analysis.compare.ratio import (
+    LAUNCHES_FOR_SPREAD,
+    Interval,
+    by_runs,
+    by_samples,
+    enough,
+    with_launches,
+)
+from omb_py.analysis.table import load
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, rounding, with_values
+from omb_py.core.errors import UsageError
+
+ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
+NO_BASE, NO_OTHER = "no value in base", "no value in other"
+
+COLUMNS = (
+    *("other", "pair", *EXPERIMENT, "bytes"),
+    *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
+    *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
+    *("launch_spread", "statistic", "noise", "verdict", "rounding"),
+    *(f"base_{name}" for name in CONFIGURATION),
+    *(f"other_{name}" for name in CONFIGURATION),
+)
+"""Columns of a comparison: see `compare`."""
+
+SIZE_CLASSES = (1 << 10, 1 << 16)
+"""Largest message sizes in bytes of the small and the medium size class; above is large."""
+
+IDENTITY = (*EXPERIMENT, *CONFIGURATION, "bytes")
+NUMBERS = (
+    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
+    *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
+)
+
+Source: TypeAlias = str | Path | pd.DataFrame
+
+
+def compare(
+    base: Source,
+    *others: Source,
+    statistic: str = "auto",
+    names: Sequence[str] | None = None,
+    launch_spread: float | None = None,
+) -> pd.DataFrame:
+    """Compare results with those of ``base``, point by point: one row per point and other.
+
+    Each argument is a file, a folder, or the rows that `load` read; ``names`` are words for them,
+    the base's first. Rows of one point in one argument are repeated runs. ``launch_spread`` states
+    the relative standard deviation between launches (0.03 for 3 %) where runs were not repeated
+    often enough for a rank test; without it that of the compared runs is taken, where it is known
+    from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The columns:
+
+    - ``other``: name of what is compared with the base; ``pair``: the same number for all points
+      that differ in their message size alone;
+    - ``benchmark`` and the other columns of the experiment, as in results, ``validated`` (whether
+      data was checked) and ``bytes``;
+    - ``base`` and ``value``: the numbers of base and other in ``unit`` (``us``, ``MB/s`` or
+      ``msg/s``), medians over repeated runs; ``statistic`` tells whether a run's number is its
+      ``median`` or its ``mean``: ``auto`` takes medians where both sides have them at all sizes;
+    - ``difference``: value - base;
+    - ``ratio``: value / base; ``ratio_low`` and ``ratio_high``: its 95 % interval, where the noise
+      between launches is known;
+    - ``slowdown``, ``slowdown_low``, ``slowdown_high``: the ratio for latencies, its inverse for
+      bandwidths and rates, so that above 1 the other is slower;
+    - ``noise``: where the interval is from, ``runs`` (`ratio.by_runs`) or ``spread``
+      (`ratio.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
+    - ``p_value``: of the rank test of repeated runs; ``runs_base``, ``runs_other``: how many;
+    - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
+      runs of both sides in the pair and size class; missing where nothing is repeated;
+    - ``verdict``: ``slower``, ``faster``, ``same`` (no difference beyond the noise), ``unclear``
+      (no interval), ``only in base``, ``only in other``, and ``no value in base`` or ``no value in
+      other`` where that side has numbers that are not above 0;
+    - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
+      and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
+    - ``base_…`` and ``other_…``: how each was measured.
+
+    Raises `UsageError` where it is not clear what to compare with what, or nothing can be.
+    """
+    if launch_spread is not None and not 0 < launch_spread < 1:
+        raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
+    if not others:
+        raise UsageError("nothing to compare with: name a base and at least one other")
+    called = names_of((base, *others), names)
+    sides = [
+        measured(source if isinstance(source, pd.DataFrame) else load(source).rows, name)
+        for source, name in zip((base, *others), called, strict=True)
+    ]
+    parts: list[pd.DataFrame] = []
+    for side, name in zip(sides[1:], called[1:], strict=True):
+        pairs = pair(sides[0], side, (called[0], name))
+        part = against(sides[0], side, pairs, statistic, launch_spread)
+        if not part["ratio"].notna().any():
+            raise UsageError(
+                f"nothing to compare: no message size of {called[0]} has a number above 0 in "
+                f"{name}, too"
+            )
+        part["other"] = name
+        part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
+        parts.append(part.reindex(columns=list(COLUMNS)))
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
+    """A different name for each source: those given, or the shortest part of the paths that tells.
+
+    Raises `UsageError` when those given are not as many as the sources, or not different.
+
+    >>> names_of(["old/latency.csv", "new/latency.csv"], None)
+    ['old', 'new']
+    """
+    if names:
+        if len(names) != len(sources) or len(set(names)) != len(names):
+            raise UsageError(
+                f"{len(sources)} different names are needed, the base's first, and "
+                f"{len(set(names))} given"
+            )
+        return list(names)
+    if any(isinstance(source, pd.DataFrame) for source in sources):
+        others = [f"other {i}" for i in range(1, len(sources))]
+        return ["base", *(others if len(others) > 1 else ["other"])]
+    paths = [Path(os.path.abspath(str(source))) for source in sources]
+    parts = [list(path.parts) for path in paths]
+    first = shared(parts)
+    last = shared([part[first:][::-1] for part in parts])
+    between = ["/".join(part[first : len(part) - last]) for part in parts]
+    for texts in ([path.stem for path in paths], [path.name for path in paths], between):
+        if len(set(texts)) == len(texts) and all(texts):
+            return texts
+    if len(set(paths)) == len(paths):
+        return list(map(str, paths))
+    return [f"{path.name} ({i})" for i, path in enumerate(paths, 1)]
+
+
+def shared(parts: Sequence[Sequence[str]]) -> int:
+    """How many parts all paths begin with."""
+    same = (len(set(level)) == 1 for level in zip(*parts, strict=False))
+    return sum(1 for _ in itertools.takewhile(bool, same))
+
+
+def measured(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """What a comparison needs of rows: ``mean``, ``median`` where they have one, ``low``, ``high``.
+
+    Both are missing where the row's number is not above 0. Rows that a file and its copy both have
+    are one. Raises `UsageError` when there is none with a number.
+    """
+    frame = rows.reindex(columns=[*IDENTITY, "run", *NUMBERS]).reset_index(drop=True)
+    numbers = frame[["run", "bytes", *NUMBERS]]
+    medians, means = with_values(numbers, "median"), with_values(numbers, "mean")
+    found = frame.loc[means.index, [*IDENTITY, "run"]].assign(
+        unit=means["unit"],
+        mean=means["value"],
+        median=medians["value"].where((medians["statistic"] == "median") & (medians["value"] > 0)),
+        low=medians["low"],
+        high=medians["high"],
+        rounding=rounding(means),
+    )
+    found = found[~copies(found)].reset_index(drop=True)
+    if found["mean"].isna().all():
+        raise UsageError(f"{name} has no row of a benchmark with a number to compare")
+    return found
+
+
+def copies(rows: pd.DataFrame) -> pd.Series:
+    """Which rows a run has twice, to the last number: they are from a file and its copy."""
+    suspects = rows[rows.duplicated(["run", "bytes", "mean"], keep=False) & rows["run"].notna()]
+    found = pd.Series(False, index=rows.index)
+    found.loc[suspects.index] = suspects.astype(object).duplicated()
+    return found
+
+
+def against(
+    base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: str, stated: float | None
+) -> pd.DataFrame:
+    """A comparison's rows, without the other's name: all points of both."""
+    sizes = coded([base["bytes"], other["bytes"]])
+    runs = [
+        members.assign(size=size[members["row"]]).join(
+            frame[["bytes", "mean", "median", "low", "high", "rounding"]], on="row"
+        )
+        for frame, members, size in zip(
+            (base, other), (pairs.base, pairs.other), sizes, strict=True
+        )
+    ]
+    numberless = [side[side["mean"].isna()] for side in runs]
+    runs = [side[side["mean"].notna()] for side in runs]
+    by_median = pairs_with_medians(runs, statistic)
+    runs = [chosen(side, by_median) for side in runs]
+    points = pd.merge(
+        *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
+    )
+    rows = [
+        frame.reindex(points[f"row_{end}"]).reset_index(drop=True)
+        for frame, end in ((base, "x"), (other, "y"))
+    ]
+    table = pd.DataFrame({name: either(rows[0][name], rows[1][name]) for name in EXPERIMENT})
+    for name in ("bytes", "unit"):
+        table[name] = either(rows[0][name], rows[1][name])
+    for side, frame in zip(("base", "other"), rows, strict=True):
+        for name in CONFIGURATION:
+            table[f"{side}_{name}"] = frame[name]
+    for name in table.columns.difference(["bytes"]):
+        if table[name].isna().any() and table[name].notna().any():
+            # of points that one side has, what the other side says elsewhere
+            table[name] = table[name].groupby(points["pair"]).transform("first")
+    table["pair"] = points["pair"]
+    table["statistic"] = points["pair"].map(by_median).map({True: "median", False: "mean"})
+    table["base"], table["value"] = points["value_x"], points["value_y"]
+    table["difference"] = table["value"] - table["base"]
+    table["runs_base"] = points["runs_x"].fillna(0).astype(int)
+    table["runs_other"] = points["runs_y"].fillna(0).astype(int)
+    relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in "xy"]
+    table["rounding"] = combined(*relative).astype("float64")
+    judge(table, points, runs, stated)
+    for verdict, alone, side in (
+        (NO_BASE, ONLY_OTHER, numberless[0]),
+        (NO_OTHER, ONLY_BASE, numberless[1]),
+    ):
+        keys = [pd.MultiIndex.from_frame(frame[["pair", "size"]]) for frame in (points, side)]
+        table.loc[(table["verdict"] == alone) & keys[0].isin(keys[1]), "verdict"] = verdict
+    return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
+
+
+def pairs_with_medians(runs: Sequence[pd.DataFrame], statistic: str) -> pd.Series:
+    """For each pair whether its numbers are medians.
+
+    Raises `UsageError` when medians are asked for and a run has none.
+    """
+    has = pd.concat([side["median"].notna().groupby(side["pair"]).all() for side in runs])
+    paired = has.groupby(level=0).size() == 2
+    found = has.groupby(level=0).all()
+    if statistic == "median" and not bool(found[paired].all()):
+        raise UsageError(
+            "not all rows have a median: native OMB prints means; compare with --statistic mean, "
+            "or auto, which takes medians where both sides have them"
+        )
+    return found & (statistic != "mean")
+
+
+def chosen(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
+    """Runs with their ``value``, in order of pair and size; means have no interval."""
+    medians = runs["pair"].map(by_median)
+    runs = runs.assign(value=runs["median"].where(medians, runs["mean"]))
+    runs.loc[~medians, ["low", "high"]] = np.nan
+    return runs.sort_values(["pair", "size"], kind="stable")
+
+
+def points_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """The points of runs in order of pair and size: medians, the ends of all intervals, counts.
+
+    ``start`` is the place of a point's first run, ``row`` its number.
+    """
+    groups = runs.groupby(["pair", "size"])
+    points = groups.agg(
+        value=("value", "median"),
+        low=("low", "min"),
+        high=("high", "max"),
+        known=("low", "count"),
+        runs=("value", "size"),
+        row=("row", "first"),
+        rounding=("rounding", "max"),
+    )
+    points["start"] = points["runs"].cumsum() - points["runs"]
+    points.loc[points["known"] < points["runs"], ["low", "high"]] = np.nan
+    return points.reset_index()
+
+
+def combined(base: pd.Series, other: pd.Series) -> pd.Series:
+    """The relative rounding of a ratio from that of its two numbers, 0 where one is missing."""
+    outer = np.maximum((1 + other) / (1 - base), (1 + base) / (1 - other)) - 1
+    return outer.fillna(0.0)
+
+
+def either(first: pd.Series, second: pd.Series) -> pd.Series:
+    """The first where it is there, else the second."""
+    missing = first.isna()
+    if not missing.any():
+        return first
+    if missing.all():
+        return second
+    return first.astype(object).where(~missing, second.astype(object)).infer_objects()
+
+
+def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """How much launches differ, one row for each pair and size class that has repeated runs.
+
+    ``spread`` is the pooled standard deviation of the values' logarithms around the mean of their
+    point. All sizes of a launch share its noise, so ``degrees`` of freedom are those of the size
+    that has most, not their sum.
+    """
+    every = pd.concat([side.assign(side=number) for number, side in enumerate(runs)])
+    every = every.assign(log=np.log(every["value"]), size_class=size_class(every["bytes"]))
+    points = every.groupby(["pair", "size_class", "size", "side"])["log"].agg(["var", "count"])
+    points["degrees"] = points["count"] - 1
+    points["squares"] = points["var"].fillna(0.0) * points["degrees"]
+    sizes = points.groupby(["pair", "size_class", "size"])[["squares", "degrees"]].sum()
+    groups = sizes.groupby(["pair", "size_class"])
+    pooled = groups["squares"].sum() / groups["degrees"].sum()
+    found = pd.DataFrame({"spread": np.sqrt(pooled), "degrees": groups["degrees"].max()})
+    return found[found["degrees"] > 0]
+
+
+def size_class(sizes: pd.Series) -> np.ndarray:
+    """The class of each message size: those without one are small."""
+    found = np.searchsorted(SIZE_CLASSES, pd.to_numeric(sizes).fillna(0).astype(float))
+    return np.asarray(found)
+
+
+def judge(
+    table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame], stated: float | None
+) -> None:
+    """Add ratios, their intervals, where these are from, and verdicts to ``table``.
+
+    ``stated`` is the relative spread between launches that is known without these runs.
+    """
+    counts = [points["runs_x"].to_numpy(float), points["runs_y"].to_numpy(float)]
+    keys = pd.MultiIndex.from_arrays([points["pair"], size_class(table["bytes"])])
+    known = launch_spreads(runs).reindex(keys)
+    spread, degrees = known["spread"].to_numpy(float), known["degrees"].to_numpy(float)
+    table["launch_spread"] = np.expm1(spread)
+    if stated is not None:
+        spread, degrees = np.full(len(points), np.log1p(stated)), np.full(len(points), np.inf)
+    found = with_launches(
+        by_samples(
+            *([points[f"{name}_{e}"].to_numpy() for name in ("value", "low", "high")] for e in "xy")
+        ),
+        counts,
+        np.where(degrees + 2 >= LAUNCHES_FOR_SPREAD, spread, np.nan),
+        degrees,
+    )
+    single = (points["runs_x"] == 1) & (points["runs_y"] == 1)
+    noise = np.where(single, "one run a side", "too few runs").astype(object)
+    noise[~np.isnan(found.low)] = "spread"
+    repeated = points[(points["runs_x"] > 1) & (points["runs_y"] > 1)]
+    for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
+        if not enough(int(m), int(n)):
+            continue
+        values = [
+            side["value"].to_numpy()[members[f"start_{end}"].to_numpy(int)[:, None] + np.arange(k)]
+            for side, end, k in zip(runs, "xy", (int(m), int(n)), strict=True)
+        ]
+        which = members.index.to_numpy()
+        tested = by_runs(*values)
+        # the quotient of the medians may lie outside of the interval of the median quotient
+        found.low[which] = np.minimum(tested.low, found.ratio[which])
+        found.high[which] = np.maximum(tested.high, found.ratio[which])
+        found.p_value[which] = tested.p_value
+        noise[which] = "runs"
+    found = found._replace(
+        low=found.low / (1 + table["rounding"].to_numpy()),
+        high=found.high * (1 + table["rounding"].to_numpy()),
+    )
+    set_verdicts(table, points, found)
+    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
+
+
+def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval) -> None:
+    """Add ratios, slowdowns and verdicts to ``table``."""
+    table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
+    rate = (table["unit"] != "us").to_numpy()
+    table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
+    table["slowdown_low"] = np.where(rate, 1 / found.high, found.low)
+    table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
+    verdicts = {
+        ONLY_BASE: points["runs_y"].isna(),
+        ONLY_OTHER: points["runs_x"].isna(),
+        "unclear": table["ratio_low"].isna(),
+        "slower": table["slowdown_low"] > 1,
+        "faster": table["slowdown_high"] < 1,
+    }
+    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), "same")

@@ -1,0 +1,310 @@
+"""A comparison as tables: on a terminal, as Markdown, as CSV."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TextIO
+
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER
+from omb_py.analysis.compare.verdict import (
+    configuration_columns,
+    experiment_columns,
+    factor,
+    sizes_text,
+    summary,
+    titles,
+    whole,
+)
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.benchmarks import Metric, all_benchmarks
+from omb_py.core.text.units import digits, size_text, value_text
+
+LEVELS = (
+    ("value", "difference", "ratio", "95 % interval", "verdict"),
+    ("value", "ratio", "verdict"),
+    ("ratio", "verdict"),
+)
+"""Columns of each other, from the most to the fewest."""
+
+CLOCK_INSIDE = (
+    "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
+    "together), omb-py's do not"
+)
+
+STYLES = {"slower": "red", "faster": "green"}
+UNLIMITED = 10_000
+LONGEST_TAG = 14
+"""Characters of a name that may stand above each of its columns."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One experiment in one configuration of the base: a line for each size, columns for others.
+
+    ``shown`` is the base's name with its configuration; ``others`` are such names of what is
+    compared, ``points`` their rows of the comparison.
+    """
+
+    experiment: str
+    base: str
+    shown: str
+    others: tuple[str, ...]
+    points: tuple[pd.DataFrame, ...]
+
+    @property
+    def title(self) -> str:
+        """What is compared."""
+        what = f": {self.others[0]}" if len(self.others) == 1 else ""
+        statistic = self.points[0]["statistic"].iloc[0]
+        return f"{self.experiment}{what} against {self.shown}, {statistic}s"
+
+    @property
+    def alone(self) -> tuple[Sheet, ...]:
+        """A sheet for each other."""
+        return tuple(
+            replace(self, others=(name,), points=(part,))
+            for name, part in zip(self.others, self.points, strict=True)
+        )
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What stands above the columns of each other: nothing for one, letters for long names."""
+        if len(self.others) == 1:
+            return ("",)
+        if max(map(len, self.others)) <= LONGEST_TAG:
+            return self.others
+        return tuple(f"[{chr(ord('A') + i)}]" for i in range(len(self.others)))
+
+    @property
+    def legend(self) -> tuple[str, ...]:
+        """Lines below the title: what letters mean, and what numbers differ in by definition."""
+        pairs = zip(self.tags, self.others, strict=True)
+        names = [f"{tag} {name}" for tag, name in pairs if tag.startswith("[") and tag != name]
+        return (*names, *([CLOCK_INSIDE] if any(map(clock_inside, self.points)) else []))
+
+    def heading(self, columns: tuple[str, ...]) -> list[str]:
+        """The columns' names, above each other's its tag."""
+        mine = [f"{tag}\n{name}".strip() for tag in self.tags for name in columns]
+        return ["size", self.base, *mine]
+
+    def lines(self, columns: tuple[str, ...]) -> Iterator[list[str]]:
+        """Cells of each size at which something is compared."""
+        by_size = [{size_of(row): row for row in part.to_dict("records")} for part in self.points]
+        compared = [size for rows in by_size for size, row in rows.items() if row["ratio"] > 0]
+        sizes = sorted(set(compared))
+        for size in sizes:
+            there = [rows.get(size) for rows in by_size]
+            bases = [row["base"] for row in there if row and row["base"] == row["base"]]
+            unit = next(row["unit"] for row in there if row)
+            cells = ["-" if size < 0 else size_text(size), text_of(bases, unit)]
+            for row in there:
+                cells += [cell(row, name) for name in columns]
+            yield cells
+
+
+def clock_inside(points: pd.DataFrame) -> bool:
+    """Whether one side alone is native OMB, which reads the clock within its one-sided latencies.
+
+    It times all iterations together, and each of them besides, for its percentiles.
+    """
+    known = {item.name: item for item in all_benchmarks() if item.family == "one-sided"}
+    benchmark = known.get(str(points["benchmark"].iloc[0]))
+    if benchmark is None or benchmark.metric is not Metric.LATENCY:
+        return False
+    sides = [points[f"{side}_suite"].dropna().str.startswith("OSU") for side in ("base", "other")]
+    return any(sides[0]) != any(sides[1])
+
+
+def size_of(row: dict[Any, Any]) -> int:
+    """A row's message size; -1 where it has none."""
+    return -1 if pd.isna(row["bytes"]) else int(row["bytes"])
+
+
+def text_of(values: list[float], unit: str) -> str:
+    """The first of values, if there is one."""
+    return value_text(values[0], unit) if values else "-"
+
+
+def cell(row: dict[Any, Any] | None, name: str) -> str:
+    """What stands in a column of an other."""
+    if row is None:
+        return "-"
+    if name == "verdict":
+        return said(row)
+    if name == "value":
+        return text_of([row["value"]] if row["value"] == row["value"] else [], row["unit"])
+    if row["ratio"] != row["ratio"]:
+        return "-"
+    if name == "difference":
+        return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
+    if name == "ratio":
+        return number(row["ratio"], row["rounding"])
+    if row["ratio_low"] != row["ratio_low"]:
+        return "-"
+    rounding = row["rounding"]
+    return f"{number(row['ratio_low'], rounding)} to {number(row['ratio_high'], rounding)}"
+
+
+def number(ratio: float, rounding: float = 0.0) -> str:
+    """A ratio with as many digits as tell a tenth of a percent, or as its rounding leaves.
+
+    >>> number(1.0321), number(0.00123), number(0.05, rounding=0.5)
+    ('1.032', '0.00123', '0.05')
+    """
+    if ratio >= 0.1 or ratio * rounding > 0.001:
+        return factor(max(ratio, 0.0), rounding).rstrip("x")
+    return digits(ratio)
+
+
+def said(row: dict[Any, Any]) -> str:
+    """A point's verdict in the words of a table."""
+    return "within noise" if row["verdict"] == "same" else str(row["verdict"])
+
+
+def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
+    """The tables of a comparison with a base of that name; pairs of one side alone are in none."""
+    columns = experiment_columns(points), configuration_columns(points)
+    there = points[points.groupby("pair")["ratio"].transform("count") > 0]
+    keys = [*EXPERIMENT, "unit", "statistic", *(f"base_{name}" for name in CONFIGURATION)]
+    telling = [name for name in keys if there[name].nunique(dropna=False) > 1] or ["unit"]
+    for _, members in there.groupby(telling, dropna=False, sort=False):
+        groups = tuple(part for _, part in members.groupby("pair", sort=False))
+        ways = [part[part["ratio"].notna()].iloc[0].to_dict() for part in groups]
+        what, how = (each[ways[0]["benchmark"]] for each in columns)
+        yield Sheet(
+            label([ways[0][name] for name in what], what),
+            base,
+            named(base, [ways[0][f"base_{name}"] for name in how], how),
+            tuple(named(way["other"], [way[f"other_{name}"] for name in how], how) for way in ways),
+            groups,
+        )
+
+
+def named(name: str, values: list[Any], columns: list[str]) -> str:
+    """A name with how it was measured."""
+    told = label(values, columns)
+    return f"{name} ({told})" if told else name
+
+
+def introduction(base: str) -> str:
+    """What the numbers of the tables mean."""
+    return (
+        f"Ratio: value / {base}; a latency's is above 1 where it is slower, a bandwidth's below 1. "
+        "Intervals: 95 %."
+    )
+
+
+def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
+    """A line for the points of each pair of which one side has no number: no table shows them."""
+    alone = points[points["ratio"].isna()]
+    names = titles(points)
+    for (pair, verdict), rows in alone.groupby(["pair", "verdict"], sort=False):
+        other = rows["other"].iloc[0]
+        where = f"Only in {other if verdict == ONLY_OTHER else f'the base, not in {other}'}"
+        if verdict in (NO_BASE, NO_OTHER):
+            where = f"Without a number above 0 in {base if verdict == NO_BASE else other}"
+        count = f"{len(rows)} point{'s' if len(rows) > 1 else ''}"
+        yield f"{where}: {names[pair]}: {count}{sizes_text(rows['bytes'])}"
+
+
+def pair_lines(points: pd.DataFrame) -> Iterator[str]:
+    """A line about each pair that has points of both sides."""
+    for row in summary(points).itertuples():
+        if row.slowdown == row.slowdown:
+            counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
+            unclear = f", {row.unclear} unclear" if row.unclear else ""
+            slowdown = whole(row._asdict(), row.slowdown, row.least, row.most, row.rounding)
+            yield f"{row.other}: {row.title}: {slowdown}; {counts}{unclear}"
+
+
+def print_text(points: pd.DataFrame, base: str, stream: TextIO) -> None:
+    """The tables: coloured and as wide as there is room on a terminal, without limit elsewhere."""
+    width = None if stream.isatty() else UNLIMITED
+    console = Console(file=stream, width=width, highlight=False, soft_wrap=True)
+    console.print(Text(introduction(base)))
+    for sheet in sheets(points, base):
+        for part in fitting(sheet, console):
+            console.print()
+            console.print(Text("\n".join([part.sheet.title, *part.sheet.legend]), style="bold"))
+            console.print(part.table, soft_wrap=False)
+    for line in endings(points, base):
+        console.print(Text(line))
+
+
+class Fitted(NamedTuple):
+    """A sheet and its table."""
+
+    sheet: Sheet
+    table: Table
+
+
+def fitting(sheet: Sheet, console: Console) -> list[Fitted]:
+    """A sheet as tables that the console has room for: of fewer columns, or one for each other."""
+    options = console.options.update(width=UNLIMITED)
+    for columns in LEVELS:
+        table = rich_table(sheet, columns)
+        if Measurement.get(console, options, table).maximum <= console.width:
+            return [Fitted(sheet, table)]
+    if len(sheet.others) == 1:
+        return [Fitted(sheet, table)]
+    return [fitted for one in sheet.alone for fitted in fitting(one, console)]
+
+
+def rich_table(sheet: Sheet, columns: tuple[str, ...]) -> Table:
+    """A sheet with these columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in sheet.heading(columns):
+        table.add_column(Text(name), justify="left" if "verdict" in name else "right", no_wrap=True)
+    for cells in sheet.lines(columns):
+        table.add_row(*(Text(text, style=STYLES.get(text, "")) for text in cells))
+    return table
+
+
+def markdown(points: pd.DataFrame, base: str) -> str:
+    """The tables as Markdown."""
+    blocks = [introduction(base)]
+    for sheet in sheets(points, base):
+        names = [name.replace("\n", " ") for name in sheet.heading(LEVELS[0])]
+        lines = [row_of(names), row_of("---:" if "verdict" not in n else "---" for n in names)]
+        lines += [row_of(cells) for cells in sheet.lines(LEVELS[0])]
+        legend = "".join(f"  \n{line}" for line in sheet.legend)
+        blocks += [f"**{escaped(sheet.title)}**{escaped(legend)}", "\n".join(lines)]
+    blocks += [f"- {escaped(line)}" for line in endings(points, base)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def row_of(cells: Iterable[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(escaped(text) for text in cells)} |"
+
+
+def escaped(text: str) -> str:
+    """Text in which Markdown sees nothing of its own."""
+    for mark in "\\|*_<`[":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def text(points: pd.DataFrame, base: str) -> str:
+    """The tables as on a terminal of any width."""
+    stream = io.StringIO()
+    print_text(points, base, stream)
+    return stream.getvalue()
+
+
+def csv(points: pd.DataFrame, base: str) -> str:
+    """All columns of a comparison (see `compare.compare`), one line per point and other."""
+    return str(points.to_csv(index=False))
+
+
+WRITERS = {"text": text, "csv": csv, "markdown": markdown}
+"""What writes a comparison with a base of some name in each format."""

@@ -1,0 +1,321 @@
+"""A model of communication: costs fitted to every curve, and times predicted from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.model import lines, over_ranks
+from omb_py.analysis.model.bounded import NORMAL, Array, Mask
+from omb_py.analysis.model.costs import collective_of, neighbours_of
+from omb_py.analysis.model.lines import Lines, doublings
+from omb_py.analysis.model.over_ranks import OverRanks, Points
+from omb_py.analysis.model.piecewise import MISFIT
+from omb_py.analysis.model.shapes import Shape, shapes
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing, label, valued
+from omb_py.core.errors import OmbError
+
+MOST_NAMED = 12
+"""Benchmarks or numbers of ranks that are named before a list is cut short."""
+
+
+def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A sentence for each reason to distrust predictions."""
+    found = []
+    hosts = set(rows["hosts"].dropna().tolist())
+    if hosts == {1}:
+        found.append(
+            "All ranks ran on one host: nothing here says what a network costs, and predictions "
+            "for more ranks are for ranks on one host."
+        )
+    elif 1 in hosts:
+        mixed = rows[rows["benchmark"].map(collective_of).notna()]
+        if mixed.groupby("benchmark")["hosts"].nunique().gt(1).any():
+            found.append(
+                "Some ranks ran on one host and some on several: memory and network have different "
+                "costs, and one formula cannot have both; choose with --where hosts=N."
+            )
+    if shared := oversubscribed(rows, runs):
+        found.append(
+            f"On {shortened(shared)} ranks there were more ranks than cores: these times measure "
+            "how the system shares cores out, and what is fitted to them predicts no machine with "
+            "enough."
+        )
+    means = rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist()
+    if means:
+        found.append(
+            f"Values of {shortened(means)} are means: one preemption of a rank can make one many "
+            "times too long."
+        )
+    if rows["ranks"].eq(1).any() and rows["benchmark"].map(collective_of).notna().any():
+        found.append("A collective of one rank communicates nothing: such rows are left out.")
+    return found
+
+
+def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
+    """A sentence for each kind of rows that no curve is fitted to."""
+    found = []
+    if wrong:
+        rows, are = ("row", "is") if wrong == 1 else ("rows", "are")
+        found.append(f"{wrong} {rows} whose data was wrong {are} left out.")
+    if len(unknown):
+        names = shortened(unknown["benchmark"].drop_duplicates().tolist())
+        found.append(
+            f"Rows of {names} do not say their number of ranks and are left out: give it with "
+            "--assume ranks=N."
+        )
+    return found
+
+
+def shortened(words: Sequence[object]) -> str:
+    """A list, cut short."""
+    return ", ".join(map(str, words[:MOST_NAMED])) + (" ..." if len(words) > MOST_NAMED else "")
+
+
+def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:
+    """The numbers of ranks of runs that had more ranks on a host than logical cores."""
+    crowded = {run for run, data in runs.items() if is_crowded(data)}
+    return sorted({int(number) for number in rows[rows["run"].isin(crowded)]["ranks"].dropna()})
+
+
+def is_crowded(data: Mapping[str, str]) -> bool:
+    """Whether a run's metadata says that ranks shared cores.
+
+    >>> is_crowded({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
+    True
+    """
+    cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
+    ranks = [int(number) for number in re.findall(r":(\d+)(?=\s|,|$)", data.get("hosts", ""))]
+    return cores is not None and bool(ranks) and max(ranks) > int(cores[1])
+
+
+SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts", "pairs"))
+"""With `CONFIGURATION`, what a collective's times have in common that one formula is fitted to."""
+
+WHOLE_JOB = ("ranks", "hosts", "pairs")
+"""What else tells curves apart where no formula is over the ranks."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One benchmark measured in one way: what was measured, and what is fitted to it.
+
+    ``points`` are times in us: of the benchmark itself, or of one message where it prints a rate
+    in ``unit`` (``MB/s``, ``msg/s``); ``payload`` is then how many bytes travel for each byte of
+    the message size. ``sized`` is false where there are no message sizes; they are 0 in
+    ``points``. ``lines`` are fits over sizes by number of ranks, ``over_ranks`` that of the
+    formulas ``shapes`` where the benchmark is a collective. ``configuration`` is the value of
+    each column of `CONFIGURATION`; ``label`` says what tells curves of the benchmark apart.
+    """
+
+    benchmark: str
+    configuration: Mapping[str, Any]
+    label: str
+    unit: str
+    payload: float
+    sized: bool
+    points: Points
+    shapes: tuple[Shape, ...]
+    lines: Mapping[int, Lines]
+    over_ranks: OverRanks | None
+
+    def predict(self, ranks: Array, sizes: Array) -> tuple[Array, Array, Array, list[str]]:
+        """Values in ``unit``, their 95 % bands, and what each rests on.
+
+        On a number of ranks that was measured, the fit over sizes there; on others, the formulas.
+        There is no value where there is no band, more than a doubling outside what was measured.
+        """
+        result = np.full((3, len(sizes)), np.nan)
+        basis = np.full(len(sizes), "nothing", dtype=object)
+        if self.over_ranks is not None:
+            result[:] = self.over_ranks.predict(ranks, sizes)
+            basis[:] = "formulas"
+        for number, fitted in self.lines.items():
+            here = ranks == number
+            if here.any():
+                result[:, here] = fitted.predict(sizes[here])
+                basis[here] = f"sizes at {number} ranks"
+        result[0, np.isnan(result[1]) & self.is_far(ranks, sizes)] = np.nan
+        value, low, high = self.values(sizes, *result)
+        return value, low, high, basis.tolist()
+
+    def is_far(self, ranks: Array, sizes: Array) -> Mask:
+        """Which points are more than a doubling outside what was measured."""
+        of_sizes = doublings(sizes, self.points.sizes.min(), self.points.sizes.max())
+        of_ranks = doublings(ranks, self.points.ranks.min(), self.points.ranks.max())
+        found: Mask = np.maximum(of_sizes, of_ranks) > 1
+        return found
+
+    def values(self, sizes: Array, time: Array, low: Array, high: Array) -> tuple[Array, ...]:
+        """Times and their limits in ``unit``: a rate is high where the time is low."""
+        if self.unit == "us":
+            return time, low, high
+        amount = sizes * self.payload if self.unit == "MB/s" else np.full(len(sizes), 1e6)
+        return amount / time, amount / high, amount / low
+
+
+@dataclass(frozen=True)
+class Model:
+    """All curves, those that could not be fitted with the reason, and what to bear in mind.
+
+    ``rows`` are what was fitted, as `omb_py.analysis.values.valued` gives them.
+    """
+
+    curves: tuple[Curve, ...]
+    skipped: tuple[str, ...]
+    notes: tuple[str, ...]
+    rows: pd.DataFrame
+
+    def predict(self, ranks: Iterable[int], sizes: Iterable[int]) -> pd.DataFrame:
+        """Times (or rates) on numbers of ranks and of message sizes in bytes, measured or not.
+
+        Columns: ``benchmark``, ``curve``, ``ranks``, ``bytes``, ``value`` in ``unit`` with its
+        95 % band ``low`` and ``high``, and ``basis``; the value is missing where it cannot be told:
+        far outside what was measured, and without a band. Point-to-point curves are of the ranks
+        that they were measured on, whatever is asked for. Raises `OmbError` for impossible numbers.
+        """
+        asked_ranks = [int(number) for number in ranks]
+        asked_sizes = [int(number) for number in sizes]
+        if any(number < 2 for number in asked_ranks) or any(size < 0 for size in asked_sizes):
+            raise OmbError("predictions are for 2 ranks or more and sizes from 0 bytes on")
+        tables = [prediction(curve, asked_ranks, asked_sizes) for curve in self.curves]
+        return pd.concat(tables, ignore_index=True)
+
+
+def prediction(curve: Curve, ranks: list[int], sizes: list[int]) -> pd.DataFrame:
+    """One curve's part of `Model.predict`."""
+    if curve.over_ranks is None:
+        ranks = sorted(curve.lines)
+    if not curve.sized:
+        sizes = [0]
+    elif curve.unit == "MB/s":
+        sizes = [size for size in sizes if size > 0]
+    p, n = (grid.ravel() for grid in np.meshgrid(ranks, sizes, indexing="ij"))
+    value, low, high, basis = curve.predict(p.astype(float), n.astype(float))
+    return pd.DataFrame(
+        {
+            "benchmark": curve.benchmark,
+            "curve": curve.label,
+            "ranks": p,
+            "bytes": pd.array(n if curve.sized else [None] * len(n), dtype="Int64"),
+            "value": value,
+            "low": low,
+            "high": high,
+            "unit": curve.unit,
+            "basis": basis,
+        }
+    )
+
+
+def model(
+    rows: pd.DataFrame,
+    runs: Mapping[str, Mapping[str, str]] | None = None,
+    statistic: str = "auto",
+) -> Model:
+    """Fit costs to benchmark rows (`omb_py.analysis.table.Results.rows`, and its ``runs``).
+
+    Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
+    medians, with ``statistic`` ``auto`` where all of a benchmark's rows have them. Raises
+    `OmbError` when no curve has two sizes or two numbers of ranks.
+    """
+    right = rows[rows["validation"] != "Fail"]
+    parts = [valued(part, statistic) for _, part in right.groupby("benchmark", sort=False)]
+    if not any(map(len, parts)):
+        raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
+    frame = pd.concat(parts, ignore_index=True)
+    unknown = frame[frame["ranks"].isna()]
+    frame = frame[frame["ranks"].notna()]
+    if frame.empty:
+        raise OmbError(
+            "no row says its number of ranks, which native OMB does not print: give it with "
+            "--assume ranks=N"
+        )
+    frame = with_times(frame)
+    found, skipped = [], []
+    for benchmark, whole in frame.groupby("benchmark", sort=False):
+        columns = [*CONFIGURATION, *SAME_CURVE]
+        if collective_of(str(benchmark)) is None:
+            columns += WHOLE_JOB
+        telling = differing(whole, columns)
+        by = telling or ["benchmark"]
+        for _, group in whole.groupby(by, dropna=False, observed=True, sort=False):
+            name = label((group[column].iloc[0] for column in telling), telling)
+            if fits := curve_of(group, name):
+                found.append(fits)
+            else:
+                skipped.append(f"{benchmark} {name}".strip())
+    if not found:
+        raise OmbError("no curve has two message sizes or two numbers of ranks: measure more")
+    said = (*notes(frame, runs or {}), *left_out(len(rows) - len(right), unknown))
+    return Model(tuple(found), tuple(skipped), said, frame)
+
+
+def with_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """With ``time_us``, of a call or of one message, and its relative ``error``, NaN where that
+    is not known."""
+    frame = frame.copy()
+    travels = frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
+    size = travels.astype("Float64").to_numpy(float, na_value=np.nan)
+    value = frame["value"].to_numpy(float)
+    unit = frame["unit"].to_numpy()
+    frame["time_us"] = np.where(
+        unit == "us", value, np.where(unit == "MB/s", size / value, 1e6 / value)
+    )
+    width = (frame["high"] - frame["low"]).to_numpy(float)
+    frame["error"] = width / (2 * NORMAL * value)
+    return frame[frame["time_us"] > 0]
+
+
+def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
+    """Fit one curve; None where there is but one size and one number of ranks."""
+    benchmark = str(group["benchmark"].iloc[0])
+    collective = collective_of(benchmark)
+    sized = bool(group["bytes"].notna().any())
+    group = group[group["bytes"].notna()] if sized else group
+    sizes = group["bytes"].fillna(0).to_numpy(float)
+    points = Points(
+        group["ranks"].to_numpy(float),
+        sizes,
+        group["time_us"].to_numpy(float),
+        1 + (np.nan_to_num(group["error"].to_numpy(float)) / MISFIT) ** 2,
+    )
+    if collective is not None:
+        points = points.where(points.ranks > 1)
+    numbers = np.unique(points.ranks).tolist()
+    fitted = {
+        int(number): lines.fit(points.curve(number))
+        for number in numbers
+        if len(np.unique(points.sizes[points.ranks == number])) > 1
+    }
+    formulas: tuple[Shape, ...] = ()
+    over = None
+    if collective is not None and (fitted or len(numbers) > 1):
+        formulas = shapes(collective, neighbours_of(benchmark, group["topology"].iloc[0]))
+        growths = [each.growth for each in fitted.values()] or [lines.GROWTH]
+        over = over_ranks.fit(points, formulas, float(np.median(growths)))
+    if not fitted and over is None:
+        return None
+    return Curve(
+        benchmark,
+        {column: group[column].iloc[0] for column in CONFIGURATION},
+        name,
+        str(group["unit"].iloc[0]),
+        payload_of(group),
+        sized,
+        points,
+        formulas,
+        fitted,
+        over,
+    )
+
+
+def payload_of(group: pd.DataFrame) -> float:
+    """Bytes that travel for each byte of the message size: fewer with gaps in the layout."""
+    quotients = (group["payload_bytes"] / group["bytes"].where(group["bytes"] > 0)).dropna()
+    quotients = quotients[quotients > 0]
+    return float(quotients.median()) if len(quotients) else 1.0

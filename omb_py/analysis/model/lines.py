@@ -1,0 +1,236 @@
+"""A fitted curve: its ranges with their costs, its switches, and what it predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omb_py.analysis.model.bounded import (
+    NORMAL,
+    WIDEST,
+    Array,
+    Fits,
+    Mask,
+    interval,
+    quantile,
+    relative_variance,
+)
+from omb_py.analysis.model.bounded import fit as fit_all
+from omb_py.analysis.model.piecewise import (
+    MISFIT,
+    Boundaries,
+    Integers,
+    Ranges,
+    Series,
+    all_ranges,
+    boundaries,
+    profile,
+)
+
+GROWTH = 0.05
+"""Least relative error added for each doubling beyond what was measured: nothing is known there."""
+
+MOST_LEFT_OUT = 48
+"""Sizes that the check leaves out, evenly among all where there are more."""
+
+LONGEST_TAIL = 4
+"""The most sizes at the end that are predicted from the others, to see how errors grow."""
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Where one range ends and the next begins: between sizes ``after`` and ``before`` if the best
+    fit is right, between ``low`` and ``high`` with 95 % confidence. Bytes."""
+
+    after: float
+    before: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Lines:
+    """T(n) = alpha + n beta in ranges of message sizes.
+
+    Range ``i`` is from the measured size ``first[i]`` to ``last[i]``; ``fits[i]`` are its costs.
+    ``sigma`` is the standard deviation of the relative errors about the lines, over all ranges,
+    with ``degrees`` of freedom; NaN where there are none. ``rms`` and ``worst`` are of each
+    range. Beyond the measured sizes the relative error grows by ``growth`` for each doubling.
+    """
+
+    first: Array
+    last: Array
+    fits: Fits
+    sigma: float
+    degrees: int
+    growth: float
+    rms: Array
+    worst: Array
+    points: tuple[int, ...]
+    switches: tuple[Switch, ...]
+
+    def errors(self) -> tuple[Array, Array]:
+        """Standard errors of alpha and beta."""
+        diagonal = np.diagonal(self.fits.inverse, axis1=-2, axis2=-1)
+        return self.sigma * np.sqrt(diagonal[:, 0]), self.sigma * np.sqrt(diagonal[:, 1])
+
+    def intervals(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """The 95 % intervals of alpha and of beta."""
+        of_alpha, of_beta = self.errors()
+        return (
+            interval(self.fits.alpha, of_alpha, self.degrees),
+            interval(self.fits.beta, of_beta, self.degrees),
+        )
+
+    def predict(self, sizes: Array) -> tuple[Array, Array, Array]:
+        """Times of messages, and the 95 % band of one measured anew.
+
+        Between two ranges it is not known which one goes on: the band is of both, the time the
+        geometric mean. From one size nothing follows for others (NaN).
+        """
+        below = np.clip(np.searchsorted(self.first, sizes, side="right") - 1, 0, None)
+        above = np.where(sizes > self.last[below], below + 1, below)
+        above = np.minimum(above, len(self.first) - 1)
+        time, low, high = self.of_range(below, sizes)
+        if np.array_equal(below, above):
+            return time, low, high
+        other, other_low, other_high = self.of_range(above, sizes)
+        return np.sqrt(time * other), np.minimum(low, other_low), np.maximum(high, other_high)
+
+    def of_range(self, index: Integers, sizes: Array) -> tuple[Array, Array, Array]:
+        """The same by the costs of one range."""
+        fits = self.fits.at(index)
+        time = fits.alpha + fits.beta * sizes
+        if self.first[0] == self.last[-1]:
+            time = np.where(sizes == self.first[0], time, np.nan)
+        time = np.where(time > 0, time, np.nan)
+        parameters = relative_variance(fits, np.ones_like(sizes), sizes, time)
+        edges = np.clip(sizes, self.first[0], self.last[-1])
+        at_edge = fits.alpha + fits.beta * edges
+        parameters = np.maximum(
+            parameters, relative_variance(fits, np.ones_like(sizes), edges, at_edge)
+        )
+        distance = doublings(sizes, self.first[0], self.last[-1])
+        # a curve that happens to lie on its line says no more of sizes beyond than any other
+        scatter = np.where(distance > 0, np.maximum(self.sigma, MISFIT), self.sigma)
+        squared = quantile(self.degrees) ** 2 * (self.sigma**2 + scatter**2 * parameters)
+        squared = squared + (NORMAL * self.growth * distance) ** 2
+        reach = np.exp(np.minimum(np.sqrt(squared), WIDEST))
+        return time, time / reach, time * reach
+
+
+def doublings(values: Array, low: float, high: float) -> Array:
+    """How many doublings a size or number of ranks is outside what was measured; 0 inside."""
+    places, first, last = (np.log2(np.maximum(v, 1.0)) for v in (values, np.float64(low), high))
+    distance: Array = np.maximum(0.0, np.maximum(places - last, first - places))
+    return distance
+
+
+def fit(curve: Series) -> Lines:
+    """The lines of a curve; how errors grow beyond it is learnt from leaving its end out."""
+    sizes = np.unique(curve.sizes)
+    kept = [np.ones(len(sizes), dtype=bool)]
+    for left_out in range(1, min(LONGEST_TAIL, len(sizes) - 4) + 1):
+        kept.append(np.arange(len(sizes)) < len(sizes) - left_out)
+    whole, *shorter = fits_of(curve, np.array(kept))
+    errors, distances = [], []
+    for lines in shorter:
+        beyond = curve.sizes > lines.last[-1]
+        time = lines.of_range(np.full(int(beyond.sum()), len(lines.first) - 1), curve.sizes[beyond])
+        errors.append(np.log(time[0] / curve.times[beyond]))
+        distances.append(doublings(curve.sizes[beyond], 0, lines.last[-1]))
+    if not errors:
+        return whole
+    return replace(whole, growth=growth(np.concatenate(errors), np.concatenate(distances)))
+
+
+def growth(errors: Array, distances: Array) -> float:
+    """Relative error for each doubling, from errors at some distances; at least `GROWTH`."""
+    used = (distances > 0) & np.isfinite(errors)
+    if not used.any():
+        return GROWTH
+    return max(GROWTH, float(np.sqrt(np.mean((errors[used] / distances[used]) ** 2))))
+
+
+def left_out(curve: Series, lines: Lines) -> tuple[Array, Array, Array, Array]:
+    """Each size predicted from all others: sizes, and times with their band.
+
+    Switches are looked for anew without it; how errors grow beyond the sizes is as in ``lines``.
+    """
+    sizes = np.unique(curve.sizes)
+    if len(sizes) < 2:
+        return (np.empty(0),) * 4
+    chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_LEFT_OUT)).astype(int))
+    kept = np.ones((len(chosen), len(sizes)), dtype=bool)
+    kept[np.arange(len(chosen)), chosen] = False
+    predicted = [
+        replace(other, growth=lines.growth).predict(sizes[index : index + 1])
+        for index, other in zip(chosen, fits_of(curve, kept), strict=True)
+    ]
+    time, low, high = (np.concatenate(parts) for parts in zip(*predicted, strict=True))
+    return sizes[chosen], time, low, high
+
+
+def fits_of(curve: Series, kept: Mask) -> list[Lines]:
+    """The lines of a curve for each set of its sizes; switches of the first set alone."""
+    ranges = all_ranges([curve], kept)
+    paths = boundaries(ranges)
+    most = max(map(len, paths)) - 1
+    place = np.searchsorted(ranges.sizes, curve.sizes)
+    numbers = np.array([np.searchsorted(path, place, side="right") - 1 for path in paths])
+    belongs = kept[:, place, None] & (numbers[:, :, None] == np.arange(most))
+    scale = max(float(ranges.sizes[-1]), 1.0)
+    scaled = curve.sizes / scale
+    fits, times = fit_all(np.ones_like(scaled), scaled, curve.times, curve.variances, belongs)
+    fits = unscaled(fits, scale)
+    error = np.abs(curve.times / times - 1)
+    found = []
+    for row, path in enumerate(paths):
+        count = len(path) - 1
+        found.append(
+            lines_of(curve, belongs[row, :, :count], error[row], fits.at((row, slice(0, count))))
+        )
+    found[0] = replace(found[0], switches=switches_of(ranges, paths[0], found[0].degrees))
+    return found
+
+
+def unscaled(fits: Fits, scale: float) -> Fits:
+    """Fits with ``beta`` per byte, not per ``scale`` bytes."""
+    units = np.array([1.0, scale])
+    return replace(
+        fits,
+        beta=fits.beta / scale,
+        inverse=fits.inverse / np.outer(units, units),
+    )
+
+
+def lines_of(curve: Series, belongs: Mask, error: Array, fits: Fits) -> Lines:
+    """The lines that ``fits`` are, each of the points that belong to it; without switches."""
+    members = [np.flatnonzero(column) for column in belongs.T]
+    count = int(belongs.sum())
+    degrees = count - 2 * len(members) - (len(members) - 1)
+    if not fits.inverse[0, 1, 1]:
+        degrees = count - 1
+    variance = float(fits.cost.sum()) / degrees if degrees > 0 else float("nan")
+    return Lines(
+        np.array([curve.sizes[points].min() for points in members]),
+        np.array([curve.sizes[points].max() for points in members]),
+        fits,
+        float(np.sqrt(variance)),
+        degrees,
+        GROWTH,
+        np.array([np.sqrt(np.mean(error[points] ** 2)) for points in members]),
+        np.array([error[points].max() for points in members]),
+        tuple(map(len, members)),
+        (),
+    )
+
+
+def switches_of(ranges: Ranges, path: Boundaries, degrees: int) -> tuple[Switch, ...]:
+    """The switches at the inner boundaries."""
+    sizes = ranges.sizes
+    return tuple(
+        Switch(*(float(size) for size in (sizes[at - 1], sizes[at], sizes[low - 1], sizes[high])))
+        for at, (low, high) in zip(path[1:-1], profile(ranges, path, degrees), strict=True)
+    )

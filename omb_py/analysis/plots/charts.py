@@ -1,0 +1,239 @@
+"""Lines over message sizes or numbers of ranks: what they show, before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Literal
+
+import pandas as pd
+
+from omb_py.analysis.plots.groups import (
+    GROWING,
+    Group,
+    along,
+    benchmarks,
+    by,
+    common,
+    grouped,
+    line_name,
+    said,
+)
+from omb_py.analysis.plots.style import BINDINGS
+from omb_py.analysis.plots.values import measured
+from omb_py.core.errors import UsageError
+
+Pair = tuple[float, float]
+
+CHOSEN_SIZES = 5
+"""Message sizes that a figure over ranks shows unless it is told which."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with the 95 % interval of the median, and how far samples or runs spread.
+
+    Intervals are a pair of nan where they are not known. ``runs`` of more than one make ``value``
+    their median and ``spread`` their least and greatest.
+    """
+
+    x: float
+    value: float
+    interval: Pair
+    spread: Pair
+    runs: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points in the order of x; ``look`` is the number of its colour, marker and dashes."""
+
+    name: str
+    points: tuple[Point, ...]
+    look: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure of lines. ``x`` is ``bytes`` or ``ranks``; ``words`` say what y is.
+
+    ``caption`` are sentences about the data, ``marks`` about what bars and bands mean.
+    """
+
+    name: str
+    title: str
+    x: Literal["bytes", "ranks"]
+    words: str
+    unit: str
+    lines: tuple[Line, ...]
+    caption: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+def size_charts(
+    rows: pd.DataFrame,
+    lines: Sequence[str] | None = None,
+    value: str = "auto",
+    statistic: str = "auto",
+) -> Iterator[Chart]:
+    """A chart over message sizes for each benchmark that has at least two."""
+    sized = rows[rows["bytes"].notna() & rows["part"].isna()]
+    for group in numbered(sized, ("bytes",), lines, value, statistic):
+        if group.rows["bytes"].nunique() > 1:
+            yield chart(group, group.name(), ("bytes",), group.lines)
+
+
+def rank_charts(
+    rows: pd.DataFrame,
+    lines: Sequence[str] | None = None,
+    value: str = "auto",
+    statistic: str = "auto",
+    sizes: bool = False,
+) -> Iterator[Chart]:
+    """A chart over numbers of ranks for each benchmark that has at least two of them.
+
+    Lines are message sizes, a few of them unless ``sizes``; for benchmarks that have none, columns
+    as `size_charts` has them.
+    """
+    counted = rows[rows["ranks"].notna() & rows["part"].isna()]
+    for _, part in benchmarks(counted, (), lines):
+        axes = along(part, "ranks")
+        if part["ranks"].nunique() < 2:
+            continue
+        told = lines
+        if part["bytes"].notna().any():
+            part = part if sizes else part[part["bytes"].isin(some_sizes(part))]
+            told = [*(lines or ()), "bytes"]
+        for group in numbered(part, axes, told, value, statistic):
+            if group.rows["ranks"].nunique() > 1:
+                yield chart(group, group.name("ranks"), axes, group.lines)
+
+
+def numbered(
+    rows: pd.DataFrame,
+    axes: Sequence[str],
+    lines: Sequence[str] | None,
+    value: str,
+    statistic: str,
+) -> Iterator[Group]:
+    """Groups of rows with their numbers; benchmarks without such numbers are left out.
+
+    Each benchmark by itself decides between medians and means.
+    """
+    for _, part in benchmarks(rows, axes, lines):
+        try:
+            found = measured(part, value, statistic)
+        except UsageError:
+            continue
+        yield from grouped(found, axes, lines)
+
+
+def some_sizes(rows: pd.DataFrame) -> list[int]:
+    """A few message sizes that all numbers of ranks have, the least and the greatest with them."""
+    counts = rows.groupby("bytes")["ranks"].nunique()
+    sizes = sorted(counts[counts == counts.max()].index)
+    if len(sizes) <= CHOSEN_SIZES:
+        return sizes
+    last = len(sizes) - 1
+    return [sizes[round(n * last / (CHOSEN_SIZES - 1))] for n in range(CHOSEN_SIZES)]
+
+
+def chart(group: Group, name: str, axes: Sequence[str], columns: Sequence[str]) -> Chart:
+    """A group's lines along the first of ``axes``."""
+    x: Literal["bytes", "ranks"] = "bytes" if axes[0] == "bytes" else "ranks"
+    lines = []
+    for index, (values, members) in enumerate(by(group.rows, list(columns))):
+        known = values == () or list(columns) != ["binding"] or values[0] not in BINDINGS
+        lines.append(
+            Line(
+                line_name(values, columns) if columns else group.benchmark,
+                tuple(points(members, x)),
+                index if known else BINDINGS.index(str(values[0])),
+            )
+        )
+    first = group.rows.iloc[0]
+    return Chart(
+        name,
+        group.title,
+        x,
+        first["words"],
+        first["unit"],
+        tuple(lines),
+        (*facts(group, axes, columns), meaning(group.rows, lines)),
+        tuple(marked(lines)),
+    )
+
+
+def points(rows: pd.DataFrame, x: str) -> Iterator[Point]:
+    """The points of one line; several rows of one x are runs of the same thing."""
+    for where, members in rows.groupby(x, sort=True):
+        if len(members) == 1:
+            row = members.iloc[0]
+            interval = (row["low"], row["high"])
+            spread = (row["spread_low"], row["spread_high"])
+            yield Point(float(where), float(row["value"]), interval, spread, 1)
+        else:
+            values = members["value"]
+            spread = (values.min(), values.max())
+            yield Point(float(where), float(values.median()), (nan, nan), spread, len(members))
+
+
+def facts(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+    """What does not vary within a figure, and what grows along its axis."""
+    yield " · ".join(common(group.rows, {*axes, *columns, *group.values}))
+    for name in (name for name in GROWING if name in axes):
+        counts = group.rows[name].dropna()
+        if counts.nunique() > 1:
+            yield f"{counts.min()} to {said(name, counts.max())}"
+
+
+def meaning(rows: pd.DataFrame, lines: Sequence[Line]) -> str:
+    """What points are."""
+    most = max(point.runs for line in lines for point in line.points)
+    if most > 1:
+        kind = statistics(rows) or "values"
+        return f"Up to {most} runs of a line: points are the median of their {kind}"
+    return statistics(rows).capitalize()
+
+
+def marked(lines: Sequence[Line]) -> Iterator[str]:
+    """What bars and bands are, where there are any."""
+    every = [point for line in lines for point in line.points]
+    runs = any(point.runs > 1 for point in every)
+    single = [point for point in every if point.runs == 1]
+    of_samples = shaded(lines) and any(not isnan(point.spread[0]) for point in single)
+    if spans := by_kind_of_line(
+        "span the minimum to the maximum of the runs" if runs else "",
+        "from the smallest sample to the 95th percentile" if of_samples else "",
+    ):
+        yield f"{'Bands' if shaded(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
+    if of_samples and any(isnan(point.spread[0]) for point in single):
+        yield "No band where there are no samples, or a mean is outside it"
+    if any(not isnan(point.interval[0]) for point in every):
+        yield f"Bars: {INTERVAL}{' of a single run' if runs else ''}"
+
+
+INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
+
+
+def by_kind_of_line(of_runs: str, of_one: str) -> str:
+    """What marks mean where there are several runs and where there is one; empty for what is not
+    there.
+
+    >>> by_kind_of_line("minimum to maximum of the runs", "minimum to maximum of the ranks")
+    'minimum to maximum of the runs; of single runs, minimum to maximum of the ranks'
+    """
+    if of_runs and of_one:
+        return f"{of_runs}; of single runs, {of_one}"
+    return of_runs or of_one
+
+
+def statistics(rows: pd.DataFrame) -> str:
+    """``medians``, ``means`` or both; empty where the value is no statistic of its own."""
+    return " or ".join(f"{name}s" for name in sorted(set(rows["statistic"]) - {""}))
+
+
+def shaded(lines: Sequence[Line]) -> bool:
+    """Whether lines are few enough for bands that can be told apart."""
+    return len(lines) <= 4

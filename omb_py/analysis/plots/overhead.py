@@ -1,0 +1,275 @@
+"""What each binding adds to another: `omb-py overhead` as a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
+
+from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
+from omb_py.analysis.plots.groups import by, common, plain, said
+from omb_py.analysis.plots.lines import draw_line
+from omb_py.analysis.plots.style import (
+    BINDINGS,
+    MUTED,
+    caption,
+    empty_figure,
+    least_size,
+    look,
+    size_axis,
+    tick_text,
+    value_axis,
+)
+from omb_py.core.text.units import size_text, value_text
+
+APART = ("base", "ranks", "buffer", "placement", "staged", "mpi_type", "window", "thread_level")
+"""Columns in which rows of one figure do not differ."""
+
+PICKLING = ("pickle", "pkl5")
+"""Bindings that take so much longer that beside theirs no other bar could be seen."""
+
+BAR_SIZE = 8
+PANEL = (5.4, 6.6)
+NARROW = "#8C8C8C"
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One MPI library: for each binding, in order, a point for each size.
+
+    A point's value is what the binding adds, its interval that of the difference; ``base`` has the
+    times of the base itself, ``ratios`` the quotients at ``size``.
+    """
+
+    title: str
+    base: Line
+    added: tuple[Line, ...]
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """One figure: panels beside each other, bars at ``size`` (None where there are no sizes)."""
+
+    name: str
+    title: str
+    base: str
+    size: float | None
+    panels: tuple[Panel, ...]
+    caption: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+def overheads(rows: pd.DataFrame, size: float | None = None) -> Iterator[Overhead]:
+    """A figure for each benchmark, with a panel for each MPI library.
+
+    Bars are at ``size``, or at 8 bytes, or at the least size where there is no such row.
+    """
+    whole = rows[rows["split"].isna()]
+    for (benchmark,), part in by(whole, ["benchmark"]):
+        others = [name for name in APART if part[name].nunique(dropna=False) > 1]
+        for values, members in by(part, others):
+            words = [said(name, value) for name, value in zip(others, values, strict=True)]
+            yield overhead(str(benchmark), words, members, size)
+
+
+def overhead(
+    benchmark: str, words: Sequence[str], rows: pd.DataFrame, size: float | None
+) -> Overhead:
+    """The figure of rows that differ in MPI library, binding, size and run alone."""
+    sizes = sorted(rows["bytes"].dropna().unique())
+    wanted = [nbytes for nbytes in (size, BAR_SIZE) if nbytes in sizes]
+    first = next(iter([*wanted, *sizes]), None)
+    shown = None if first is None else float(first)
+    base = str(rows["base"].iloc[0])
+    panels = tuple(
+        panel(library[0] or "", members.assign(bytes=members["bytes"].astype(float)), base, shown)
+        for library, members in by(rows, ["mpi"])
+    )
+    counts = [len(members) for _, members in by(rows, ["mpi", "binding", "bytes"])]
+    runs = max(counts)
+    known = common(rows, {"binding"})
+    rounds = " or ".join(str(count) for count in sorted(rows["rounds"].unique()))
+    again = f", of up to {runs} runs" if runs > 1 else ""
+    band = by_kind_of_line(
+        "minimum to maximum of the runs" if runs > 1 else "",
+        "95\N{NO-BREAK SPACE}% intervals of the difference" if min(counts) == 1 else "",
+    )
+    marks = [f"Bands: {band}", "Where one holds 0 no difference is known, and none drawn"]
+    barless = [
+        line.name
+        for panel in panels[:1]
+        for line, ratio in zip(panel.added, panel.ratios, strict=True)
+        if not isnan(at(line, shown)) and not has_bar(line, ratio, shown)
+    ]
+    if barless:
+        marks.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
+    return Overhead(
+        "-".join(plain(text) for text in (benchmark, "overhead", *words)),
+        ", ".join([f"{benchmark}: what bindings add to {base}", *words]),
+        base,
+        shown,
+        panels,
+        (" · ".join(known), f"Medians of {rounds} rounds{again}"),
+        tuple(marks) if len(sizes) > 1 else (),
+    )
+
+
+def panel(title: str, rows: pd.DataFrame, base: str, size: float | None) -> Panel:
+    """The lines of one MPI library."""
+    added, ratios = [], []
+    own = Line(base, (), BINDINGS.index(base) if base in BINDINGS else 0)
+    for index, ((binding,), members) in enumerate(by(rows, ["binding"])):
+        name = str(binding)
+        number = BINDINGS.index(name) if name in BINDINGS else len(BINDINGS) + index
+        line = Line(name, tuple(points(members, "added")), number)
+        if name == base:
+            own = Line(base, tuple(points(members, "base")), number)
+            continue
+        here = members if size is None else members[members["bytes"] == size]
+        ratios.append(float(here["ratio"].median()))
+        added.append(line)
+    if not own.points:
+        own = Line(base, tuple(points(rows.drop_duplicates("bytes"), "base")), own.look)
+    return Panel(title, own, tuple(added), tuple(ratios))
+
+
+def points(rows: pd.DataFrame, what: str) -> Iterator[Point]:
+    """Points of ``added`` or ``base`` times; of several runs their median, least and greatest."""
+    for (where,), members in by(rows, ["bytes"]):
+        values = members[f"{what}_us"]
+        spread = (values.min(), values.max())
+        if len(members) == 1:
+            row = members.iloc[0]
+            spread = (nan, nan) if what == "base" else (row["added_low_us"], row["added_high_us"])
+        yield Point(nan if where is None else where, float(values.median()), (nan, nan), spread, 1)
+
+
+def draw(found: Overhead, binary: bool = False) -> Figure:
+    """A figure: bars at one size above, what is added over all sizes below."""
+    sized = len({point.x for panel in found.panels for point in panel.base.points}) > 1
+    width, height = PANEL
+    count = len(found.panels)
+    figure = empty_figure(width * count + 1.1, height if sized else 3.2)
+    grid = figure.subplots(
+        1 + sized, count, squeeze=False, height_ratios=(2, 3)[: 1 + sized], sharey="row"
+    )
+    for column, part in enumerate(found.panels):
+        bars(grid[0][column], part, found, labels=column == 0)
+        if sized:
+            over_sizes(grid[1][column], part, found, first=column == 0)
+    if sized:
+        scale(grid[1][0], found)
+        handles = [line for line in grid[1][0].get_lines() if line.get_label()[0] != "_"]
+        figure.legend(handles=handles, loc="outside right center", handlelength=3.0)
+    figure.suptitle(found.title, x=0.01, ha="left", fontsize=11)
+    caption(figure, [*found.caption, *found.marks])
+    return figure
+
+
+def bars(axes: Axes, part: Panel, found: Overhead, labels: bool) -> None:
+    """A bar for each binding that does not pickle: the base, and what is added to it."""
+    base = at(part.base, found.size)
+    shown = [
+        pair for pair in zip(part.added, part.ratios, strict=True) if has_bar(*pair, found.size)
+    ]
+    axes.barh(0, base, color=look(part.base.look).color, height=0.7)
+    axes.text(base, 0, f" {value_text(base, 'us')}", va="center", fontsize=9)
+    for row, (line, ratio) in enumerate(shown, 1):
+        more = at(line, found.size)
+        color = look(line.look).color
+        axes.barh(row, min(base, base + more), color=NARROW, height=0.7)
+        if more >= 0:
+            axes.barh(row, more, left=base, color=color, height=0.7)
+        else:
+            axes.barh(row, -more, left=base + more, color="none", edgecolor=color, height=0.7)
+        axes.text(
+            base + max(more, 0.0),
+            row,
+            f" {difference(more)}  {TIMES} {ratio:.2f}",
+            va="center",
+            fontsize=9,
+        )
+    most = base + max([at(line, found.size) for line, _ in shown] + [0.0])
+    axes.set_xlim(0, most * 1.45)
+    axes.set_yticks(range(len(shown) + 1), [found.base, *(line.name for line, _ in shown)])
+    axes.set_ylim(len(shown) + 0.5, -0.5)
+    axes.tick_params(axis="y", length=0, labelleft=labels)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, "us")))
+    where = f" of {size_text(found.size)}" if found.size is not None else ""
+    axes.set_xlabel(f"Time{where}; grey: {found.base}")
+    axes.set_title(part.title, loc="left", fontsize=10)
+    axes.grid(True, axis="x")
+
+
+def difference(value: float) -> str:
+    """What is added, with its sign.
+
+    >>> difference(0.25), difference(-1.5)
+    ('+250 ns', '-1.50 µs')
+    """
+    return f"{'+' if value >= 0 else '-'}{value_text(abs(value), 'us')}"
+
+
+def has_bar(line: Line, ratio: float, size: float | None) -> bool:
+    """Whether a binding was measured at a size and its bar leaves room for the others."""
+    return not isnan(at(line, size)) and (line.name not in PICKLING or ratio < 5)
+
+
+def at(line: Line, size: float | None) -> float:
+    """A line's value at a size."""
+    for point in line.points:
+        if size is None or point.x == size:
+            return point.value
+    return nan
+
+
+def scale(axes: Axes, found: Overhead) -> None:
+    """A logarithmic axis of what is added in all panels; on both sides of 0 if some is saved."""
+    lines = [line for panel in found.panels for line in panel.added]
+    added = [point.value for line in lines for point in line.points if is_certain(point)]
+    if min(added, default=0) >= 0:
+        base = [point.value for panel in found.panels for point in panel.base.points]
+        value_axis(axes, [*added, *base], "us")
+        return
+    nearest = min(abs(value) for value in added)
+    axes.axhline(0, color=MUTED, linewidth=0.6)
+    axes.set_yscale("symlog", linthresh=nearest)
+    axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=nearest))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, "us")))
+
+
+def is_certain(point: Point) -> bool:
+    """Whether a difference is known to be one: its interval, if there is one, has no 0 in it."""
+    low, high = point.spread
+    return point.value != 0 if isnan(low) else low > 0 or high < 0
+
+
+def over_sizes(axes: Axes, part: Panel, found: Overhead, first: bool) -> None:
+    """What is added over message size, where it is known to be above or below zero."""
+    sizes = [point.x for point in part.base.points]
+    least = least_size(sizes)
+    axes.plot(
+        [point.x for point in part.base.points if point.x > 0],
+        [point.value for point in part.base.points if point.x > 0],
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=(0, (1, 1.5)),
+        label=f"{found.base} itself",
+    )
+    for line in part.added:
+        known = tuple(point for point in line.points if is_certain(point))
+        if known:
+            draw_line(axes, Line(line.name, known, line.look), least, bands=True)
+    size_axis(axes, sizes)
+    if first:
+        axes.set_ylabel(f"Added to {found.base}")
+    axes.tick_params(axis="y", labelleft=first)
+    axes.grid(True)

@@ -1,0 +1,228 @@
+"""Figures as text, for a terminal or the log of a job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from itertools import repeat
+from math import ceil, floor, isnan, log2, log10
+
+import click
+import plotext
+
+from omb_py.analysis.plots.bars import BarChart
+from omb_py.analysis.plots.charts import Chart, Line
+from omb_py.analysis.plots.figures import Picture
+from omb_py.analysis.plots.heat import HeatMap, unit_of
+from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
+from omb_py.analysis.plots.style import least_size, place, tick_text, ticks_of_sizes
+from omb_py.analysis.plots.winner import Cell, WinnerMap
+from omb_py.core.text.units import digits, size_text, value_text
+
+WIDTH, HEIGHT = 80, 24
+"""Columns and lines of a figure that does not go to a terminal."""
+
+COLORS = (None, 33, 208, 35, 175, 214, 117)
+"""Numbers of a terminal's 256 colours, near those of `omb_py.analysis.plots.style`."""
+
+MARKERS = ("●", "■", "▲", "◆", "▼", "x", "+", "◀", "*")
+
+
+def terminal_size() -> tuple[int, int]:
+    """Columns and lines to use."""
+    if not sys.stdout.isatty():
+        return WIDTH, HEIGHT
+    columns, lines = shutil.get_terminal_size((WIDTH, HEIGHT))
+    return max(40, columns), min(max(15, lines - 6), 40)
+
+
+def is_colored() -> bool:
+    """Whether output may have colours: it goes to a terminal, and ``NO_COLOR`` is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def text(
+    picture: Picture, width: int, height: int, colored: bool = False, binary: bool = False
+) -> str:
+    """A picture in ``width`` columns, of which axes take ``height`` lines."""
+    match picture:
+        case Chart():
+            words = [f"{picture.words} over {'message size' if picture.x == 'bytes' else 'ranks'}"]
+            body = [
+                *legend(picture.lines, width, colored),
+                plot(picture.lines, picture.x, picture.unit, (width, height), colored, binary),
+            ]
+        case Overhead():
+            words = ["added over message size" if picture.marks else "added"]
+            body = []
+            for panel in picture.panels:
+                body += [panel.title, *at_one_size(picture, panel)]
+                if picture.marks:
+                    body += legend(panel.added, width, colored)
+                    body.append(plot(panel.added, "bytes", "us", (width, height), colored))
+        case BarChart():
+            words = [picture.words]
+            body = bars(picture, width)
+        case HeatMap():
+            words = [picture.words]
+            body = table(picture, binary)
+        case WinnerMap():
+            words = [picture.words]
+            body = winners(picture, colored)
+    title = click.style(picture.title, bold=True) if colored else picture.title
+    caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
+    return "\n".join([f"{title}: {words[0]}", *body, *caption])
+
+
+def at_one_size(picture: Overhead, panel: Panel) -> list[str]:
+    """What each binding adds at the size of a figure's bars."""
+    where = "" if picture.size is None else f" at {size_text(picture.size)}"
+    names = max(len(line.name) for line in (panel.base, *panel.added))
+    base = value_text(at(panel.base, picture.size), "us")
+    return [f"{panel.base.name:>{names}} {base}{where}"] + [
+        f"{line.name:>{names}} {difference(at(line, picture.size))}, {TIMES} {ratio:.2f}"
+        for line, ratio in zip(panel.added, panel.ratios, strict=True)
+    ]
+
+
+def legend(lines: Sequence[Line], width: int, colored: bool) -> list[str]:
+    """The markers of lines with their names, as many lines as it takes."""
+    rows: list[list[str]] = [[]]
+    room = width
+    for line in lines:
+        if len(line.name) + 4 > room and rows[-1]:
+            rows.append([])
+            room = width
+        room -= len(line.name) + 4
+        entry = f"{MARKERS[line.look % len(MARKERS)]} {line.name}"
+        rows[-1].append(
+            click.style(entry, fg=COLORS[line.look % len(COLORS)]) if colored else entry
+        )
+    return ["  ".join(row) for row in rows]
+
+
+def plot(
+    lines: Sequence[Line],
+    x: str,
+    unit: str,
+    size: tuple[int, int],
+    colored: bool,
+    binary: bool = False,
+) -> str:
+    """Axes with lines in ``size`` columns and lines; axes are logarithmic as in other figures."""
+    points = [point for line in lines for point in line.points if point.value > 0 or unit == "%"]
+    if not points:
+        return "(nothing above 0 to draw on a logarithmic axis)"
+    values = [point.value for point in points]
+    logarithmic = unit != "%" and max(values) / min(values) >= 4
+    sizes = [point.x for point in points]
+    least = least_size(sizes)
+    canvas = plotext.figure
+    canvas.clear()
+    canvas.theme("simple")
+    canvas.plot_size(*size)
+    canvas.legend(False)
+    for line in lines:
+        color = COLORS[line.look % len(COLORS)]
+        symbol = MARKERS[line.look % len(MARKERS)]
+        marker = plotext.marker(symbol, pixel="default" if color is None else color)
+        shown = [point for point in line.points if point.value > 0 or unit == "%"]
+        for part in ([p for p in shown if p.x == 0], [p for p in shown if p.x > 0]):
+            if part:
+                signal = canvas.signal(
+                    [log2(place(point.x, least)) for point in part],
+                    [log10(point.value) if logarithmic else point.value for point in part],
+                    marker=marker,
+                )
+                signal.lines()
+                canvas.draw(signal)
+    counts = sorted(set(sizes))
+    ticks = ticks_of_sizes(sizes) if x == "bytes" else counts[:: max(1, len(counts) // 8)]
+    canvas.ruler("x").ticks(
+        [log2(place(tick, least)) for tick in ticks],
+        [size_text(tick) if x == "bytes" else f"{tick:g}" for tick in ticks],
+    )
+    levels = decades(values) if logarithmic else even(max(values))
+    canvas.ruler("y").ticks(
+        [log10(level) if logarithmic else level for level in levels],
+        [tick_text(level, unit, binary) for level in levels],
+    )
+    if not logarithmic:
+        canvas.ruler("y").lim(0, max(values) * 1.05)
+    return str(canvas.build().string(colorless=not colored)).rstrip("\n")
+
+
+def decades(values: Sequence[float]) -> list[float]:
+    """Ticks of a logarithmic axis within its values: powers of ten, or with 2 and 5 between."""
+    low, high = min(values), max(values)
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    return [
+        step * 10.0**power
+        for power in powers
+        for step in steps
+        if low * 0.999 <= step * 10.0**power <= high * 1.001
+    ]
+
+
+def even(most: float) -> list[float]:
+    """Ticks of an axis from 0, round numbers."""
+    power = 10.0 ** floor(log10(most / 4))
+    step = next(power * n for n in (1, 2, 5, 10) if most / (power * n) <= 6)
+    return [step * n for n in range(int(most / step) + 1)]
+
+
+def bars(chart: BarChart, width: int) -> list[str]:
+    """Bars, and below each the parts that it is made of."""
+    most = max(bar.value for bar in chart.bars)
+    names = max(len(bar.name) for bar in chart.bars)
+    room = max(8, width - names - 14)
+    lines = []
+    for bar in chart.bars:
+        value = f"{bar.value:.0f} %" if chart.unit == "%" else value_text(bar.value, chart.unit)
+        lines.append(f"{bar.name:>{names}} {'█' * max(1, round(room * bar.value / most))} {value}")
+        if bar.parts:
+            parts = ", ".join(f"{name} {value_text(part, chart.unit)}" for name, part in bar.parts)
+            lines += textwrap.wrap(
+                parts, width, initial_indent=" " * (names + 1), subsequent_indent=" " * (names + 1)
+            )
+    return lines
+
+
+def winners(chart: WinnerMap, colored: bool) -> list[str]:
+    """The winner of each cell, sizes downwards, in its colour where it is beyond noise."""
+    rows = [["", *chart.ranks]]
+    for size, cells in zip(chart.sizes, chart.cells, strict=True):
+        label = "" if isnan(size) else size_text(size)
+        rows.append([label, *("" if cell is None else cell.text for cell in cells)])
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for number, (label, *texts) in enumerate(rows):
+        padded = [f"{text:<{wide}}" for text, wide in zip(texts, widths, strict=True)]
+        if number and colored:
+            padded = list(map(painted, padded, chart.cells[number - 1], repeat(chart)))
+        lines.append("  ".join([f"{label:>{first}}", *padded]).rstrip())
+    return lines
+
+
+def painted(text: str, cell: Cell | None, chart: WinnerMap) -> str:
+    """A cell's text in the colour of its winner."""
+    if cell is None or cell.within_noise:
+        return text
+    return click.style(text, fg=COLORS[chart.names.index(cell.winner) % len(COLORS)])
+
+
+def table(heat: HeatMap, binary: bool) -> list[str]:
+    """A map's numbers, sizes downwards so that they fit."""
+    unit, factor = unit_of(heat, binary)
+    rows = [[unit, *heat.rows]]
+    for column, size in enumerate(heat.sizes):
+        cells = [heat.cells[row, column] / factor for row in range(len(heat.rows))]
+        rows.append([size_text(size), *("" if isnan(cell) else digits(cell) for cell in cells)])
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return [
+        "  ".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True)) for row in rows
+    ]

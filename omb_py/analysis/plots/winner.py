@@ -1,0 +1,239 @@
+"""Who wins where: the best configuration at each message size and number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from omb_py.algorithms import DEFAULT
+from omb_py.analysis.plots.charts import facts, numbered, statistics
+from omb_py.analysis.plots.groups import Group, along, benchmarks, by, line_name
+from omb_py.analysis.plots.style import COLORS, caption, empty_figure
+from omb_py.analysis.values import CONFIGURATION
+from omb_py.core.text.units import digits, size_text
+
+CHOSEN = ("library_algorithm", "algorithm", "segment", "variant")
+"""What a map is about unless ``lines`` say so, where rows differ in it; else all of the
+configuration in which they differ."""
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+PALE = 0.35
+"""How much of its colour is left to a winner that may be none."""
+
+LETTER, LINE = 0.072, 0.27
+"""Inches of a letter, and of a line of cells."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A configuration in one cell: its value, and the interval that it is known to lie in.
+
+    The interval is a pair of nan where it is not known.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The winner of a cell, and how many times better it is than the second.
+
+    ``factor`` is None for the only contender; ``within_noise`` means that both intervals overlap.
+    """
+
+    winner: str
+    factor: float | None
+    within_noise: bool
+
+    @property
+    def text(self) -> str:
+        """The cell in words."""
+        if self.factor is None:
+            return f"{self.winner} alone"
+        if self.within_noise:
+            return f"{self.winner}, within noise"
+        return f"{self.winner} {digits(self.factor)}{TIMES}"
+
+
+@dataclass(frozen=True)
+class WinnerMap:
+    """A row of cells for each message size (nan where there is none), a column for ranks.
+
+    ``names`` are all contenders, in the order of their colours; a cell is None where nobody was
+    measured.
+    """
+
+    name: str
+    title: str
+    words: str
+    names: tuple[str, ...]
+    ranks: tuple[str, ...]
+    sizes: tuple[float, ...]
+    cells: tuple[tuple[Cell | None, ...], ...]
+    caption: tuple[str, ...]
+
+
+def winner_maps(
+    rows: pd.DataFrame,
+    lines: Sequence[str] | None = None,
+    value: str = "auto",
+    statistic: str = "auto",
+) -> Iterator[WinnerMap]:
+    """A map for each benchmark of which two configurations were measured at one size and ranks.
+
+    ``lines`` are the columns that tell contenders apart; all others that differ make maps of their
+    own.
+    """
+    whole = rows[rows["part"].isna() & rows["ranks"].notna()]
+    for _, part in benchmarks(whole, (), lines):
+        columns = list(lines or contest(part))
+        axes = ["bytes", *along(part, "ranks"), *columns]
+        for group in numbered(part, axes, [], value, statistic):
+            found = winner_map(group, axes, columns)
+            if any(cell and cell.factor for row in found.cells for cell in row):
+                yield found
+
+
+def contest(rows: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that tell contenders apart."""
+    for names in (CHOSEN, CONFIGURATION):
+        different = [name for name in names if rows[name].nunique(dropna=False) > 1]
+        if different:
+            return tuple(different)
+    return CHOSEN[:1]
+
+
+def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> WinnerMap:
+    """The map of a group's rows."""
+    first = group.rows.iloc[0]
+    lower = str(first["unit"]) == "us"
+    ranks = sorted(map(int, group.rows["ranks"].unique()))
+    cells = []
+    sizes = []
+    for (size,), of_size in by(group.rows, ["bytes"]):
+        sizes.append(nan if size is None else float(size))
+        cells.append(
+            tuple(
+                best(contenders(of_size[of_size["ranks"] == count], columns), lower)
+                for count in ranks
+            )
+        )
+    notes = [*facts(group, axes, columns), statistics(group.rows).capitalize()]
+    notes.append(f"Numbers are how many times {'longer' if lower else 'less'} the second best is")
+    if any(cell and cell.within_noise for row in cells for cell in row):
+        notes.append("Pale and hatched: the intervals of best and second best overlap")
+    if any(len(members) == 1 for _, members in by(group.rows, ["bytes", "ranks", *columns])):
+        notes.append("Single launches say nothing of what launches differ by: repeat them")
+    return WinnerMap(
+        group.name("winner"),
+        group.title,
+        f"{first['words']}: the {'lowest' if lower else 'highest'}",
+        tuple(called(key, columns) for key, _ in by(group.rows, list(columns))),
+        tuple(f"{count} rank{'s' * (count != 1)}" for count in ranks),
+        tuple(sizes),
+        tuple(cells),
+        tuple(notes),
+    )
+
+
+def called(values: Sequence[object], columns: Sequence[str]) -> str:
+    """A contender's name; an algorithm by its word alone where it is about nothing else.
+
+    Where nothing was chosen, all was as it is by default.
+    """
+    if set(columns) <= set(CHOSEN) and all(map(pd.isna, values)):
+        return DEFAULT
+    name = line_name(values, columns)
+    return name.removesuffix(" algorithm") if list(columns) == ["library_algorithm"] else name
+
+
+def contenders(rows: pd.DataFrame, columns: Sequence[str]) -> list[Contender]:
+    """The configurations in a cell; of several runs the median, between least and greatest."""
+    found = []
+    for key, members in by(rows, list(columns)):
+        values = members["value"]
+        low, high = members[["low", "high"]].iloc[0] if len(members) == 1 else (nan, nan)
+        if len(members) > 1:
+            low, high = values.min(), values.max()
+        found.append(
+            Contender(called(key, columns), float(values.median()), float(low), float(high))
+        )
+    return found
+
+
+def best(found: Sequence[Contender], lower: bool) -> Cell | None:
+    """The winner of some contenders; ``lower`` says whether low values are good."""
+    if not found:
+        return None
+    ordered = sorted(found, key=lambda one: one.value if lower else -one.value)
+    first = ordered[0]
+    if len(ordered) == 1:
+        return Cell(first.name, None, within_noise=False)
+    second = ordered[1]
+    factor = second.value / first.value if lower else first.value / second.value
+    known = not any(map(isnan, (first.low, first.high, second.low, second.high)))
+    overlap = first.low <= second.high and second.low <= first.high
+    return Cell(first.name, factor, within_noise=known and overlap)
+
+
+def draw(chart: WinnerMap) -> Figure:
+    """A figure of a map."""
+    height, width = len(chart.sizes), len(chart.ranks)
+    longest = max(len(cell.text) for row in chart.cells for cell in row if cell is not None)
+    figure = empty_figure(
+        max(5.5, 1.2 + width * (0.3 + LETTER * longest)), 1.5 + LINE * max(3, height)
+    )
+    axes = figure.add_subplot()
+    for row, cells in enumerate(chart.cells):
+        for column, cell in enumerate(cells):
+            if cell is not None:
+                paint(axes, chart, cell, row, column)
+    axes.set_xlim(-0.5, width - 0.5)
+    axes.set_ylim(height - 0.5, -0.5)
+    axes.set_xticks(range(width), list(chart.ranks))
+    axes.set_yticks(range(height), ["" if isnan(size) else size_text(size) for size in chart.sizes])
+    axes.tick_params(length=0)
+    axes.set_ylabel("" if all(map(isnan, chart.sizes)) else "Message size")
+    axes.set_title(f"{chart.title}. {chart.words}", loc="left")
+    axes.spines[:].set_visible(False)
+    caption(figure, chart.caption)
+    return figure
+
+
+def paint(axes: Axes, chart: WinnerMap, cell: Cell, row: int, column: int) -> None:
+    """A cell in its winner's colour, with its words."""
+    color = to_rgb(COLORS[chart.names.index(cell.winner) % len(COLORS)])
+    if cell.within_noise:
+        color = tuple(PALE * part + 1 - PALE for part in color)  # type: ignore[assignment]
+    axes.add_patch(
+        Rectangle(
+            (column - 0.48, row - 0.46),
+            0.96,
+            0.92,
+            facecolor=color,
+            edgecolor="white",
+            linewidth=0,
+            hatch="///" if cell.within_noise else None,
+        )
+    )
+    red, green, blue = color
+    light = 0.299 * red + 0.587 * green + 0.114 * blue
+    axes.text(
+        column,
+        row,
+        cell.text,
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color="black" if light > 0.5 else "white",
+    )

@@ -1,0 +1,157 @@
+"""A series as a figure: speed-up over ranks, and what the ranks' time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullFormatter
+
+from omb_py.analysis.plots.bars import HATCHES
+from omb_py.analysis.plots.style import (
+    COLORS,
+    DASHES,
+    MUTED,
+    caption,
+    empty_figure,
+    rank_axis,
+    styled,
+)
+from omb_py.analysis.scaling.prediction import Fit, band, fits_of
+from omb_py.analysis.scaling.series import PHASES, Point, Series
+from omb_py.core.text.units import digits
+
+WIDTH, HEIGHT = 6.4, 6.8
+STEPS = 60
+"""Numbers of ranks at which a law is drawn."""
+
+MOST_BARS = 12
+"""Bars beside which the numbers of ranks find room."""
+
+
+def names_of(every: Sequence[Series]) -> dict[str, Series]:
+    """A name for the file of each series' figure."""
+    found: dict[str, Series] = {}
+    for series in every:
+        name, count = f"{series.application}-scaling", 1
+        while name in found:
+            count += 1
+            name = f"{series.application}-scaling-{count}"
+        found[name] = series
+    return found
+
+
+def draw(series: Series, ranks: int) -> Figure:
+    """A figure of a series, with predictions up to so many ranks."""
+    with styled():
+        figure = empty_figure(WIDTH, HEIGHT)
+        above, below = figure.subplots(2, 1, height_ratios=[3, 2])
+        fits = [one for one in fits_of(series) if one.describes]
+        speedups(above, series, fits, ranks)
+        bars(below, series.points)
+        one = " (of one rank)" if series.scaling == "weak" else ""
+        above.set_title(f"{series.application}: {series.scaling} scaling", loc="left")
+        caption(figure, [f"{series.problem}{one}", series.name, *marks(series, fits)])
+        return figure
+
+
+def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> None:
+    """Points with bars from the least to the greatest repeat, laws, and the band of all laws."""
+    points = [point for point in series.points if point.speedup]
+    shown = sorted({1, *(point.ranks for point in series.points), *([ranks] if fits else [])})
+    line = np.geomspace(1, max(shown), STEPS) if len(shown) > 1 else np.array([1.0, 2.0])
+    axes.plot(line, line, color=MUTED, linewidth=0.9, linestyle=DASHES[2], label="ideal")
+    lowest = [1.0, *(point.speedup.low for point in points if point.speedup)]
+    if fits:
+        low, high = band(fits, line.tolist())
+        axes.fill_between(line, low, high, color=COLORS[1], alpha=0.15, linewidth=0)
+        lowest.append(float(low.min()))
+        span, middle = f"{digits(low[-1])} to {digits(high[-1])}", (low[-1] * high[-1]) ** 0.5
+        axes.annotate(span, (line[-1], middle), (5, 0), textcoords="offset points", va="center")
+    for index, one in enumerate(fits):
+        value = one.speedup(line.tolist())[0]
+        color = COLORS[index + 1]
+        axes.plot(line, value, color=color, linestyle=DASHES[1], label=one.law.name)
+    for crowded in (False, True):
+        draw_points(axes, [point for point in points if point.oversubscribed is crowded], crowded)
+    rank_axis(axes, shown)
+    axes.set_yscale("log", base=2)
+    powers = range(int(np.floor(np.log2(min(lowest)))), int(np.ceil(np.log2(max(shown)))) + 1)
+    axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel("Speed-up")
+    axes.grid(True, which="major")
+    axes.legend(loc="upper left")
+
+
+def draw_points(axes: Axes, points: Sequence[Point], crowded: bool) -> None:
+    """Points of one kind: hollow where ranks share cores."""
+    known = [(point.ranks, point.speedup) for point in points if point.speedup]
+    if not known:
+        return
+    axes.errorbar(
+        [at for at, _ in known],
+        [spread.value for _, spread in known],
+        yerr=[
+            [max(0.0, spread.value - spread.low) for _, spread in known],
+            [max(0.0, spread.high - spread.value) for _, spread in known],
+        ],
+        fmt="o",
+        color=COLORS[0],
+        markerfacecolor="white" if crowded else COLORS[0],
+        elinewidth=1.0,
+        capsize=2,
+        capthick=0.8,
+        zorder=3,
+        label="measured, ranks share cores" if crowded else "measured",
+    )
+
+
+def bars(axes: Axes, points: Sequence[Point]) -> None:
+    """What the time of each number of ranks is made of, as parts of the whole."""
+    places = range(len(points))
+    bottom = np.zeros(len(points))
+    for index, phase in enumerate(PHASES):
+        parts = np.array([100 * point.shares[index] for point in points])
+        axes.bar(
+            places,
+            parts,
+            bottom=bottom,
+            width=0.62,
+            color=COLORS[(index + 1) % len(COLORS)],
+            hatch=HATCHES[index % len(HATCHES)],
+            edgecolor="white",
+            linewidth=0.5,
+            label=phase,
+        )
+        bottom = bottom + parts
+    step = 1 + (len(points) - 1) // MOST_BARS
+    axes.set_xticks(places[::step], [str(point.ranks) for point in points[::step]])
+    axes.set_xlabel("Ranks")
+    axes.set_ylim(0, 100)
+    axes.yaxis.set_major_locator(MultipleLocator(25))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.set_ylabel("Time of a rank")
+    handles, names = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[::-1],
+        names[::-1],
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        handlelength=1.6,
+        handleheight=1.2,
+    )
+
+
+def marks(series: Series, fits: Sequence[Fit]) -> list[str]:
+    """What bars, bands and hollow points mean."""
+    found = ["Bars: the least and the greatest repeat"]
+    if any(point.oversubscribed for point in series.points):
+        found.append("Hollow: more threads than cores, which no law is fitted to")
+    if fits:
+        on = ", ".join(str(point.ranks) for point in series.telling)
+        found.append(f"Band: all laws, by the repeats' extremes, from {on} ranks")
+    return found

@@ -1,0 +1,163 @@
+"""Runs of one application on several numbers of ranks, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from omb_py.analysis.scaling.rows import Run
+from omb_py.apps import APPLICATIONS
+
+PHASES = ("compute", "communicate", "wait", "distribute", "other")
+"""What a rank's time is made of, as `ApplicationRow` has it."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median with the least and the greatest of the repeats."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """Runs on one number of ranks, a median of their medians, between all their repeats.
+
+    ``there`` are the cores of the nodes, ``cores`` those that the ranks' threads want. ``shares``
+    are the parts of a rank's time in the order of `PHASES`, together 1.
+    """
+
+    ranks: int
+    cores: int
+    there: int
+    seconds: Spread
+    speedup: Spread | None
+    shares: tuple[float, ...]
+    runs: int
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether ranks share cores, so that it says nothing of how a program scales."""
+        return self.cores > self.there
+
+    @property
+    def efficiency(self) -> float | None:
+        """Speed-up over the ranks."""
+        return self.speedup.value / self.ranks if self.speedup else None
+
+    @property
+    def efficiency_of_cores(self) -> float | None:
+        """Speed-up over the ranks that had cores of their own; the efficiency where all had."""
+        own = self.ranks * min(1.0, self.there / self.cores)
+        return self.speedup.value / own if self.speedup else None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of what is alike but for the ranks, in their order.
+
+    ``problem`` is that of one rank where ``scaling`` is weak.
+    """
+
+    application: str
+    problem: str
+    scaling: str
+    buffer: str
+    binding: str
+    threads: int
+    mpi: str
+    variant: str
+    points: tuple[Point, ...]
+
+    @property
+    def name(self) -> str:
+        """What tells it from others, in words."""
+        threads = f"{self.threads} thread{'s' * (self.threads != 1)} in each rank"
+        found = [f"{self.scaling} scaling", f"buffer {self.buffer}", f"binding {self.binding}"]
+        return ", ".join(filter(None, [*found, threads, self.mpi, self.variant]))
+
+    @property
+    def telling(self) -> tuple[Point, ...]:
+        """Points that say how it scales: several ranks, each with cores of its own."""
+        return tuple(
+            point
+            for point in self.points
+            if point.ranks > 1 and point.speedup and not point.oversubscribed
+        )
+
+
+def series_of(runs: Iterable[Run]) -> list[Series]:
+    """The series that runs make, in the order of their first runs."""
+    groups: dict[tuple[str, str, str, str, str, int, str, str], list[Run]] = {}
+    for run in runs:
+        row = run.row
+        how = (row.scaling, row.buffer, row.binding, row.threads, run.mpi, row.variant or "")
+        groups.setdefault((row.application, row.problem, *how), []).append(run)
+    return [Series(*key, points_of(members)) for key, members in groups.items()]
+
+
+def points_of(runs: Sequence[Run]) -> tuple[Point, ...]:
+    """A point for each number of ranks."""
+    by_ranks: dict[int, list[Run]] = {}
+    for run in runs:
+        by_ranks.setdefault(run.row.ranks, []).append(run)
+    comparable = 1 in by_ranks and divides_work(runs[0].row.application)
+    alone = spread_of(by_ranks[1]) if comparable else None
+    return tuple(point_of(members, alone) for _, members in sorted(by_ranks.items()))
+
+
+def divides_work(application: str) -> bool:
+    """Whether several ranks do together what one would do; so does all that is not known here."""
+    return not APPLICATIONS.has(application) or bool(APPLICATIONS.load(application).references)
+
+
+def point_of(runs: Sequence[Run], alone: Spread | None) -> Point:
+    """Runs on the same number of ranks; ``alone`` is the time of a job of one rank."""
+    rows = [run.row for run in runs]
+    seconds = spread_of(runs)
+    shares = [
+        sum(getattr(row, f"{phase}_s") or 0.0 for row in rows) / len(rows) for phase in PHASES
+    ]
+    whole = sum(shares) or 1.0
+    return Point(
+        ranks=rows[0].ranks,
+        cores=max(row.cores for row in rows),
+        there=min(row.host_cores * row.nodes for row in rows),
+        seconds=seconds,
+        speedup=speedup_of(runs, seconds, alone),
+        shares=tuple(share / whole for share in shares),
+        runs=len(rows),
+    )
+
+
+def spread_of(runs: Iterable[Run]) -> Spread:
+    """The seconds of runs."""
+    rows = [run.row for run in runs]
+    return Spread(
+        median(row.time_s or 0.0 for row in rows),
+        min(row.time_low_s or 0.0 for row in rows),
+        max(row.time_high_s or 0.0 for row in rows),
+    )
+
+
+def speedup_of(runs: Sequence[Run], seconds: Spread, alone: Spread | None) -> Spread | None:
+    """The speed-up that jobs measured by turns with one rank; else over a job of one rank."""
+    told = [run.row for run in runs if run.row.speedup]
+    if told:
+        return Spread(
+            median(row.speedup or 0.0 for row in told),
+            min(row.speedup_low or 0.0 for row in told),
+            max(row.speedup_high or 0.0 for row in told),
+        )
+    row = runs[0].row
+    if alone is None or row.ranks == 1:
+        return None
+    work = row.ranks if row.scaling == "weak" else 1
+    return Spread(
+        work * alone.value / seconds.value,
+        work * alone.low / seconds.high,
+        work * alone.high / seconds.low,
+    )

@@ -1,0 +1,1 @@
+"""What applications run on: the team of ranks, their phases, and how they are measured."""

@@ -1,0 +1,85 @@
+"""The data of an application over its ranks: generated, divided into blocks, collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from omb_py.apps import share, shares
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.core.calls import Call
+
+
+class Blocks:
+    """Rows divided as evenly as can be: ``mine`` are this rank's, ``whole`` all of them on rank 0.
+
+    A single rank divides nothing: ``mine`` is ``whole``, and nothing is copied.
+    """
+
+    def __init__(self, team: Team, shape: tuple[int, ...], dtype: str = "float32") -> None:
+        rows = shape[0]
+        self.begin, self.end = share(rows, team.ranks, team.rank)
+        self.whole: Array | None = team.array(shape, dtype) if team.rank == 0 else None
+        if team.ranks == 1:
+            assert self.whole is not None
+            self.mine = self.whole
+            self.scatter = self.gather = team.bind()
+            return
+        self.mine = team.array((self.end - self.begin, *shape[1:]), dtype)
+        row = prod(shape[1:])
+        counts = tuple(row * own for own in shares(rows, team.ranks))
+        even = len(set(counts)) == 1
+        whole = None
+        if self.whole is not None:
+            whole = self.whole.message(counts, "" if even else "v")
+        mine = self.mine.message()
+        form = "" if even else "v"
+        self.scatter = team.bind(Call(f"scatter{form}", (whole, mine), root=0))
+        self.gather = team.bind(Call(f"gather{form}", (mine, whole), root=0))
+
+
+def broadcast(team: Team, array: Array) -> Callable[[], None]:
+    """A bound call that gives rank 0's array to all; on one rank it does nothing."""
+    if team.ranks == 1:
+        return team.bind()
+    return team.bind(Call("bcast", (array.message(),), root=0))
+
+
+def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
+    """Numbers ``begin`` to ``end`` of an endless row of random ones, float64 from 0 to 1.
+
+    NumPy's PCG64 takes one step for each and can skip any number of them.
+    """
+    import numpy as np
+
+    generator = np.random.PCG64(seed)
+    generator.advance(begin)
+    return np.random.Generator(generator).random(end - begin)
+
+
+def collected(team: Team, data: Any) -> list[Any] | None:
+    """Each rank's array, flat and on the host, on rank 0; None elsewhere. Collective.
+
+    It allocates and binds, so that a run without a check does not: it is not for timed code.
+    Arrays may differ in size; all are sent in the length of the longest, since objects cannot be
+    gathered unevenly.
+    """
+    if team.ranks == 1:
+        return [team.on_host(data).reshape(-1)]
+    data = team.xp.asarray(data)
+    every = (1,) * team.ranks
+    size, sizes = team.array(1, "int64"), team.array(team.ranks, "int64")
+    size.data[...] = data.size
+    team.bind(Call("allgather", (size.message(), sizes.message(every))))()
+    lengths = [int(length) for length in team.on_host(sizes.data)]
+    longest, dtype = max(lengths), data.dtype.name
+    part = team.array(longest, dtype)
+    part.data[: data.size] = data.reshape(-1)
+    whole = team.array((team.ranks, longest), dtype) if team.rank == 0 else None
+    parts = None if whole is None else whole.message((longest,) * team.ranks)
+    team.bind(Call("gather", (part.message(), parts), root=0))()
+    if whole is None:
+        return None
+    rows = team.on_host(whole.data)
+    return [row[:length] for row, length in zip(rows, lengths, strict=True)]

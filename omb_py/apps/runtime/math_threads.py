@@ -1,0 +1,54 @@
+"""The threads that BLAS and OpenMP take for one rank: pinned, and told.
+
+Left alone each rank takes as many as there are cores, which with several ranks costs a factor of
+ten and more, and makes one rank's time that of the whole machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omb_py.core.errors import needing
+
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+"""What libraries look at when they are loaded."""
+
+
+def ask_for(threads: int) -> None:
+    """Have libraries that are loaded from now on take so many threads."""
+    for variable in VARIABLES:
+        os.environ[variable] = str(threads)
+
+
+@contextmanager
+def limited_to(threads: int) -> Iterator[None]:
+    """Have the libraries that are loaded take so many threads.
+
+    Raises `MissingPackageError` where nothing can see to that.
+    """
+    with needing("apps"):
+        from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(threads):
+        yield
+
+
+def told() -> str:
+    """The libraries that compute, with their versions and their numbers of threads."""
+    with needing("apps"):
+        from threadpoolctl import threadpool_info
+
+    found = {
+        f"{pool['internal_api']} {pool['version'] or ''}".strip() + f" ({pool['num_threads']})"
+        for pool in threadpool_info()
+    }
+    return ", ".join(sorted(found)) or "no library with threads"

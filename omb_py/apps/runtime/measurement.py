@@ -1,0 +1,184 @@
+"""An application measured: by turns with one rank and with the sequential program, then checked."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from omb_py.apps import Check, Kernel, Sequential
+from omb_py.apps.runtime import math_threads
+from omb_py.apps.runtime.phases import Phase
+from omb_py.apps.runtime.rows import Measured, Setting, Solved, Turns, application_rows
+from omb_py.apps.runtime.team import Team, alone
+from omb_py.core.calls.loop import no_garbage_collection
+from omb_py.core.errors import ValidationError
+from omb_py.core.mpi.job import Node
+from omb_py.measure import devices
+from omb_py.measure.host_load import HostLoad
+from omb_py.measure.writers import finish_writers, start_writers
+from omb_py.results.application import ApplicationRow
+from omb_py.results.output import application_writers
+from omb_py.results.row import new_run
+from omb_py.results.writer import Writer
+
+
+def measure(setting: Setting) -> None:
+    """Measure, check and write; collective.
+
+    Raises `UsageError` or `SharedError` on all ranks when it cannot be done or a result is wrong.
+    """
+    Measurement(setting, nodes_of(setting)).measure()
+
+
+def nodes_of(setting: Setting) -> list[Node]:
+    """The job's nodes, on rank 0, once all is checked that needs no measuring; collective."""
+    job, threads = setting.job, setting.asked.choices.threads
+    job.check_launcher()
+    if setting.buffer.device is None:
+        devices.check_host_only(setting.options, None)
+    nodes = job.nodes(devices.word(setting.buffer.device))
+    notes = (job.crowding(nodes, job.ranks * threads if threads > 1 else 0), devices.sharing(nodes))
+    for note in notes:
+        if note is not None:
+            job.note(note)
+    return nodes
+
+
+class Measurement:
+    """An application about to be measured in a job."""
+
+    def __init__(self, setting: Setting, nodes: list[Node]) -> None:
+        self._application = setting.asked.application
+        self._choices = self._application.meant(setting.asked.choices, setting.asked.problem)
+        self._setting = replace(setting, asked=replace(setting.asked, choices=self._choices))
+        self._job = setting.job
+        self._nodes = nodes
+        self._problem = setting.asked.problem_for(setting.job.ranks)
+        self._to_check: Sequential | None = None
+        self._to_time: Sequential | None = None
+        self._reference: Any = None
+
+    def measure(self) -> None:
+        """Do all of it."""
+        setting, job = self._setting, self._job
+        self._progress("preparing")
+        with job.agreement():
+            team = Team(job.comm, setting.buffer, setting.options, self._choices.split_wait)
+        with job.agreement():
+            kernel = self._application.kernel(team, self._problem)
+        with job.agreement():
+            first = self._prepare_references()
+        run, nodes = new_run(), self._nodes
+        writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
+        with math_threads.limited_to(self._choices.threads):
+            blas = math_threads.told()
+            host_load = HostLoad(job, job.ranks * self._choices.threads)
+            turns = self._take_turns(kernel, team, first)
+            metadata, note = host_load.finish()
+            check = self._check(kernel)
+        name = self._to_time.name if self._to_time else None
+        rows = application_rows(
+            Measured(setting, run, self._problem, nodes, blas, turns, check, name)
+        )
+        with job.agreement():
+            for row in rows:
+                for writer in writers:
+                    writer.row(row)
+        finish_writers(job, writers, run, metadata)
+        if note is not None:
+            job.note(note)
+        team.release()
+        wrong = None
+        if check is not None and not check.passed:
+            wrong = ValidationError(f"{self._application.name}: {check.text}")
+        job.agree(wrong)
+
+    def open_writers(self) -> list[Writer[ApplicationRow]]:
+        return application_writers(self._application.title, self._setting.options)
+
+    def _prepare_references(self) -> Kernel[Any] | None:
+        """The sequential programs, and the problem of one rank on rank 0 alone."""
+        setting, choices = self._setting, self._choices
+        if self._job.rank != 0:
+            return None
+        own = setting.asked.problem_for(1)
+        same = own == self._problem
+        if choices.check or (choices.references and same):
+            self._to_check = self._application.sequential(self._problem)
+        if choices.references:
+            self._to_time = self._to_check if same else self._application.sequential(own)
+        if not choices.references or self._job.ranks == 1:
+            return None
+        team = Team(self._job.MPI.COMM_SELF, setting.buffer, setting.options)
+        return self._application.kernel(team, own)
+
+    def _take_turns(self, kernel: Kernel[Any], team: Team, first: Kernel[Any] | None) -> Turns:
+        turns, choices, job = Turns(), self._choices, self._job
+        for turn in range(choices.warmup + choices.repeats):
+            self._progress(f"solving, turn {turn + 1}")
+            if choices.references:
+                with job.agreement():
+                    alone(lambda: self._time_references(turns, first), job.comm)
+            turns.solved.append(solved(kernel, team))
+        for series in (turns.solved, turns.one_rank, turns.sequential):
+            del series[: choices.warmup]
+        return turns
+
+    def _time_references(self, turns: Turns, first: Kernel[Any] | None) -> None:
+        if self._to_time is not None:
+            with no_garbage_collection():
+                begin = perf_counter()
+                found = self._to_time.solve()
+                turns.sequential.append(perf_counter() - begin)
+            if self._to_time is self._to_check:
+                self._reference = found
+        if first is not None:
+            turns.one_rank.append(solved(first, first.team).seconds)
+
+    def _check(self, kernel: Kernel[Any]) -> Check | None:
+        """Whether the last result is right, on rank 0; None elsewhere and where not checked."""
+        if not self._choices.check:
+            return None
+        self._progress("checking")
+        with self._job.agreement():
+            result = kernel.result()
+        with self._job.agreement():
+            return alone(lambda: self._compare(result), self._job.comm)
+
+    def _compare(self, result: Any) -> Check | None:
+        if self._to_check is not None and self._reference is None:
+            self._reference = self._to_check.solve()
+        return self._application.compare(self._problem, result, self._reference)
+
+    def _progress(self, what: str) -> None:
+        if self._setting.watchdog is not None:
+            self._setting.watchdog.progress(f"{self._application.name}: {what}")
+
+
+def solved(kernel: Kernel[Any], team: Team) -> Solved:
+    """Solve a problem once; collective over the team."""
+    phases = team.phases
+    phases.clear()
+    team.comm.Barrier()
+    with no_garbage_collection():
+        begin = perf_counter()
+        kernel.distribute()
+        distributed = perf_counter()
+        phases.restart()
+        kernel.solve()
+        own = perf_counter() - begin
+    phases.seconds[Phase.DISTRIBUTE] += distributed - begin
+    tallies = tuple(replace(tally) for tally in phases.tallies.values() if tally.calls)
+    return Solved(longest(own, team), own, dict(phases.seconds), tallies, tuple(kernel.parts()))
+
+
+def longest(seconds: float, team: Team) -> float:
+    """The greatest of the ranks' seconds, on all of them; collective."""
+    from mpi4py import MPI
+
+    found = array("d", [0.0])
+    mine = array("d", [seconds])
+    team.comm.Allreduce([mine, 1, MPI.DOUBLE], [found, 1, MPI.DOUBLE], MPI.MAX)
+    return found[0]

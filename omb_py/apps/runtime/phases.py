@@ -1,0 +1,93 @@
+"""Where an application's time goes on one rank, and which MPI calls it made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from time import perf_counter
+from types import TracebackType
+from typing import Any
+
+from omb_py.buffers import Local
+from omb_py.core.calls import Call
+
+
+class Phase(Enum):
+    """What a rank does at a time."""
+
+    DISTRIBUTE = "distribute"
+    COMPUTE = "compute"
+    COMMUNICATE = "communicate"
+    WAIT = "wait"
+
+
+@dataclass
+class Tally:
+    """The calls of one MPI function with messages of one size: how many, and their seconds."""
+
+    function: str
+    nbytes: float
+    calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Phases:
+    """The seconds of each phase since the last `clear`, and the tallies of the calls made."""
+
+    seconds: dict[Phase, float] = field(default_factory=lambda: dict.fromkeys(Phase, 0.0))
+    tallies: dict[tuple[str, float], Tally] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Begin anew; tallies stay the same objects."""
+        self.restart()
+        for tally in self.tallies.values():
+            tally.calls, tally.seconds = 0, 0.0
+
+    def restart(self) -> None:
+        """Forget the seconds, but not the calls."""
+        self.seconds.update(dict.fromkeys(Phase, 0.0))
+
+    def tally(self, call: Call, ranks: int) -> Tally:
+        """The tally to which a call counts."""
+        key = (call.function, message_bytes(call, ranks))
+        return self.tallies.setdefault(key, Tally(*key))
+
+
+class Timed:
+    """``with`` it, and the time inside, to the end of a device's work, is added to ``seconds``."""
+
+    def __init__(self, seconds: dict[Any, float], key: Any, wait: Local | None = None) -> None:
+        """``key`` is where it is added, ``wait`` what waits for the device, if there is one."""
+        self._seconds = seconds
+        self._key = key
+        self._wait = wait
+        self._begin = 0.0
+
+    def __enter__(self) -> None:
+        self._begin = perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._wait is not None:
+            self._wait.run()
+        self._seconds[self._key] += perf_counter() - self._begin
+
+
+def message_bytes(call: Call, ranks: int) -> float:
+    """The size of a call's message as profiles count it.
+
+    What a rank sends to another: of calls with a block for each rank one block (of a v-form the
+    mean one), of all others what it sends as a whole, or receives where it only does that
+    (mpitrace's convention, but for reduce_scatter and sendrecv, which it counts whole).
+    """
+    messages = call.messages
+    if not messages:
+        return 0
+    first = messages[0]
+    whole = first.elements * first.datatype.itemsize
+    return whole / ranks if len(first.counts) == ranks > 1 else whole

@@ -1,0 +1,201 @@
+"""From the turns of an application to its rows."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from statistics import mean, median, median_low
+from typing import TYPE_CHECKING, Any
+
+from omb_py.apps import Asked, Check, Part
+from omb_py.apps.runtime.phases import Phase, Tally
+from omb_py.buffers import Buffer
+from omb_py.core.mpi.job import Job, Node
+from omb_py.core.options import Options
+from omb_py.results.application import ApplicationRow
+from omb_py.results.row import columns
+
+if TYPE_CHECKING:
+    from omb_py.core.mpi.watchdog import Watchdog
+
+TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked for, and the job that will do it."""
+
+    asked: Asked
+    buffer: Buffer
+    job: Job
+    watchdog: Watchdog | None = None
+    device_first: bool = True
+
+    @property
+    def options(self) -> Options:
+        """Of the buffer, the binding and the output."""
+        return self.asked.options
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts."""
+
+    seconds: float
+    own_seconds: float
+    phases: dict[Phase, float]
+    tallies: tuple[Tally, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """This rank's times in the order of `TIMES`."""
+        known = [self.phases[phase] for phase in Phase]
+        return (self.own_seconds, *known, max(0.0, self.own_seconds - sum(known)))
+
+
+@dataclass
+class Turns:
+    """What was measured by turns, in seconds; only rank 0 has references."""
+
+    solved: list[Solved] = field(default_factory=list)
+    one_rank: list[float] = field(default_factory=list)
+    sequential: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An application's turns, with all that its rows say of it; ``problem`` is the whole one."""
+
+    setting: Setting
+    run: str
+    problem: Any
+    nodes: Sequence[Node]
+    blas: str
+    turns: Turns
+    check: Check | None
+    sequential: str | None
+
+
+def application_rows(measured: Measured) -> list[ApplicationRow]:
+    """The rows, on rank 0, which alone has the references; empty elsewhere. Collective."""
+    job, turns = measured.setting.job, measured.turns
+    seconds = [one.seconds for one in turns.solved]
+    chosen = turns.solved[seconds.index(median_low(seconds))]
+    times = _gathered(job, chosen.times)
+    if job.rank != 0:
+        return []
+    common = _common(measured)
+    means = dict(zip(TIMES, map(mean, zip(*times, strict=True)), strict=True))
+    found = [common | means | _whole(measured, seconds)]
+    found += [
+        common | {"part": "rank", "rank": rank} | dict(zip(TIMES, own, strict=True))
+        for rank, own in enumerate(times)
+    ]
+    found += [common | part for part in _parts(chosen, measured.check)]
+    return [ApplicationRow(**row) for row in found]
+
+
+def _common(measured: Measured) -> dict[str, Any]:
+    """What all rows of a run have in common."""
+    setting = measured.setting
+    job, options, choices = setting.job, setting.options, setting.asked.choices
+    return dict.fromkeys(columns(ApplicationRow)) | {
+        "run": measured.run,
+        "application": setting.asked.application.name,
+        "ranks": job.ranks,
+        "nodes": len(measured.nodes),
+        "host_cores": os.cpu_count() or 1,
+        "buffer": options.buffer,
+        "binding": options.binding,
+        "problem": described(setting.asked.problem),
+        "scaling": choices.scaling,
+        "threads": choices.threads,
+        "cores": job.ranks * choices.threads,
+        "blas": measured.blas,
+        "repeats": choices.repeats,
+        "variant": options.variant,
+    }
+
+
+def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
+    """The row of the application as a whole, but for its phases."""
+    application, turns = measured.setting.asked.application, measured.turns
+    ranks = measured.setting.job.ranks
+    time = median(seconds)
+    one_rank = turns.one_rank if ranks > 1 else list(seconds)
+    found = {
+        "time_s": time,
+        "time_low_s": min(seconds),
+        "time_high_s": max(seconds),
+        "value": application.metric(measured.problem, time),
+        "unit": application.unit,
+    }
+    if measured.setting.asked.choices.references:
+        work = ranks if measured.setting.asked.choices.scaling == "weak" else 1
+        speedups = [work * one / own for one, own in zip(one_rank, seconds, strict=True)]
+        found |= {
+            "one_rank_s": median(one_rank),
+            "speedup": median(speedups),
+            "speedup_low": min(speedups),
+            "speedup_high": max(speedups),
+            "efficiency": median(speedups) / ranks,
+        }
+    if turns.sequential:
+        pairs = zip(one_rank, turns.sequential, strict=True)
+        found |= {
+            "sequential_s": median(turns.sequential),
+            "sequential": measured.sequential,
+            "sequential_ratio": median(one / other for one, other in pairs),
+        }
+    if measured.check is not None:
+        found |= {
+            "check": "Pass" if measured.check.passed else "Fail",
+            "difference": measured.check.difference,
+        }
+    return found
+
+
+def _parts(chosen: Solved, check: Check | None) -> Iterator[dict[str, Any]]:
+    """What else there is to tell: the application's own parts, rank 0's calls, and the check."""
+    for part in chosen.parts:
+        yield {
+            "part": part.name,
+            "time_s": part.seconds,
+            "value": part.value,
+            "unit": part.unit or None,
+            "calls": part.calls,
+            "call_bytes": part.nbytes,
+        }
+    for tally in sorted(chosen.tallies, key=lambda tally: (tally.function, tally.nbytes)):
+        yield {
+            "part": f"MPI_{tally.function.capitalize()}",
+            "time_s": tally.seconds,
+            "calls": tally.calls,
+            "call_bytes": tally.nbytes,
+        }
+    if check is not None:
+        said = f"{'Pass' if check.passed else 'Fail'}: {check.text}"
+        yield {"part": "check", "check": said, "difference": check.difference}
+
+
+def described(problem: Any) -> str:
+    """A problem in words: its options and their values."""
+    return " ".join(f"{one.name}={text(getattr(problem, one.name))}" for one in fields(problem))
+
+
+def text(value: Any) -> str:
+    """A value as somebody would write it."""
+    if isinstance(value, tuple):
+        return ",".join(map(text, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _gathered(job: Job, values: tuple[float, ...]) -> list[tuple[float, ...]]:
+    """The values of each rank, on rank 0; collective."""
+    count, double = len(values), job.MPI.DOUBLE
+    found = array("d", bytes(8 * count * (job.ranks if job.rank == 0 else 0)))
+    job.comm.Gather([array("d", values), count, double], [found, count, double])
+    return [tuple(found[start : start + count]) for start in range(0, len(found), count)]

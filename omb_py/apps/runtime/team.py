@@ -1,0 +1,269 @@
+"""The ranks that solve one problem together, and what they have for it: arrays and bound calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
+from omb_py.benchmarks import Content, Exchange
+from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
+from omb_py.buffers import BUFFERS, Buffer, Local, Memory
+from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand, Round, Step, Window
+from omb_py.core.datatypes import Datatype, find_types
+from omb_py.core.errors import OutOfMemoryError
+from omb_py.core.options import Options
+from omb_py.measure import devices
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Result = TypeVar("Result")
+
+POINT_TO_POINT = ("send", "recv", "start", "wait", "test", "probe", "local")
+"""Ends of the names of functions that not all ranks call together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """Memory of the buffer library, and the same bytes as an array to compute with.
+
+    ``data`` is NumPy's or CuPy's, in C order.
+    """
+
+    memory: Memory
+    data: Any
+    datatype: Datatype
+
+    def message(self, counts: Sequence[int] | None = None, form: Form = "") -> Message:
+        """This array as one side of a call: a single block, or blocks of so many elements."""
+        counts = (self.data.size,) if counts is None else tuple(counts)
+        return Message(self.memory, self.datatype, counts, form)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """A stretch of the first axis, not copied."""
+        row = prod(self.data.shape[1:]) * self.datatype.itemsize
+        part = self.memory.slice(start * row, (stop - start) * row)
+        return Array(part, self.data[start:stop], self.datatype)
+
+    def shaped(self, *shape: int) -> Array:
+        """The same elements in another shape, not copied."""
+        return Array(self.memory, self.data.reshape(shape), self.datatype)
+
+
+class Team:
+    """Ranks of a communicator with a buffer library and a binding.
+
+    ``xp`` is the module to compute with: NumPy, or CuPy for memory on a device. ``computing`` is a
+    context whose time counts as computing. Bound calls time themselves.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        buffer: Buffer,
+        options: Options,
+        split_wait: bool = True,
+        phases: Phases | None = None,
+    ) -> None:
+        """Made on all ranks of ``comm`` together.
+
+        ``split_wait`` puts a barrier before each collective call, so that waiting for others is
+        told from communicating.
+        """
+        self.comm = comm
+        self.rank: int = comm.rank
+        self.ranks: int = comm.size
+        self.buffer = buffer
+        self.options = options
+        self.xp = buffer.array_module()
+        self.phases = Phases() if phases is None else phases
+        self._split_wait = split_wait and self.ranks > 1
+        self._binding: Binding = BINDINGS.load(options.binding)(comm, options)
+        self._settle = buffer.wait()
+        self.computing: AbstractContextManager[None] = Timed(
+            self.phases.seconds, Phase.COMPUTE, self._settle
+        )
+        self._barrier = self._binding.bind(Call("barrier")) if self.ranks > 1 else None
+        self._staging: Any = None
+        self._teams: list[Team] = []
+
+    def array(self, shape: int | tuple[int, ...], dtype: str | Datatype = "float32") -> Array:
+        """A new array of the buffer library; its elements are not set.
+
+        Raises `OutOfMemoryError` when there is not enough memory.
+        """
+        shape = (shape,) if isinstance(shape, int) else shape
+        datatype = dtype if isinstance(dtype, Datatype) else find_types((dtype,))[0]
+        try:
+            memory = self.buffer.allocate(prod(shape) * datatype.itemsize, datatype)
+        except OutOfMemoryError as error:
+            text = str(error).removesuffix(": lower -m")
+            raise OutOfMemoryError(f"{text}: choose a smaller problem") from error
+        return Array(memory, memory.ndarray(datatype.dtype).reshape(shape), datatype)
+
+    def filled(self, values: Any) -> Array:
+        """A new array that holds the values of a NumPy array, in its shape and type."""
+        array = self.array(values.shape, values.dtype.name)
+        array.data[...] = self.xp.asarray(values)
+        return array
+
+    def in_place(self, message: Message) -> tuple[Operand, Operand]:
+        """Operands of a call whose result takes the place of what is sent.
+
+        Of objects that is so anyway: what arrives is another one, written to memory afterwards.
+        """
+        return (IN_PLACE if self._binding.passes_addresses else message), message
+
+    def on_host(self, data: Any) -> Any:
+        """An array to compute with as a NumPy array."""
+        return data.get() if hasattr(data, "get") else data
+
+    def bind(self, *steps: Step, phase: Phase | None = None) -> BoundCall:
+        """A callable that makes these calls, none or one after the other, and counts their time.
+
+        That is communicating, or waiting for calls that only wait; ``phase`` says otherwise.
+        Raises `UnsupportedError` when this binding, buffer and MPI library cannot do it.
+        """
+        steps = self._arranged(steps)
+        made = [self._made(step, phase) for step in steps]
+        if len(made) == 1:
+            return made[0]
+
+        def make() -> None:
+            for call in made:
+                call()
+
+        return make
+
+    def split(self, color: int, key: int = 0) -> Team:
+        """The team of the ranks that give the same ``color``; collective.
+
+        Its time counts to this team's phases.
+        """
+        comm: Any = self.comm.Split(color, key)
+        team = Team(comm, self.buffer, self.options, self._split_wait, self.phases)
+        self._teams.append(team)
+        return team
+
+    def beside_device(self) -> Team:
+        """The same ranks for messages in host memory; this team where its own are. Collective.
+
+        Its calls are those of binding buffer, and count to this team's phases.
+        """
+        if self.buffer.device is None:
+            return self
+        options = replace(self.options, buffer="numpy", binding="buffer")
+        comm: Any = self.comm.Dup()
+        team = Team(comm, BUFFERS.load("numpy"), options, self._split_wait, self.phases)
+        self._teams.append(team)
+        return team
+
+    def release(self) -> None:
+        """Give back what bound calls hold; none of them is made again. Collective."""
+        self._binding.release()
+        for team in self._teams:
+            team.release()
+            team.comm.Free()
+        self._teams.clear()
+
+    def describe(self) -> dict[str, str]:
+        """What a reader of the results needs to know of the binding."""
+        return self._binding.describe()
+
+    def _arranged(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """The steps, with what memory on a device needs around them."""
+        calls = [call for step in steps for call in calls_of(step)]
+        messages = [message for call in calls for message in call.messages]
+        if not any(message.memory.on_device for message in messages):
+            if self._staging is None:
+                return tuple(steps)
+            # A wait has no message of its own, but brings those of the calls of its cell.
+            return tuple(self._staging.exchange(Exchange(tuple(steps))).steps)
+        if self.options.staging:
+            from omb_py.measure.staging import Staging
+
+            self._staging = self._staging or Staging(self.rank)
+            sent = (message for call in calls for message in self._sent(call))
+            inputs = tuple(Content.of(self.rank, message.memory) for message in sent)
+            steps = self._staging.exchange(Exchange(tuple(steps), inputs=inputs)).steps
+        devices.check(self._binding, [Round(tuple(steps))], self.options)
+        assert self._settle is not None
+        return (self._settle, *steps)
+
+    def _sent(self, call: Call) -> list[Message]:
+        """The messages whose memory a call may read: all but one that it overwrites whole."""
+        written = call.written(self.rank)
+        if written is None or IN_PLACE in call.operands:
+            return list(call.messages)
+        whole = written.elements * written.datatype.itemsize == written.memory.nbytes
+        return [message for message in call.messages if message is not written or not whole]
+
+    def _made(self, step: Step, phase: Phase | None) -> BoundCall:
+        """One step, bound, timed and counted."""
+        deliver = self._binding.deliver
+        calls = calls_of(step)
+        bound = self._binding.bind(step)
+        if not self._binding.passes_addresses and any(map(_copied, calls)):
+            bound = partial(_bind_and_make, self._binding, step)
+        waits = isinstance(step, Call) and step.function in ("wait", "waitall")
+        seconds = self.phases.seconds
+        phase = phase or (Phase.WAIT if waits else Phase.COMMUNICATE)
+        tallies = [self.phases.tally(call, self.ranks) for call in calls]
+        timed = tallies[-1] if tallies else Tally(step.name if isinstance(step, Local) else "", 0)
+        if isinstance(step, Window):
+            timed = self.phases.tally(Call("waitall"), self.ranks)
+            tallies.append(timed)
+        barrier = self._barrier if self._split_wait and _collective(step) else None
+
+        def make() -> None:
+            begin = perf_counter()
+            if barrier is not None:
+                barrier()
+                came = perf_counter()
+                seconds[Phase.WAIT] += came - begin
+                begin = came
+            deliver(step, bound())
+            spent = perf_counter() - begin
+            seconds[phase] += spent
+            timed.seconds += spent
+            for tally in tallies:
+                tally.calls += 1
+
+        return make
+
+
+def _copied(call: Call) -> bool:
+    """Whether an object sent in a call is a copy of what memory held when the call was bound."""
+    memories = [message.memory for message in call.messages]
+    return any(memory.payload() is not memory.array for memory in memories)
+
+
+def _bind_and_make(binding: Binding, step: Step) -> Any:
+    return binding.bind(step)()
+
+
+def _collective(step: Step) -> bool:
+    """Whether all ranks make a step together and wait for each other in it."""
+    if not isinstance(step, Call) or not step.operands or step.cell is not None:
+        return False
+    return not step.function.endswith(POINT_TO_POINT) and step.peer is None
+
+
+SLEEP_SECONDS = 0.002
+"""Between two looks whether rank 0 is done: few enough not to disturb it."""
+
+
+def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
+    """What ``action`` returns on rank 0; the other ranks sleep until it is done. Collective."""
+    try:
+        return action() if comm.rank == 0 else None
+    finally:
+        request = comm.Ibarrier()
+        while not request.Test():
+            sleep(SLEEP_SECONDS)

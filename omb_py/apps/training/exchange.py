@@ -1,0 +1,142 @@
+"""Gradients averaged over the ranks, as Horovod and PyTorch's DDP do it.
+
+Gradients arrive in the order of the backward pass: the last declared one first. They travel in
+buckets (`fusion`), packed into a buffer where there are several in one (`parcels`), and are summed
+in one of several ways (`summing`). Without negotiation the buckets are planned once, as by DDP.
+
+With negotiation (`negotiation`) there is a cycle whenever ``cycle_time`` has passed since the last
+one began, also while no gradient is there. What all ranks have is then fused and summed; what is
+not there yet comes with a later cycle. Horovod's cycles are made by a thread in the background.
+Here the thread that computes makes them, when it is told that a gradient is ready or that time has
+passed, and then also those that it has missed; a rank that comes early waits in the cycle for the
+others, as Horovod's thread would, but does not compute meanwhile. When its backward pass is over, a
+rank goes on making cycles until all gradients are agreed on. This cannot block: whatever the clocks
+say, all ranks make the same sequence of collectives, since only the outcome of a cycle decides what
+follows it, and the cycle in which the last gradient is agreed on ends the step on all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from omb_py.apps import Part
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.apps.training import Training
+from omb_py.apps.training.fused_buffers import Parcels, elements
+from omb_py.apps.training.fusion import plan_of
+from omb_py.apps.training.horovod_timeline import SILENT, activities_of
+from omb_py.apps.training.negotiation import negotiation_of
+from omb_py.apps.training.schedules import Negotiated, Planned, Schedule
+from omb_py.apps.training.summing import Summing, summing_of
+from omb_py.core.datatypes import HALF, Datatype, find_types
+from omb_py.core.errors import UsageError
+from omb_py.core.options import MEBIBYTE
+
+MILLISECOND = 1e-3
+
+
+class GradientExchange:
+    """Averages gradients over the ranks of a team; one rank makes no calls.
+
+    Raises `UsageError` for options that exclude each other.
+    """
+
+    def __init__(
+        self, team: Team, gradients: Sequence[Array], names: Sequence[str], training: Training
+    ) -> None:
+        """``gradients`` are of float32, in the order of their declaration; collective."""
+        check(training)
+        self._there = [False] * len(gradients)
+        self._arrived = 0
+        self._steps = 0
+        self._bytes = elements(gradients) * datatype_of(training).itemsize
+        self._summing: Summing | None = None
+        self._schedule = Schedule()
+        self._activities = SILENT
+        if team.ranks > 1:
+            self._schedule = self._scheduled(team, gradients[::-1], names[::-1], training)
+
+    def begin(self) -> None:
+        """Training begins: nothing is known of any gradient."""
+        self._steps = 0
+        self._schedule.begin()
+
+    def ready(self, tensor: int) -> None:
+        """Gradient number ``tensor`` is complete."""
+        there = self._there
+        there[-1 - tensor] = True
+        self._activities.ready(len(there) - 1 - tensor)
+        while self._arrived < len(there) and there[self._arrived]:
+            self._arrived += 1
+        self._schedule.advance(self._arrived)
+
+    def tick(self) -> None:
+        """Time has passed."""
+        self._schedule.advance(self._arrived)
+
+    def finish(self) -> None:
+        """Return when all gradients of a step are averaged."""
+        self._schedule.finish()
+        self._there = [False] * len(self._there)
+        self._arrived = 0
+        self._steps += 1
+
+    def parts(self) -> list[Part]:
+        """What there is to tell of the steps since the beginning."""
+        count = len(self._there)
+        size = Part(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
+        found = [size, *self._schedule.parts(max(1, self._steps))]
+        return found + (self._summing.parts() if self._summing else [])
+
+    def _scheduled(
+        self, team: Team, arriving: Sequence[Array], names: Sequence[str], training: Training
+    ) -> Schedule:
+        """What sends the gradients, which are in the order of their arrival."""
+        datatype = datatype_of(training)
+        counts = [gradient.data.size for gradient in arriving]
+        sizes = [count * datatype.itemsize for count in counts]
+        packed = room(sizes, training) // datatype.itemsize
+        buffer = team.array(packed, datatype) if packed else None
+        self._summing = summing_of(team, training, max(packed, *counts), datatype)
+        plan = plan_of(training, sizes) if training.negotiation == "none" else None
+        self._activities = activities = activities_of(names, sizes, plan)
+        parcels = Parcels(team, arriving, self._summing, buffer, training.overlap, activities)
+        if plan is not None:
+            return Planned(parcels, plan, training.overlap)
+        negotiation = negotiation_of(team, len(arriving), training, activities)
+        fuse, pause = partial(plan_of, training), training.cycle_time * MILLISECOND
+        return Negotiated(parcels, sizes, fuse, negotiation, pause, team.phases, activities)
+
+
+def datatype_of(training: Training) -> Datatype:
+    """The type in which gradients travel, and which limits of buckets are about."""
+    return HALF if training.compression == "fp16" else find_types(("float32",))[0]
+
+
+def room(sizes: Sequence[int], training: Training) -> int:
+    """The bytes of the buffer in which gradients of these sizes are packed; 0 where none are.
+
+    That is enough for the largest bucket, or for all of them where many are under way.
+    """
+    half = training.compression == "fp16"
+    if training.fusion == 0 and not half:
+        return 0
+    if training.overlap:
+        return sum(sizes)
+    if training.negotiation != "none":
+        return min(sum(sizes), max(training.fusion, max(sizes) if half else 0))
+    buckets = [sizes[slice(*bucket)] for bucket in plan_of(training, sizes)]
+    return max((sum(bucket) for bucket in buckets if half or len(bucket) > 1), default=0)
+
+
+def check(training: Training) -> None:
+    """Raise `UsageError` for options of an exchange that exclude each other."""
+    if training.overlap and training.hierarchical:
+        raise UsageError(
+            "--hierarchical has several calls, one after the other: leave out --overlap"
+        )
+    if training.buckets == "ddp" and training.negotiation != "none":
+        raise UsageError("DDP does not negotiate: leave out --negotiation, or --buckets ddp")
+    if training.buckets == "ddp" and training.fusion == 0:
+        raise UsageError("--fusion 0 leaves no buckets: leave out --buckets")

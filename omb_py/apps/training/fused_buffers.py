@@ -1,0 +1,141 @@
+"""Gradients that travel together: packed into a buffer, summed in one call, unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from omb_py.apps.runtime.phases import Timed
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.apps.training.horovod_timeline import PACK, UNPACK, Activities
+from omb_py.apps.training.summing import Sum, Summing
+from omb_py.core.datatypes import HALF
+
+PACKING = "packing"
+"""What the seconds of packing and unpacking are kept under."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Gradients that travel together: what packs them, their sum, and what unpacks it.
+
+    ``enter`` and ``leave`` are those of `Activities`, for these gradients.
+    """
+
+    packs: Sequence[Callable[[], Any]]
+    sum: Sum
+    unpacks: Sequence[Callable[[], Any]]
+    packing: Timed
+    enter: Callable[[str], None]
+    leave: Callable[[], None]
+
+    def send(self) -> None:
+        """Pack and start the sum."""
+        if self.packs:
+            self.enter(PACK)
+            with self.packing:
+                for pack in self.packs:
+                    pack()
+        for name, call in self.sum.start:
+            self.enter(name)
+            call()
+
+    def receive(self) -> None:
+        """Wait for the sum, and give each gradient the average."""
+        self.sum.wait()
+        self.enter(UNPACK if self.packs else "")
+        with self.packing:
+            for unpack in self.unpacks:
+                unpack()
+        self.leave()
+
+
+class Parcels:
+    """The parcel of each stretch of the arriving gradients, made when it is sent first."""
+
+    def __init__(
+        self,
+        team: Team,
+        gradients: Sequence[Array],
+        summing: Summing,
+        buffer: Array | None,
+        overlap: bool,
+        activities: Activities,
+    ) -> None:
+        """``gradients`` are in the order of their arrival.
+
+        Several of them are packed at the beginning of ``buffer``. With ``overlap`` many parcels are
+        under way at a time, and each gradient has a place of its own there. Without a buffer
+        gradients travel one by one.
+        """
+        self.seconds = {PACKING: 0.0}
+        self._packing = Timed(self.seconds, PACKING, team.buffer.wait())
+        self.sent = 0
+        self._xp = team.xp
+        self._ranks = team.ranks
+        self._gradients = gradients
+        self._summing = summing
+        self._buffer = buffer
+        self._overlap = overlap
+        self._activities = activities
+        self._made: dict[tuple[int, int], Parcel] = {}
+        self._under_way: list[Parcel] = []
+
+    def begin(self) -> None:
+        """Count anew."""
+        self.seconds[PACKING] = 0.0
+        self.sent = 0
+
+    def of(self, begin: int, end: int) -> Parcel:
+        """The parcel of the gradients from ``begin`` to ``end``."""
+        if (begin, end) not in self._made:
+            self._made[begin, end] = self._make(begin, end)
+        return self._made[begin, end]
+
+    def send(self, begin: int, end: int) -> None:
+        """Send a parcel; it has arrived at once, or in `complete` where sending overlaps."""
+        parcel = self.of(begin, end)
+        parcel.send()
+        self.sent += 1
+        if self._overlap:
+            self._under_way.append(parcel)
+        else:
+            parcel.receive()
+
+    def complete(self) -> None:
+        """Wait for all that is under way."""
+        for parcel in self._under_way:
+            parcel.receive()
+        self._under_way.clear()
+
+    def _make(self, begin: int, end: int) -> Parcel:
+        gradients, buffer = self._gradients[begin:end], self._buffer
+        divide, copy, ranks = self._xp.divide, self._xp.copyto, self._ranks
+        enter = partial(self._activities.enter, begin, end)
+        leave = partial(self._activities.leave, begin, end)
+        if buffer is None or (end - begin == 1 and buffer.datatype != HALF):
+            (alone,) = gradients
+            average = partial(divide, alone.data, ranks, alone.data)
+            return Parcel((), self._summing.sum(alone), (average,), self._packing, enter, leave)
+        start = elements(self._gradients[:begin]) if self._overlap else 0
+        place = buffer.rows(start, start + elements(gradients))
+        packs, unpacks, start = [], [], 0
+        for gradient in gradients:
+            flat = gradient.data.reshape(-1)
+            packed = place.data[start : start + flat.size]
+            start += flat.size
+            if buffer.datatype == HALF:
+                # Divided before, a sum overflows only where the average does.
+                packs.append(partial(self._xp.multiply, flat, 1 / ranks, packed))
+                unpacks.append(partial(copy, flat, packed))
+            else:
+                packs.append(partial(copy, packed, flat))
+                unpacks.append(partial(divide, packed, ranks, flat))
+        return Parcel(packs, self._summing.sum(place), unpacks, self._packing, enter, leave)
+
+
+def elements(gradients: Sequence[Array]) -> int:
+    """The numbers of several gradients together."""
+    return sum(gradient.data.size for gradient in gradients)

@@ -1,0 +1,143 @@
+"""When gradients are sent: as planned, or as ranks negotiate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter, sleep
+
+from omb_py.apps import Part
+from omb_py.apps.runtime.phases import Phase, Phases, Timed
+from omb_py.apps.training.fused_buffers import PACKING, Parcels
+from omb_py.apps.training.fusion import Plan
+from omb_py.apps.training.horovod_timeline import QUEUE, SILENT, Activities
+from omb_py.apps.training.negotiation import Negotiation
+
+
+class Schedule:
+    """Sends nothing, which is what one rank has to send.
+
+    Gradients are counted in the order of their arrival.
+    """
+
+    def begin(self) -> None:
+        """Training begins."""
+
+    def advance(self, arrived: int) -> None:
+        """So many gradients of this step are there; told now and then."""
+
+    def finish(self) -> None:
+        """All gradients are there: return when all are averaged."""
+
+    def parts(self, steps: int) -> list[Part]:
+        """What there is to tell of so many steps."""
+        return []
+
+
+class Planned(Schedule):
+    """The same buckets in every step, each sent when it is complete or, if not ``early``, last."""
+
+    def __init__(self, parcels: Parcels, plan: Plan, early: bool) -> None:
+        self._parcels = parcels
+        self._plan = plan
+        self._early = early
+        self._sent = 0
+        for bucket in plan:
+            parcels.of(*bucket)
+
+    def begin(self) -> None:
+        self._parcels.begin()
+
+    def advance(self, arrived: int) -> None:
+        if self._early:
+            self._send(arrived)
+
+    def finish(self) -> None:
+        self._send(self._plan[-1][1])
+        self._parcels.complete()
+        self._sent = 0
+
+    def parts(self, steps: int) -> list[Part]:
+        return told(self._parcels, steps)
+
+    def _send(self, arrived: int) -> None:
+        """Send what is complete and has not been sent."""
+        while self._sent < len(self._plan) and self._plan[self._sent][1] <= arrived:
+            self._parcels.send(*self._plan[self._sent])
+            self._sent += 1
+
+
+class Negotiated(Schedule):
+    """Cycles of a negotiation, each followed by the buckets of what was agreed on in it."""
+
+    def __init__(
+        self,
+        parcels: Parcels,
+        sizes: Sequence[int],
+        fuse: Callable[[Sequence[int]], Plan],
+        negotiation: Negotiation,
+        pause: float,
+        phases: Phases,
+        activities: Activities = SILENT,
+    ) -> None:
+        """``pause`` are the seconds from the beginning of a cycle to that of the next."""
+        self._parcels = parcels
+        self._sizes = sizes
+        self._fuse = fuse
+        self._negotiation = negotiation
+        self._pause = pause
+        self._waiting = Timed(phases.seconds, Phase.WAIT)
+        self._activities = activities
+        self._agreed = self._cycles = 0
+        self._due = self._took = 0.0
+
+    def begin(self) -> None:
+        self._parcels.begin()
+        self._negotiation.begin()
+        self._cycles = 0
+        self._due = perf_counter()
+
+    def advance(self, arrived: int) -> None:
+        late = perf_counter() - self._due
+        if late < 0:
+            return
+        # A thread in the background would have made those that were missed, as many as fit.
+        missed = int(late / max(self._pause, self._took)) if self._pause else 0
+        for _ in range(1 + missed):
+            if self._agreed == len(self._sizes):
+                return  # other ranks may be in the next step already
+            self._cycle(arrived)
+
+    def finish(self) -> None:
+        everything = len(self._sizes)
+        while self._agreed < everything:
+            with self._waiting:
+                sleep(max(0.0, self._due - perf_counter()))
+            self._cycle(everything)
+        self._parcels.complete()
+        self._negotiation.step()
+        self._agreed = 0
+
+    def parts(self, steps: int) -> list[Part]:
+        cycles = Part("Negotiations of a step", value=self._cycles / steps, unit="cycles")
+        return [*told(self._parcels, steps), cycles]
+
+    def _cycle(self, arrived: int) -> None:
+        began = perf_counter()
+        self._cycles += 1
+        self._activities.cycle()
+        known = self._agreed
+        self._agreed = self._negotiation.cycle(known, arrived)
+        self._activities.enter(known, self._agreed, QUEUE)
+        for begin, end in self._fuse(self._sizes[known : self._agreed]):
+            self._parcels.send(known + begin, known + end)
+        ended = perf_counter()
+        self._took = ended - began
+        self._due = max(began + self._pause, ended)
+
+
+def told(parcels: Parcels, steps: int) -> list[Part]:
+    """What there is to tell of the parcels of so many steps."""
+    return [
+        Part("Buckets of a step", value=parcels.sent / steps),
+        Part("Fusion copies and averaging", seconds=parcels.seconds[PACKING]),
+    ]

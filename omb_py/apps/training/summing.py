@@ -1,0 +1,138 @@
+"""How an array is summed over the ranks, in its place: in one call, in the background, by nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from omb_py.apps import Part, shares
+from omb_py.apps.runtime.team import Array, Team
+from omb_py.apps.training import Training
+from omb_py.bindings import BoundCall
+from omb_py.core.calls import Call, Cell
+from omb_py.core.datatypes import Datatype
+from omb_py.core.mpi.node_map import first_ranks
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum that can be started, and then waited for, again and again.
+
+    ``start`` are the calls that start it, with the names that Horovod's timeline has for them.
+    """
+
+    start: Sequence[tuple[str, BoundCall]]
+    wait: BoundCall
+
+
+class Summing(ABC):
+    """A way to sum arrays over the ranks of a team."""
+
+    @abstractmethod
+    def sum(self, array: Array) -> Sum:
+        """The bound sum of an array; collective."""
+
+    def parts(self) -> list[Part]:
+        """What there is to tell of it."""
+        return []
+
+
+class Blocking(Summing):
+    """One allreduce, done when it is started."""
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
+
+    def sum(self, array: Array) -> Sum:
+        return Sum([_allreduce(self._team, array)], self._team.bind())
+
+
+class Background(Summing):
+    """A non-blocking allreduce. That waiting for it is waiting hides that it also transfers."""
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
+
+    def sum(self, array: Array) -> Sum:
+        team, cell = self._team, Cell()
+        operands = team.in_place(array.message())
+        start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
+        return Sum([(named(team, "ALLREDUCE"), start)], team.bind(Call("wait", cell=cell)))
+
+
+class Hierarchy(Summing):
+    """Inside each node first, then across nodes.
+
+    Where all nodes have as many ranks, these are a reduce-scatter inside a node, an allreduce of
+    each shard with the same rank of other nodes, and an allgather inside (Horovod's
+    ``NCCLHierarchicalAllreduce``). Otherwise a rank of each node sums for it: a reduce, an
+    allreduce among these, and a broadcast.
+    """
+
+    def __init__(self, team: Team, largest: int, datatype: Datatype, pretended: int) -> None:
+        """For arrays of at most ``largest`` elements; ``pretended`` ranks are on a node, or 0."""
+        ranks = range(team.ranks)
+        nodes = [rank // pretended for rank in ranks] if pretended else first_ranks(team.comm)
+        self.nodes = len(set(nodes))
+        self.pretended = bool(pretended)
+        self.even = len({nodes.count(node) for node in nodes}) == 1
+        self._inside = team.split(nodes[team.rank])
+        rank = self._inside.rank
+        self._across = team.split(rank if self.even else min(rank, 1))
+        self._shard = team.array(shares(largest, self._inside.ranks)[0], datatype)
+
+    def sum(self, array: Array) -> Sum:
+        start = self._by_shards(array) if self.even else self._by_leaders(array)
+        return Sum(start, self._inside.bind())
+
+    def parts(self) -> list[Part]:
+        return [Part("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
+
+    def _by_shards(self, array: Array) -> list[tuple[str, BoundCall]]:
+        inside = self._inside
+        if inside.ranks == 1:
+            return [_allreduce(self._across, array)]
+        counts = shares(array.data.size, inside.ranks)
+        shard = self._shard.rows(0, counts[inside.rank])
+        whole = array.message(counts)
+        if len(set(counts)) == 1:
+            scatter = Call("reduce_scatter_block", (whole, shard.message()), op="sum")
+            gather = Call("allgather", (shard.message(), whole))
+        else:
+            scatter = Call(
+                "reduce_scatter", (array.message(), shard.message()), op="sum", counts=counts
+            )
+            gather = Call("allgatherv", (shard.message(), array.message(counts, "v")))
+        across = [_allreduce(self._across, shard)] if self._across.ranks > 1 else []
+        return [
+            (named(inside, "REDUCESCATTER"), inside.bind(scatter)),
+            *across,
+            (named(inside, "ALLGATHER"), inside.bind(gather)),
+        ]
+
+    def _by_leaders(self, array: Array) -> list[tuple[str, BoundCall]]:
+        inside, message = self._inside, array.message()
+        leads = inside.rank == 0
+        operands = inside.in_place(message) if leads else (message, None)
+        reduce = inside.bind(Call("reduce", operands, op="sum", root=0))
+        across = [_allreduce(self._across, array)] if leads else []
+        back = inside.bind(Call("bcast", (message,), root=0))
+        return [(named(inside, "REDUCE"), reduce), *across, (named(inside, "BCAST"), back)]
+
+
+def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
+    """What ``training`` asks for, for arrays of at most ``largest`` elements; collective."""
+    if training.hierarchical:
+        return Hierarchy(team, largest, datatype, training.ranks_per_node)
+    return Background(team) if training.overlap else Blocking(team)
+
+
+def named(team: Team, operation: str) -> str:
+    """What Horovod's timeline calls an operation of these ranks."""
+    return f"{'NCCL' if team.options.binding == 'nccl' else 'MPI'}_{operation}"
+
+
+def _allreduce(team: Team, array: Array) -> tuple[str, BoundCall]:
+    call = Call("allreduce", team.in_place(array.message()), op="sum")
+    return named(team, "ALLREDUCE"), team.bind(call)

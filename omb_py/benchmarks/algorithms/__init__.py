@@ -1,0 +1,203 @@
+"""Own algorithms for collectives: what the library does in one call, made of calls of ours.
+
+An algorithm is a function of a module beside this one, and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from omb_py.benchmarks import Case, Plan
+from omb_py.benchmarks.algorithms import allreduce as reducing
+from omb_py.benchmarks.algorithms import bcast as spreading
+from omb_py.benchmarks.algorithms.members import Members
+from omb_py.benchmarks.algorithms.reductions import Sum
+from omb_py.core.calls import Call, Message, Step
+from omb_py.core.errors import UsageError
+from omb_py.core.options import LIBRARY, Options
+
+SEGMENT = 64 << 10
+"""Bytes of a segment unless ``--segment`` says otherwise."""
+
+D = TypeVar("D", Message, Sum)
+
+Scratch = Callable[[int, int, int], int]
+"""From the length of a message, the number of ranks and the length of a segment to that of the
+further memory that a rank needs, in the same unit, rounded up."""
+
+
+def nothing(length: int, ranks: int, segment: int) -> int:
+    """No further memory."""
+    return 0
+
+
+def whole(length: int, ranks: int, segment: int) -> int:
+    """Another message."""
+    return length
+
+
+def share(length: int, ranks: int, segment: int) -> int:
+    """A rank's part of a message."""
+    return -(-length // ranks)
+
+
+def one_segment(length: int, ranks: int, segment: int) -> int:
+    """A segment."""
+    return min(length, segment)
+
+
+def two_segments(length: int, ranks: int, segment: int) -> int:
+    """Two segments of a rank's part."""
+    return 2 * min(segment, share(length, ranks, segment))
+
+
+@dataclass(frozen=True)
+class Algorithm(Generic[D]):
+    """One row of the table.
+
+    ``steps`` gives a member's steps from what it works on and the elements of a segment. ``cuts``
+    means that ``--segment`` matters, ``by_nodes`` that it has to know the node of each rank.
+    """
+
+    word: str
+    steps: Callable[[Members, D, int], Iterator[Step]]
+    source: str
+    scratch: Scratch = nothing
+    cuts: bool = False
+    by_nodes: bool = False
+
+
+CHPG = "Chan, Heimlich, Purkayastha, van de Geijn 2007"
+TRG = "Thakur, Rabenseifner, Gropp 2005"
+PY = "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms. JPDC 69(2), 2009"
+PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. 2007"
+
+BCAST: tuple[Algorithm[Message], ...] = (
+    Algorithm("chain", spreading.chain, PG),
+    Algorithm("pipelined_chain", spreading.pipelined_chain, PG, cuts=True),
+    Algorithm("binomial", spreading.binomial, CHPG),
+    Algorithm("scatter_allgather", spreading.scatter_allgather, TRG),
+    Algorithm("scatter_ring", spreading.scatter_ring, CHPG),
+)
+
+ALLREDUCE: tuple[Algorithm[Sum], ...] = (
+    Algorithm("ring", reducing.ring, PY, share),
+    Algorithm("segmented_ring", reducing.segmented_ring, PY, two_segments, cuts=True),
+    Algorithm("recursive_doubling", reducing.recursive_doubling, TRG, whole),
+    Algorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
+    Algorithm("tree", reducing.tree, CHPG, one_segment, cuts=True),
+    Algorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
+)
+
+
+def broadcast(algorithm: Algorithm[Message], call: Call, case: Case, longest: int) -> list[Step]:
+    """The steps of a broadcast: members are in the order of the ranks, from the root on."""
+    assert call.root is not None
+    (message,) = call.messages
+    ranks = tuple((call.root + place) % case.ranks for place in range(case.ranks))
+    members = Members(ranks, ranks.index(case.rank))
+    return list(algorithm.steps(members, message, longest))
+
+
+def reduction(algorithm: Algorithm[Sum], call: Call, case: Case, longest: int) -> list[Step]:
+    """The steps of an allreduce, whose messages are two unless it is in place."""
+    *given, result = call.messages
+    further = algorithm.scratch(result.elements, case.ranks, longest)
+    data = Sum(
+        range(result.elements), given[0] if given else None, result, case.message((further,))
+    )
+    members = Members(tuple(range(case.ranks)), case.rank, case.nodes)
+    if case.ranks == 1 and given:
+        return list(members.exchange(0, data.current, 0, data.total))
+    return list(algorithm.steps(members, data, longest))
+
+
+@dataclass(frozen=True)
+class Own:
+    """The algorithms for one collective, and what makes the steps of a call from one of them."""
+
+    algorithms: tuple[Algorithm[Any], ...]
+    steps: Callable[[Algorithm[Any], Call, Case, int], list[Step]]
+
+
+TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
+"""By the name of the collective."""
+
+
+def words(benchmark: str) -> tuple[str, ...]:
+    """What ``--algorithm`` takes."""
+    return (LIBRARY, *(algorithm.word for algorithm in TABLE[benchmark].algorithms))
+
+
+def chosen(benchmark: str, options: Options) -> Algorithm[Any] | None:
+    """The algorithm that was asked for; None for the library's.
+
+    Raises `UsageError` when there is none of this word.
+    """
+    word = options.own_algorithm
+    if word is None:
+        return None
+    for algorithm in TABLE[benchmark].algorithms:
+        if algorithm.word == word:
+            return algorithm
+    raise UsageError(
+        f"--algorithm: {benchmark} has no {word!r}: choose from {', '.join(words(benchmark))}"
+    )
+
+
+def segment_of(benchmark: str, options: Options) -> int | None:
+    """Bytes of a segment; None where the algorithm asked for cuts nothing."""
+    algorithm = chosen(benchmark, options)
+    if algorithm is None or not algorithm.cuts:
+        return None
+    return SEGMENT if options.segment is None else options.segment
+
+
+def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
+    """Bytes that a rank needs beside its messages of ``size`` bytes."""
+    algorithm = chosen(benchmark, options)
+    if algorithm is None:
+        return 0
+    return algorithm.scratch(size, ranks, segment_of(benchmark, options) or 0)
+
+
+def own(plan: Plan, case: Case, benchmark: str) -> Plan:
+    """The plan with the steps of the algorithm chosen instead of each call of the collective."""
+    algorithm = chosen(benchmark, case.options)
+    if algorithm is None:
+        return plan
+    segment = segment_of(benchmark, case.options) or 0
+    longest = max(1, segment // case.datatype.itemsize)
+    exchanges = []
+    for exchange in plan.exchanges:
+        (call,) = exchange.steps
+        assert isinstance(call, Call)
+        steps = TABLE[benchmark].steps(algorithm, call, case, longest)
+        exchanges.append(replace(exchange, steps=tuple(steps)))
+    return replace(plan, exchanges=tuple(exchanges), chained=True)
+
+
+def check(options: Options) -> None:
+    """Raise `UsageError` for options that do not go with own algorithms, or only with others."""
+    word = options.own_algorithm
+    cutting = [one.word for found in TABLE.values() for one in found.algorithms if one.cuts]
+    if options.segment is not None and word not in cutting:
+        raise UsageError(
+            f"--segment is for algorithms that cut messages: choose --algorithm "
+            f"{', '.join(cutting[:-1])} or {cutting[-1]}, or leave it out"
+        )
+    if options.segment == 0:
+        raise UsageError("--segment: a segment of 0 bytes carries nothing; name at least 1 byte")
+    asked = {
+        "--library-algorithm": options.library_algorithm is not None,
+        "--staging": options.staging,
+        "-D": not options.layout.contiguous,
+    }
+    name = next((name for name, given in asked.items() if given), None)
+    if word is not None and name is not None:
+        raise UsageError(
+            f"{name} is about one call of the library, and --algorithm {word} makes many of its "
+            "own: leave out one"
+        )

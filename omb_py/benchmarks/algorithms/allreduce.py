@@ -1,0 +1,169 @@
+"""Allreduces made of messages between two ranks and additions.
+
+Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters, and
+`omb_py.benchmarks.algorithms` those of whole algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from omb_py.algorithms.folding import staying
+from omb_py.algorithms.patterns import power_within, powers_below
+from omb_py.algorithms.trees import binomial_by_lowest
+from omb_py.benchmarks.algorithms.bcast import binomial, children, gather_around
+from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
+from omb_py.benchmarks.algorithms.reductions import Sum
+from omb_py.core.calls import Message, Step
+
+Inner: TypeAlias = Callable[[Members, Sum], Iterator[Step]]
+"""An algorithm for powers of two of members."""
+
+
+def ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Parts of the vector go around a ring and grow, then go around it once more."""
+    after, before = neighbours(members)
+    blocks = shares(data.elements, members.number)
+    for outgoing, growing in transfers(members, data, [(block,) for block in blocks]):
+        yield from members.exchange(after, outgoing, before, growing.arrival)
+        yield from growing.addition()
+    yield from gather_around(members, data.result, blocks, members.place + 1)
+
+
+def segmented_ring(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """A ring whose parts are cut: the next segment is under way while one is added up."""
+    after, before = neighbours(members)
+    blocks = shares(data.elements, members.number)
+    longest = max(1, min(longest, len(blocks[0])))
+    cut = [pieces(block, longest) for block in blocks]
+    begun: list[list[Step]] = []
+    ended: list[list[Step]] = []  # with the addition of what has come
+    for number, (outgoing, segment) in enumerate(transfers(members, data, cut)):
+        growing = replace(segment, slot=number % 2 * longest)
+        begin, end = members.under_way(after, outgoing, before, growing.arrival)
+        begun.append(begin)
+        ended.append([*end, *growing.addition()])
+    # a segment is sent on when it was added up, which is one transfer back where nothing is cut
+    ahead = max(map(len, cut)) > 1
+    for begin, end in zip([*begun, []], [[], *ended], strict=True):
+        yield from (*begin, *end) if ahead else (*end, *begin)
+    yield from gather_around(members, data.result, blocks, members.place + 1)
+
+
+def neighbours(members: Members) -> tuple[int, int]:
+    """The places after and before a member's, around a ring."""
+    return (members.place + 1) % members.number, (members.place - 1) % members.number
+
+
+def transfers(
+    members: Members, data: Sum, blocks: Sequence[tuple[range, ...]]
+) -> Iterator[tuple[Message, Sum]]:
+    """What a member sends, and what it receives and adds, until it has the sum of one block.
+
+    That is the block after its place. Blocks are in pieces, which follow each other; in a block
+    that has fewer of them the others are empty.
+    """
+    number = members.number
+    most = max(map(len, blocks))
+
+    def piece(step: int, index: int) -> range:
+        block = blocks[(members.place - step) % number]
+        return block[index] if index < len(block) else range(0)
+
+    for step in range(number - 1):
+        for index in range(most):
+            leaving = data.within(piece(step, index))
+            yield (leaving.grown if step else leaving).current, data.within(piece(step + 1, index))
+
+
+def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
+    """An algorithm for powers of two, made to serve any number of members [TRG].
+
+    Of the first ones, one of each pair adds what the other has, and gives it the result.
+    """
+    place, number = members.place, members.number
+    in_pair = place < 2 * (number - power_within(number))
+    if in_pair and place % 2 == 0:
+        yield from members.send(place + 1, data.current)
+        yield from members.receive(place + 1, data.total)
+        return
+    if in_pair:
+        yield from data.contribution(members, place - 1)
+        data = data.grown
+    yield from inner(members.chosen(staying(number, keep=1)), data)
+    if in_pair:
+        yield from members.send(place - 1, data.total)
+
+
+def recursive_doubling(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Exchanges of all data at distances 1, 2, 4 … [TRG]."""
+    return folded(doubling, members, data)
+
+
+def doubling(members: Members, data: Sum) -> Iterator[Step]:
+    """The same on a power of two of members."""
+    for distance in powers_below(members.number):
+        yield from data.exchange(members, members.place ^ distance)
+        data = data.grown
+
+
+def rabenseifner(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Half of the vector is exchanged, then a quarter …, and the way back [TRG]."""
+    return folded(halving_and_doubling, members, data)
+
+
+def halving_and_doubling(members: Members, data: Sum) -> Iterator[Step]:
+    """The same on a power of two of members."""
+    blocks = shares(data.elements, members.number)
+    first, end = 0, members.number
+    back: list[tuple[int, range, range]] = []
+    for distance in powers_below(members.number):
+        partner, middle = members.place ^ distance, (first + end) // 2
+        lower, upper = span(blocks, first, middle), span(blocks, middle, end)
+        if members.place & distance:
+            first, keeps, gives = middle, upper, lower
+        else:
+            end, keeps, gives = middle, lower, upper
+        kept = data.within(keeps)
+        yield from members.exchange(partner, data.within(gives).current, partner, kept.arrival)
+        yield from kept.addition()
+        data = kept.grown
+        back.append((partner, keeps, gives))
+    for partner, keeps, gives in reversed(back):
+        mine, theirs = part(data.result, keeps), part(data.result, gives)
+        yield from members.exchange(partner, mine, partner, theirs)
+
+
+def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Up a binomial tree and down again, segment by segment [CHPG]."""
+    segments = pieces(data.elements, longest)
+    for segment in segments:
+        yield from up(members, data.within(segment))
+    for segment in segments:
+        yield from binomial(members, part(data.result, segment), longest)
+
+
+def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
+    """A sum up a binomial tree to the first member; what came of this one's data."""
+    for child in children(members):
+        yield from data.contribution(members, child)
+        data = data.grown
+    if members.place:
+        above = binomial_by_lowest(members.place, members.number)
+        yield from members.send(above, data.current)
+    return data
+
+
+def hierarchical(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Each node adds up, the first ranks of the nodes exchange sums, each node gets the result."""
+    nodes = members.nodes
+    family = [place for place, node in enumerate(nodes) if node == nodes[members.place]]
+    leaders = [nodes.index(node) for node in dict.fromkeys(nodes)]
+    here = members.chosen(family)
+    data = yield from up(here, data)
+    if members.place in leaders:
+        yield from recursive_doubling(members.chosen(leaders), data, longest)
+    yield from binomial(here, data.total, longest)

@@ -1,0 +1,126 @@
+"""Broadcasts made of messages between two ranks; the first of the members is the root.
+
+Each function gives the steps of one member. ``longest`` is the elements of a segment, where an
+algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from omb_py.algorithms.patterns import powers_below
+from omb_py.algorithms.trees import binomial_by_lowest
+from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
+from omb_py.core.calls import Message, Step
+
+
+def chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """Each receives all from the one before it, then sends it to the next."""
+    return pipelined_chain(members, message, max(1, message.elements))
+
+
+def pipelined_chain(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """A chain of segments: each passes on the last one while it receives the next."""
+    nothing = part(message, range(0))
+    segments = [part(message, piece) for piece in pieces(range(message.elements), longest)]
+    first, last = members.place == 0, members.place == members.number - 1
+    for arriving, leaving in zip([*segments, nothing], [nothing, *segments], strict=True):
+        yield from members.exchange(
+            members.place + 1,
+            nothing if last else (arriving if first else leaving),
+            members.place - 1,
+            nothing if first else arriving,
+        )
+
+
+def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """Whoever has the message sends it to one who has not: twice as many in each round [CHPG]."""
+    if members.place:
+        yield from members.receive(binomial_by_lowest(members.place, members.number), message)
+    for child in reversed(children(members)):
+        yield from members.send(child, message)
+
+
+def scatter_ring(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """A part for each by a binomial tree, then all parts around a ring [CHPG]."""
+    blocks = shares(range(message.elements), members.number)
+    yield from scatter(members, message, blocks)
+    yield from gather_around(members, message, blocks, members.place)
+
+
+def scatter_allgather(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """A part for each by a binomial tree, then exchanges of 1, 2, 4 … parts [TRG]."""
+    blocks = shares(range(message.elements), members.number)
+    yield from scatter(members, message, blocks)
+    yield from gather_by_doubling(members, message, blocks)
+
+
+def children(members: Members) -> list[int]:
+    """The places that a member sends to in a binomial tree whose subtrees are runs of places.
+
+    Those of the smallest subtrees come first.
+    """
+    place, number = members.place, members.number
+    below = (place & -place) if place else number
+    return [place + step for step in powers_below(below) if place + step < number]
+
+
+def scatter(members: Members, message: Message, blocks: Sequence[range]) -> Iterator[Step]:
+    """The block of each member from the first one, with those of the subtree below it."""
+
+    def subtree(place: int) -> Message:
+        return part(message, span(blocks, place, place + (place & -place)))
+
+    if members.place:
+        above = binomial_by_lowest(members.place, members.number)
+        yield from members.receive(above, subtree(members.place))
+    for child in reversed(children(members)):
+        yield from members.send(child, subtree(child))
+
+
+def gather_around(
+    members: Members, message: Message, blocks: Sequence[range], mine: int
+) -> Iterator[Step]:
+    """All blocks to all members: each passes on what it received last, first block ``mine``.
+
+    The member before has the block before.
+    """
+    place, number = members.place, members.number
+    for step in range(number - 1):
+        yield from members.exchange(
+            (place + 1) % number,
+            part(message, blocks[(mine - step) % number]),
+            (place - 1) % number,
+            part(message, blocks[(mine - step - 1) % number]),
+        )
+
+
+def gather_by_doubling(
+    members: Members, message: Message, blocks: Sequence[range]
+) -> Iterator[Step]:
+    """All blocks to all members, of which each has its own: twice as many in each round [TRG].
+
+    Groups of places exchange all that they know. Where the last group is not full, its members
+    also serve those of the other group who have no partner in it, in turn.
+    """
+    place, number = members.place, members.number
+
+    def known(group: int, size: int) -> Message:
+        return part(message, span(blocks, group, group + size))
+
+    for size in powers_below(number):
+        mine = place - place % size
+        theirs = mine ^ size
+        if theirs >= number:
+            continue
+        ours, others = known(mine, size), known(theirs, size)
+        present = min(size, number - max(mine, theirs))
+        within = place - mine
+        if within < present:
+            yield from members.exchange(theirs + within, ours, theirs + within, others)
+        else:
+            yield from members.receive(theirs + within % present, others)
+        if mine > theirs:
+            for alone in range(present, size):
+                if alone % present == within:
+                    yield from members.send(theirs + alone, ours)

@@ -1,0 +1,101 @@
+"""What own algorithms are made of: ranks in an order, parts of messages, calls between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from omb_py.core.calls import Call, Cell, Message, Step
+
+TAG = 1
+"""One for all messages: those between two ranks stay in order."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """Ranks that do something together, in an order, and the place of this one among them.
+
+    ``ranks`` are numbers in the communicator, ``nodes`` the node of each where that is known. What
+    has no elements is not sent; all members know the lengths of all messages.
+    """
+
+    ranks: tuple[int, ...]
+    place: int
+    nodes: tuple[int, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """How many they are."""
+        return len(self.ranks)
+
+    def chosen(self, places: Sequence[int]) -> Members:
+        """Those at some places, of which this one's has to be one."""
+        return replace(
+            self,
+            ranks=tuple(self.ranks[place] for place in places),
+            place=places.index(self.place),
+            nodes=tuple(self.nodes[place] for place in places) if self.nodes else (),
+        )
+
+    def send(self, to: int, message: Message) -> Iterator[Step]:
+        """Send a message to the member at a place."""
+        if message.elements:
+            yield Call("send", (message,), self.ranks[to], TAG)
+
+    def receive(self, source: int, message: Message) -> Iterator[Step]:
+        """Receive a message from the member at a place."""
+        if message.elements:
+            yield Call("recv", (message,), self.ranks[source], TAG)
+
+    def exchange(
+        self, to: int, outgoing: Message, source: int, incoming: Message
+    ) -> Iterator[Step]:
+        """Send and receive at the same time; a place counts only where there is a message."""
+        if outgoing.elements and incoming.elements:
+            values = (self.ranks[to], TAG, self.ranks[source], TAG)
+            yield Call("sendrecv", (outgoing, incoming), values=values)
+        else:
+            yield from self.send(to, outgoing)
+            yield from self.receive(source, incoming)
+
+    def under_way(
+        self, to: int, outgoing: Message, source: int, incoming: Message
+    ) -> tuple[list[Step], list[Step]]:
+        """An exchange in two parts: its beginning, and the wait for its end."""
+        begun = []
+        if incoming.elements:
+            begun.append(Call("irecv", (incoming,), self.ranks[source], TAG))
+        if outgoing.elements:
+            begun.append(Call("isend", (outgoing,), self.ranks[to], TAG))
+        cell = Cell(len(begun))
+        steps = [replace(call, cell=cell, index=index) for index, call in enumerate(begun)]
+        return list(steps), [Call("waitall", cell=cell)] if begun else []
+
+
+def part(message: Message, elements: range) -> Message:
+    """Some elements of a message of one block, where they are."""
+    size = message.datatype.itemsize
+    memory = message.memory.slice(elements.start * size, len(elements) * size)
+    return replace(message, memory=memory, counts=(len(elements),))
+
+
+def shares(elements: range, number: int) -> tuple[range, ...]:
+    """Elements in so many parts, one after the other, the first ones longer where they differ."""
+    least, longer = divmod(len(elements), number)
+    starts = [elements.start + least * i + min(i, longer) for i in range(number + 1)]
+    return tuple(map(range, starts, starts[1:]))
+
+
+def pieces(elements: range, longest: int) -> tuple[range, ...]:
+    """Elements in pieces of ``longest``, of which the last may be shorter."""
+    return tuple(
+        range(start, min(start + longest, elements.stop))
+        for start in range(elements.start, elements.stop, longest)
+    )
+
+
+def span(blocks: Sequence[range], first: int, end: int) -> range:
+    """The elements of neighbouring blocks from ``first`` on, without ``end``; none if it is."""
+    if first >= end:
+        return range(0)
+    return range(blocks[first].start, blocks[min(end, len(blocks)) - 1].stop)

@@ -1,0 +1,84 @@
+"""A rank's part of a sum, and its additions: MPI's on the host, a kernel's on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from omb_py.benchmarks.algorithms.members import Members, part
+from omb_py.core.calls import Call, Message, Step
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Elements of a vector that is being added up on this rank.
+
+    ``given`` is what the rank contributes, None where that stands in ``result``. Nothing is copied
+    before it is needed: until something was added (``begun``), a contribution arrives in
+    ``result`` itself and what was given is added to it; later ones arrive in ``scratch``, from
+    element ``slot`` on.
+    """
+
+    elements: range
+    given: Message | None
+    result: Message
+    scratch: Message
+    slot: int = 0
+    begun: bool = False
+
+    @property
+    def grown(self) -> Sum:
+        """The sum after an addition."""
+        return replace(self, begun=True)
+
+    @property
+    def total(self) -> Message:
+        """Where the result is to stand."""
+        return part(self.result, self.elements)
+
+    @property
+    def current(self) -> Message:
+        """The sum so far."""
+        return self.total if self.begun or self.given is None else part(self.given, self.elements)
+
+    @property
+    def arrival(self) -> Message:
+        """Where a contribution is to arrive."""
+        if self.begun or self.given is None:
+            return part(self.scratch, range(self.slot, self.slot + len(self.elements)))
+        return self.total
+
+    def within(self, elements: range) -> Sum:
+        """Some of the elements."""
+        return replace(self, elements=elements)
+
+    def addition(self) -> Iterator[Step]:
+        """Add what has arrived, after which the sum has `grown`."""
+        if self.begun or self.given is None:
+            yield from added(self.total, self.arrival)
+        else:
+            yield from added(self.total, self.current)
+
+    def contribution(self, members: Members, source: int) -> Iterator[Step]:
+        """Receive what a member contributes, and add it."""
+        yield from members.receive(source, self.arrival)
+        yield from self.addition()
+
+    def exchange(self, members: Members, partner: int) -> Iterator[Step]:
+        """Give a member the sum so far for its own, and add that."""
+        yield from members.exchange(partner, self.current, partner, self.arrival)
+        yield from self.addition()
+
+
+def added(total: Message, other: Message) -> Iterator[Step]:
+    """Add the elements of ``other`` to those of ``total``; a device does so by itself.
+
+    Raises `UnsupportedError` where the device has no such elements.
+    """
+    if total.elements == 0:
+        return
+    on_device = total.memory.add(other.memory)
+    if on_device is None:
+        yield Call("reduce_local", (other, total), op="sum")
+    else:
+        yield from on_device

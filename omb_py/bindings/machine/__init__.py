@@ -1,0 +1,1 @@
+"""Machine code for the native binding: programs of calls, compiled once and kept."""

@@ -1,0 +1,272 @@
+"""Memory on an NVIDIA device, whichever array library it belongs to.
+
+A library says how it makes arrays; filling, checking and copying go through the driver, alike for
+all, and never through gigabytes on the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+import numpy as np
+
+from omb_py.buffers import PAGE, Buffer, Device, Local, Memory, Place, StagedMemory
+from omb_py.buffers.numpy import BUFFER as NUMPY
+from omb_py.buffers.numpy import NumpyMemory
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import (
+    MissingPackageError,
+    OmbError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from omb_py.buffers.device.driver import Driver
+
+
+class Library(ABC):
+    """An array library with arrays of bytes on the device that is current.
+
+    Made from the number of that device; it works in the device's primary context. ``lacks`` are
+    NumPy's types that the library has no elements of.
+    """
+
+    lacks: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def empty(self, nbytes: int) -> Any:
+        """A new array of bytes on the device."""
+
+    def managed(self, nbytes: int) -> Any:
+        """A new array of bytes in managed memory; raises `UnsupportedError` where there is none."""
+        raise UnsupportedError("this library has no managed memory: use --buffer cupy")
+
+    @abstractmethod
+    def out_of_memory(self, error: Exception) -> bool:
+        """Whether an error of the library means that memory is full."""
+
+    def typed(self, array: Any, dtype: str) -> Any:
+        """The bytes of ``array`` as elements of a NumPy type, not copied."""
+        return array.view(np.dtype(dtype))
+
+    def address(self, array: Any) -> int:
+        """Where an array's bytes are; managed ones can be NumPy's to some libraries."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        address: int = array.ctypes.data if interface is None else interface["data"][0]
+        return address
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """Versions of the library and of the CUDA runtime that it brings."""
+
+    def payload(self, array: Any) -> Any:
+        """An object that holds an array and can be pickled."""
+        return array
+
+    def close(self) -> None:  # noqa: B027 - most let the process's end do it
+        """Leave the context, after the end of MPI."""
+
+
+class DeviceMemory(Memory):
+    """An array on a device, or in managed memory."""
+
+    def __init__(self, opened: DeviceBuffer, array: Any, address: int, dtype: str) -> None:
+        """``array`` holds bytes."""
+        self._opened = opened
+        self._bytes = array
+        self._dtype = dtype
+        self.address = address
+        self.array = opened.library.typed(array, dtype)
+        self.nbytes = array.shape[0]
+        self.on_device = opened.place is Place.DEVICE
+
+    def slice(self, start: int, nbytes: int) -> DeviceMemory:
+        part = self._bytes[start : start + nbytes]
+        return DeviceMemory(self._opened, part, self.address + start, self._dtype)
+
+    def fill(self, tile: bytes) -> None:
+        driver = self._opened.driver
+        done = min(len(tile), self.nbytes)
+        source = ctypes.create_string_buffer(tile, len(tile))
+        driver.copy(self.address, ctypes.addressof(source), done)
+        while done < self.nbytes:
+            part = min(done, self.nbytes - done)
+            driver.copy(self.address + done, self.address, part)
+            done += part
+        driver.synchronize()
+        self._opened.settle(self.address, self.nbytes)
+
+    def first_difference(self, tile: bytes) -> int | None:
+        return self._opened.driver.first_difference(self.address, self.nbytes, tile)
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        data = ctypes.create_string_buffer(max(1, nbytes))
+        self._opened.driver.copy(ctypes.addressof(data), self.address + start, nbytes)
+        return data.raw[:nbytes]
+
+    def write(self, data: Any) -> None:
+        driver = self._opened.driver
+        interface = getattr(data, "__cuda_array_interface__", None)
+        if interface is None:
+            values = bytes(memoryview(data).cast("B"))
+            source = ctypes.create_string_buffer(values, max(1, len(values)))
+            length, address = len(values), ctypes.addressof(source)
+        else:
+            length, address = data.nbytes, interface["data"][0]
+        if length != self.nbytes:
+            raise ValueError(f"{length} bytes arrived instead of {self.nbytes}")
+        driver.copy(self.address, address, length)
+        driver.synchronize()
+
+    def payload(self) -> Any:
+        return self._opened.library.payload(self.array)
+
+    def ndarray(self, dtype: str) -> Any:
+        cupy = self._opened.array_module()
+        if self.nbytes == 0:
+            return cupy.empty(0, dtype)
+        owned = cupy.cuda.UnownedMemory(self.address, self.nbytes, self)
+        pointer = cupy.cuda.MemoryPointer(owned, 0)
+        return cupy.ndarray(self.nbytes // np.dtype(dtype).itemsize, dtype, memptr=pointer)
+
+    def add(self, other: Memory) -> tuple[Local, ...] | None:
+        if not self.on_device:
+            return None
+        return self._opened.driver.add(self.address, other.address, self.nbytes, self._dtype)
+
+    def staged(self) -> StagedMemory | None:
+        return PinnedMemory(self, self._opened.driver, self._dtype) if self.on_device else None
+
+
+class PinnedMemory(NumpyMemory, StagedMemory):
+    """A NumPy array in page-locked memory, which the device's copy engines reach directly."""
+
+    def __init__(self, device: DeviceMemory, driver: Driver, dtype: str) -> None:
+        self._address = driver.pinned(device.nbytes or 1)
+        block = (ctypes.c_ubyte * device.nbytes).from_address(self._address)
+        finalize(block, driver.free_pinned, self._address)
+        super().__init__(np.ctypeslib.as_array(block).view(dtype))
+        self._device = device
+        self._driver = driver
+
+    def download(self, start: int, nbytes: int) -> Local:
+        return self._copy(self._address + start, self._device.address + start, nbytes)
+
+    def upload(self) -> Local:
+        return self._copy(self._device.address, self._address, self.nbytes)
+
+    def _copy(self, target: int, source: int, nbytes: int) -> Local:
+        return self._driver.local("cuMemcpy", target, source, nbytes)
+
+
+@dataclass(frozen=True)
+class DeviceBuffer(Buffer):
+    """A library whose device is chosen, with messages in one place."""
+
+    name: str
+    driver: Driver
+    library: Library
+    device: Device
+    place: Place = Place.DEVICE
+
+    def at(self, place: Place) -> Buffer:
+        if place is Place.HOST:
+            return NUMPY
+        return replace(self, place=place)
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> DeviceMemory:
+        self.check_elements(datatype, self.library.lacks)
+        make = self.library.empty if self.place is Place.DEVICE else self.library.managed
+        try:
+            raw = make(nbytes + PAGE)
+        except Exception as error:
+            if isinstance(error, OmbError) or not self.library.out_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"{self.name} cannot allocate {nbytes} bytes on device {self.device.number}: "
+                "lower -m"
+            ) from None
+        start = -self.library.address(raw) % PAGE
+        address = self.library.address(raw) + start
+        return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
+
+    def settle(self, address: int, nbytes: int) -> None:
+        """Move pages of managed memory to where they shall stay, if that is somewhere."""
+        if self.place is Place.MANAGED_DEVICE:
+            self.driver.settle(address, nbytes, self.device.number)
+        elif self.place is Place.MANAGED_HOST:
+            self.driver.settle(address, nbytes, None)
+
+    def describe(self) -> dict[str, str]:
+        device = self.device
+        memory = f"{device.memory / (1 << 30):.1f} GiB"
+        found = {"device": f"{device.number}: {device.name}, {memory}"}
+        return found | self.driver.versions() | self.library.versions()
+
+    def wait(self) -> Local:
+        return self.driver.wait()
+
+    def compute(self, times: int) -> tuple[Local, Local]:
+        return self.driver.compute(times)
+
+    def array_module(self) -> Any:
+        try:
+            import cupy
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(
+                f"computing with buffer {self.name}",
+                "cupy",
+                "pip install 'omb-py[cu13]', or '[cu12]' for drivers before CUDA 13",
+            ) from error
+        return cupy
+
+    def close(self) -> None:
+        self.library.close()
+
+
+@dataclass(frozen=True)
+class CudaBuffer(Buffer):
+    """A library before its device is chosen.
+
+    ``packages`` are what has to be installed, ``extra`` the extra that brings it; in that,
+    ``{cuda}`` stands for the major version of CUDA that the driver can run.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    extra: str
+    library: Callable[[int], Library]
+
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> DeviceBuffer:
+        from omb_py.buffers.device.driver import Driver
+
+        missing = next((name for name in self.packages if find_spec(name) is None), None)
+        if missing is not None:
+            raise MissingPackageError(f"buffer {self.name}", missing, self._how_to_install())
+        driver = Driver.load()
+        visible = driver.devices()
+        chosen = devices or range(visible)
+        number = chosen[local_rank % len(chosen)]
+        if number >= visible:
+            raise UnsupportedError(
+                f"--device: there is no device {number}; the last of {visible} that are visible "
+                f"is {visible - 1}"
+            )
+        device = driver.activate(number)
+        return DeviceBuffer(self.name, driver, self.library(number), device)
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
+        raise RuntimeError("a device is chosen by prepare first")
+
+    def _how_to_install(self) -> str:
+        if "{cuda}" not in self.extra:
+            return f"pip install 'omb-py[{self.extra}]'"
+        newer, older = (self.extra.format(cuda=version) for version in (13, 12))
+        return f"pip install 'omb-py[{newer}]', or '[{older}]' for drivers before CUDA 13"

@@ -1,0 +1,212 @@
+"""The CUDA driver, as far as memory on a device needs it: one way for every array library.
+
+Called by ctypes, so that nothing has to be installed and a rank's context exists before any
+library is imported, and before MPI is started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from omb_py.buffers import Device, Local
+from omb_py.buffers.device import kernels
+from omb_py.buffers.device.kernels import MOST_BLOCKS, THREADS
+from omb_py.core.errors import OmbError, OutOfMemoryError, UnsupportedError
+
+LIBRARY = "libcuda.so.1"
+VERSION_FILE = Path("/proc/driver/nvidia/version")
+
+OUT_OF_MEMORY = 2
+NO_DEVICE = 100
+PREFER_LOCATION = 3
+HOST = -1
+ATTACH_GLOBAL = 1
+
+word = ctypes.c_uint64
+
+
+class Driver:
+    """The driver of this process, and the device whose primary context is current."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._functions: dict[str, ctypes.c_void_p] = {}
+
+    @classmethod
+    def load(cls) -> Driver:
+        """The driver, started.
+
+        Raises `UnsupportedError` when the machine has none or it finds no device.
+        """
+        try:
+            driver = cls(ctypes.CDLL(LIBRARY))
+        except OSError:
+            raise UnsupportedError(
+                f"no CUDA driver here ({LIBRARY} cannot be loaded): run on a node with an NVIDIA "
+                "GPU, or use --buffer numpy"
+            ) from None
+        code = driver._library.cuInit(0)
+        if code or driver.devices() == 0:
+            why = "no device is visible" if code in (0, NO_DEVICE) else driver.explain(code)
+            raise UnsupportedError(
+                f"the CUDA driver cannot be used: {why}; look at nvidia-smi and "
+                "CUDA_VISIBLE_DEVICES, or use --buffer numpy"
+            )
+        return driver
+
+    def devices(self) -> int:
+        """How many devices this process sees."""
+        count = ctypes.c_int(0)
+        if self._library.cuDeviceGetCount(ctypes.byref(count)):
+            return 0
+        return count.value
+
+    def activate(self, number: int) -> Device:
+        """Make the primary context of a device current, and tell what the device is."""
+        device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t()
+        name, identity = ctypes.create_string_buffer(256), ctypes.create_string_buffer(16)
+        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(number))
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+        self._call("cuDeviceGetName", name, ctypes.c_int(len(name)), device)
+        self._call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
+        newer = hasattr(self._library, "cuDeviceGetUuid_v2")
+        self._call("cuDeviceGetUuid_v2" if newer else "cuDeviceGetUuid", identity, device)
+        text = name.value.decode(errors="replace")
+        return Device(number, text, identity.raw.hex(), memory.value)
+
+    def versions(self) -> dict[str, str]:
+        """The driver's own version, where the system tells it, and the latest CUDA it can run."""
+        cuda = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(cuda))
+        found = {"cuda_driver": f"{cuda.value // 1000}.{cuda.value % 1000 // 10}"}
+        if VERSION_FILE.is_file():
+            words = VERSION_FILE.read_text(errors="replace").split()
+            found["nvidia_driver"] = next((w for w in words if w[:1].isdigit()), "unknown")
+        return found
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes between any two addresses, on a device or not."""
+        if nbytes:
+            self.local("cuMemcpy", target, source, nbytes).run()
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that this process asked of it."""
+        self._call("cuCtxSynchronize")
+
+    def wait(self) -> Local:
+        """A wait for the default stream, the one that array libraries use unless told otherwise."""
+        return self.local("cuStreamSynchronize", 0)
+
+    def local(self, function: str, *arguments: int) -> Local:
+        """A call of a driver's function whose arguments are words, to be made later."""
+        run = partial(self._call, function, *(word(argument) for argument in arguments))
+        address = ctypes.cast(getattr(self._library, function), ctypes.c_void_p).value or 0
+        return Local(function, run, address, arguments)
+
+    def pinned(self, nbytes: int) -> int:
+        """The address of new host memory, aligned to the page, that devices can copy directly.
+
+        Raises `OutOfMemoryError`. It is given back with `free_pinned`.
+        """
+        address = ctypes.c_void_p()
+        flags = ctypes.c_uint(0)
+        self._call("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(nbytes), flags)
+        return address.value or 0
+
+    def free_pinned(self, address: int) -> None:
+        """Give back what `pinned` made."""
+        self._library.cuMemFreeHost(ctypes.c_void_p(address))
+
+    def settle(self, address: int, nbytes: int, number: int | None) -> None:
+        """Have pages of managed memory stay on a device, or for None on the host, and go there."""
+        if nbytes == 0:
+            return
+        where = ctypes.c_int(HOST if number is None else number)
+        length = ctypes.c_size_t(nbytes)
+        self._call("cuMemAdvise", word(address), length, ctypes.c_int(PREFER_LOCATION), where)
+        self._call("cuMemPrefetchAsync", word(address), length, where, None)
+        self.synchronize()
+
+    def first_difference(self, address: int, nbytes: int, tile: bytes) -> int | None:
+        """First of ``nbytes`` bytes that is not as ``tile`` repeated would have it, or None."""
+        if nbytes == 0:
+            return None
+        scratch = word()
+        self._call("cuMemAlloc_v2", ctypes.byref(scratch), ctypes.c_size_t(8 + len(tile)))
+        try:
+            none = (1 << 64) - 1
+            result = ctypes.create_string_buffer(none.to_bytes(8, "little") + tile, 8 + len(tile))
+            self.copy(scratch.value, ctypes.addressof(result), len(result))
+            self._launch(address, nbytes, scratch.value + 8, len(tile), scratch.value)
+            self.synchronize()
+            self.copy(ctypes.addressof(result), scratch.value, 8)
+        finally:
+            self._library.cuMemFree_v2(scratch)
+        found = int.from_bytes(result.raw[:8], "little")
+        return None if found == none else found
+
+    def explain(self, code: int) -> str:
+        """What the driver says of an error."""
+        text = ctypes.c_char_p()
+        self._library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return f"{(text.value or b'unknown error').decode(errors='replace')} (CUDA error {code})"
+
+    def compute(self, times: int) -> tuple[Local, Local]:
+        """Work for the device, a chain of so many steps: its launch, and the wait for its end."""
+        function = self._kernel(kernels.WORK_NAME, kernels.WORK)
+        return self._launched(function, 1, 1, times, 0)
+
+    def add(self, total: int, other: int, nbytes: int, dtype: str) -> tuple[Local, Local]:
+        """An addition of ``nbytes`` of elements to those at ``total``: launch, and wait for it.
+
+        Raises `UnsupportedError` for elements that the device has not.
+        """
+        kernel = kernels.addition_kernel(dtype)
+        count = nbytes // kernel.itemsize
+        blocks = max(1, min(-(-count // THREADS), MOST_BLOCKS))
+        function = self._kernel(kernel.name, kernel.ptx)
+        return self._launched(function, blocks, THREADS, total, other, count)
+
+    def _launched(
+        self, function: ctypes.c_void_p, blocks: int, threads: int, *arguments: int
+    ) -> tuple[Local, Local]:
+        """The launch of a kernel, to be made later, and the wait for its end."""
+        values = [word(argument) for argument in arguments]
+        pointers = [ctypes.addressof(value) for value in values]
+        parameters = (ctypes.c_void_p * len(values))(*pointers)
+        sizes = (blocks, 1, 1, threads, 1, 1, 0)
+        given = (function.value or 0, *sizes, 0, ctypes.addressof(parameters), 0)
+        return replace(self.local("cuLaunchKernel", *given), kept=(values, parameters)), self.wait()
+
+    def _launch(self, address: int, nbytes: int, tile: int, period: int, result: int) -> None:
+        values = [word(value) for value in (address, nbytes, tile, period, result)]
+        pointers = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values]
+        parameters = (ctypes.c_void_p * len(values))(*pointers)
+        blocks = min(-(-nbytes // THREADS), MOST_BLOCKS)
+        sizes = [ctypes.c_uint(size) for size in (blocks, 1, 1, THREADS, 1, 1, 0)]
+        kernel = self._kernel(kernels.COMPARISON_NAME, kernels.COMPARISON)
+        self._call("cuLaunchKernel", kernel, *sizes, None, parameters, None)
+
+    def _kernel(self, name: str, code: bytes) -> ctypes.c_void_p:
+        if name not in self._functions:
+            module, function = ctypes.c_void_p(), ctypes.c_void_p()
+            self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(code))
+            found = ctypes.c_char_p(name.encode())
+            self._call("cuModuleGetFunction", ctypes.byref(function), module, found)
+            self._functions[name] = function
+        return self._functions[name]
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        code = getattr(self._library, function)(*arguments)
+        if code == OUT_OF_MEMORY:
+            raise OutOfMemoryError(f"{function}: {self.explain(code)}: lower -m")
+        if code:
+            raise OmbError(
+                f"{function} failed: {self.explain(code)}; look at nvidia-smi, or use "
+                "--buffer numpy"
+            )

@@ -1,0 +1,106 @@
+"""PyTorch's tensors, on an NVIDIA device (buffer ``torch``) or on the host (``torch_cpu``).
+
+Nothing in the suite knows of this module but two lines under ``[project.entry-points]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from omb_py.buffers import PAGE, Buffer
+from omb_py.buffers.device import CudaBuffer, Library
+from omb_py.buffers.numpy import NumpyMemory
+from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import MissingPackageError, OutOfMemoryError
+
+LACKS = frozenset({"longdouble", "clongdouble"})
+
+
+class Torch(Library):
+    """``torch.empty`` on a device."""
+
+    lacks = LACKS
+
+    def __init__(self, device: int) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._device = f"cuda:{device}"
+        torch.cuda.set_device(device)
+        torch.cuda.init()
+
+    def empty(self, nbytes: int) -> Any:
+        return self._torch.empty(nbytes, dtype=self._torch.uint8, device=self._device)
+
+    def out_of_memory(self, error: Exception) -> bool:
+        return isinstance(error, self._torch.OutOfMemoryError)
+
+    def typed(self, array: Any, dtype: str) -> Any:
+        return array.view(getattr(self._torch, dtype))
+
+    def address(self, array: Any) -> int:
+        address: int = array.data_ptr()
+        return address
+
+    def payload(self, array: Any) -> Any:
+        return array.clone()
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": self._torch.__version__, "cuda_runtime": str(self._torch.version.cuda)}
+
+
+class TensorMemory(NumpyMemory):
+    """A tensor on the host, filled and checked through the NumPy array that shares its bytes."""
+
+    def __init__(self, tensor: Any, dtype: str) -> None:
+        """``tensor`` holds bytes."""
+        import torch
+
+        super().__init__(tensor.numpy().view(dtype))
+        self._tensor = tensor
+        self._dtype = dtype
+        self.array = tensor.view(getattr(torch, dtype))
+
+    def slice(self, start: int, nbytes: int) -> TensorMemory:
+        return TensorMemory(self._tensor[start : start + nbytes], self._dtype)
+
+    def payload(self) -> Any:
+        return self.array.clone()  # a view would be pickled with all that it is a view of
+
+
+class HostTensors(Buffer):
+    """``torch.empty`` on the host."""
+
+    name = "torch_cpu"
+
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
+        if find_spec("torch") is None:
+            raise MissingPackageError("buffer torch_cpu", "torch", "pip install 'omb-py[torch]'")
+        return self
+
+    def wrap(self, view: Any, datatype: Datatype) -> TensorMemory:
+        import torch
+
+        return TensorMemory(torch.frombuffer(view, dtype=torch.uint8), datatype.dtype)
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> TensorMemory:
+        import torch
+
+        self.check_elements(datatype, LACKS)
+        try:
+            raw = torch.empty(nbytes + PAGE, dtype=torch.uint8)
+        except RuntimeError as error:
+            raise OutOfMemoryError(f"torch cannot allocate {nbytes} bytes: lower -m") from error
+        start = -raw.data_ptr() % PAGE
+        return TensorMemory(raw[start : start + nbytes], datatype.dtype)
+
+    def describe(self) -> dict[str, str]:
+        import torch
+
+        return {"torch": torch.__version__}
+
+
+CUDA = CudaBuffer("torch", ("torch",), "torch", Torch)
+CPU = HostTensors()

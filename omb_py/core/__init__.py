@@ -1,0 +1,1 @@
+"""What everything stands on: errors, options, text, element types, the MPI job, calls."""

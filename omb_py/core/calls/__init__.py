@@ -1,0 +1,154 @@
+"""What a benchmark says and a binding understands: MPI calls, described but not yet made.
+
+Nothing here knows MPI or an array library. Names of functions are MPI's, without the prefix and
+in lower case: ``send``, ``allgatherv``, ``reduce_scatter_block``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
+
+from omb_py.buffers import Local, Memory
+from omb_py.core.datatypes import Datatype
+from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+
+
+class InPlace(Enum):
+    """MPI_IN_PLACE as an operand."""
+
+    IN_PLACE = "in place"
+
+
+IN_PLACE = InPlace.IN_PLACE
+
+Form: TypeAlias = Literal["", "v", "w"]
+"""How MPI is told of several blocks: one count for all, counts and displacements, or types too."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One side of a call: blocks of elements, back to back in memory.
+
+    ``counts`` has the elements of each block; a message to or from one rank has one block.
+    """
+
+    memory: Memory
+    datatype: Datatype
+    counts: tuple[int, ...]
+    form: Form = ""
+    layout: Layout = CONTIGUOUS
+
+    @property
+    def displacements(self) -> tuple[int, ...]:
+        """First element of each block."""
+        return tuple(accumulate(self.counts, initial=0))[:-1]
+
+    @property
+    def elements(self) -> int:
+        """Elements of all blocks together."""
+        return sum(self.counts)
+
+    def blocks(self) -> tuple[Memory, ...]:
+        """The memory of each block."""
+        size = self.datatype.itemsize
+        return tuple(
+            self.memory.slice(start * size, count * size)
+            for start, count in zip(self.displacements, self.counts, strict=True)
+        )
+
+
+Operand: TypeAlias = Message | InPlace | None
+"""A message, MPI_IN_PLACE, or None where a rank has no part on that side."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Where calls leave MPI objects (requests, a message, a communicator) for later calls."""
+
+    count: int = 1
+
+
+MOVES_OUT = frozenset({"put", "rput", "accumulate", "file_write_at", "file_write_at_all", "pack"})
+"""Functions, beside those named after send, that only read the memory they are given."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One MPI call: its operands in MPI's order, then what else its function takes.
+
+    ``on`` is the MPI object whose function it is, by default the binding's communicator.
+    ``counts`` are the elements that each rank receives (``reduce_scatter`` alone); ``op`` is an
+    operation's MPI name in lower case; ``at`` is a displacement in bytes, in the target's window or
+    in a file. ``values`` are further arguments in MPI's order, whole numbers or MPI objects; text
+    is the name of one of MPI's constants. An object that the call makes goes to ``cell``, at
+    ``index``; a call such as ``wait`` takes it from there.
+    """
+
+    function: str
+    operands: tuple[Operand, ...] = ()
+    peer: int | None = None
+    tag: int = 0
+    op: str | None = None
+    root: int | None = None
+    counts: tuple[int, ...] | None = None
+    on: Any = None
+    at: int | None = None
+    values: tuple[Any, ...] = ()
+    cell: Cell | None = None
+    index: int = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The operands that are messages."""
+        return tuple(operand for operand in self.operands if isinstance(operand, Message))
+
+    @property
+    def further(self) -> tuple[Any, ...]:
+        """What stands beside the operands, in MPI's order."""
+        if self.values:
+            return self.values
+        return (self.root,) if self.peer is None else (self.peer, self.tag)
+
+    def written(self, rank: int) -> Message | None:
+        """The message in which data arrives at ``rank``; None when none does."""
+        last = self.operands[-1] if self.operands else None
+        name = self.function.removesuffix("_init")
+        sends = name.endswith("send") or (len(self.operands) == 1 and self.root == rank)
+        moves_out = sends or name in MOVES_OUT
+        return last if isinstance(last, Message) and not moves_out else None
+
+
+@dataclass(frozen=True)
+class Window:
+    """Non-blocking calls, started in the order given, then waited for.
+
+    Each group is completed by one ``Waitall``, the last group first.
+    """
+
+    groups: tuple[tuple[Call, ...], ...]
+
+
+Step: TypeAlias = Call | Window | Local
+
+
+@dataclass(frozen=True)
+class Round:
+    """One iteration of one rank, and what belongs to it outside the timed part.
+
+    ``setup`` is done once, before the first iteration, ``teardown`` after the last; ``before`` and
+    ``after`` in every iteration.
+    """
+
+    steps: tuple[Step, ...] = ()
+    before: tuple[Step, ...] = ()
+    after: tuple[Step, ...] = ()
+    setup: tuple[Step, ...] = ()
+    teardown: tuple[Step, ...] = ()
+
+    @property
+    def everything(self) -> tuple[Step, ...]:
+        """All steps, in the order in which they are made."""
+        return (*self.setup, *self.before, *self.steps, *self.after, *self.teardown)

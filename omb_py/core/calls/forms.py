@@ -1,0 +1,67 @@
+"""The same calls in MPI's other forms: non-blocking, and by persistent requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from omb_py.core.calls import Call, Cell, Round, Step, Window
+
+R = TypeVar("R", bound=Round)
+
+
+def nonblocking(round_: R) -> R:
+    """The round with each call started and waited for."""
+    steps: list[Step] = []
+    for step in round_.steps:
+        assert isinstance(step, Call)
+        cell = Cell()
+        steps += [replace(step, function=f"i{step.function}", cell=cell), Call("wait", cell=cell)]
+    return replace(round_, steps=tuple(steps))
+
+
+def persistent(round_: R, applies: Callable[[Call], bool] = lambda call: True) -> R:
+    """The round with requests that are set up once, started and waited for in each iteration.
+
+    ``applies`` chooses among single calls; windows are always persistent.
+    """
+    setup: list[Step] = []
+    teardown: list[Step] = []
+    steps: list[Step] = []
+
+    def set_up(calls: Sequence[Call]) -> Cell:
+        cell = Cell(len(calls))
+        for index, call in enumerate(calls):
+            setup.append(replace(call, function=setup_of(call), cell=cell, index=index))
+            teardown.append(Call("request_free", cell=cell, index=index))
+        return cell
+
+    started: dict[Cell, Cell] = {}
+    for step in round_.steps:
+        if isinstance(step, Call) and step.cell in started:
+            steps.append(replace(step, cell=started[step.cell]))
+        elif isinstance(step, Window):
+            cells = [set_up(group) for group in step.groups]
+            steps += [Call("startall", cell=cell) for cell in cells]
+            steps += [Call("waitall", cell=cell) for cell in reversed(cells)]
+        elif isinstance(step, Call) and applies(step):
+            cell = set_up([step])
+            steps.append(Call("start", cell=cell))
+            if step.cell is None:
+                steps.append(Call("wait", cell=cell))
+            else:
+                started[step.cell] = cell
+        else:
+            steps.append(step)
+    return replace(
+        round_,
+        steps=tuple(steps),
+        setup=(*round_.setup, *setup),
+        teardown=(*teardown, *round_.teardown),
+    )
+
+
+def setup_of(call: Call) -> str:
+    """The function that sets up a persistent request for a call."""
+    return f"{call.function.removeprefix('i')}_init"

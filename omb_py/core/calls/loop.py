@@ -1,0 +1,153 @@
+"""The timing loop of everything that is called from Python, and what any loop must do.
+
+One rank's iteration is a short tuple of bound calls. A clock is read right before the first and
+right after the last; storing the difference, fetching the next iteration, the common start and the
+barrier happen outside. Calls are unrolled where there are one or two, since looping over them
+would stand inside the timed part.
+"""
+
+from __future__ import annotations
+
+import gc
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle, islice, repeat
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from omb_py.core.mpi.clock import CommonStart
+
+Calls: TypeAlias = tuple[Callable[[], Any], ...]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How ranks keep together, outside what is timed.
+
+    ``barrier`` puts one after every iteration; ``start``, where there is one, puts a common start
+    before it.
+    """
+
+    barrier: bool = False
+    start: CommonStart | None = None
+
+
+class Loop(ABC):
+    """The iterations of one rank, ready to run.
+
+    ``device_seconds`` has what events on a device said of each iteration, for all runs, where the
+    calls are work of a device.
+    """
+
+    device_seconds: array[float] = array("d")
+
+    @abstractmethod
+    def run(self, first: int, seconds: array[float]) -> None:
+        """Run ``len(seconds)`` iterations and store the seconds of each.
+
+        Iteration ``first + i`` runs exchange ``(first + i) % n`` of the ``n`` that there are.
+        """
+
+
+class PythonLoop(Loop):
+    """Runs bound calls."""
+
+    def __init__(
+        self,
+        exchanges: Sequence[Calls],
+        barrier: Callable[[], Any] | None = None,
+        start: Callable[[], Any] | None = None,
+        around: Sequence[tuple[Calls, Calls]] = (),
+    ) -> None:
+        """``exchanges`` are the timed calls of one iteration each, ``around`` those before and
+        after them; a common start comes last before, a barrier last after."""
+        self._exchanges = exchanges
+        self._around = [*around] if any(map(any, around)) else []
+        self._start = start
+        self._barrier = barrier
+        lengths = {len(calls) for calls in exchanges}
+        self._time = {1: _time_single, 2: _time_pairs}.get(
+            lengths.pop() if len(lengths) == 1 else 0, _time_any
+        )
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        skipped = first % len(self._exchanges)
+        sequence: Iterator[Calls] = islice(cycle(self._exchanges), skipped, skipped + len(seconds))
+        if self._around:
+            parts = islice(cycle(self._around), skipped, skipped + len(seconds))
+            sequence = self._paced(sequence, parts)
+        elif self._start is not None or self._barrier is not None:
+            sequence = self._paced(sequence, repeat(((), ())))
+        with no_garbage_collection():
+            self._time(sequence, seconds)
+
+    def _paced(
+        self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
+    ) -> Iterator[Calls]:
+        """The same iterations, each with what comes before and after it."""
+        start, barrier = self._start, self._barrier
+        for calls, (before, after) in zip(sequence, around, strict=False):
+            for call in before:
+                call()
+            if start is not None:
+                start()
+            yield calls
+            for call in after:
+                call()
+            if barrier is not None:
+                barrier()
+
+
+def time_once(calls: Calls, results: list[Any]) -> float:
+    """Run one iteration; its seconds, what its calls returned going to ``results``."""
+    keep = results.append
+    with no_garbage_collection():
+        begin = perf_counter()
+        for call in calls:
+            keep(call())
+        return perf_counter() - begin
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Keep Python's cyclic garbage collector out of what is timed."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _time_single(sequence: Iterable[Calls], seconds: array[float]) -> None:
+    clock = perf_counter
+    for index, (call,) in enumerate(sequence):
+        begin = clock()
+        call()
+        end = clock()
+        seconds[index] = end - begin
+
+
+def _time_pairs(sequence: Iterable[Calls], seconds: array[float]) -> None:
+    clock = perf_counter
+    for index, (first, second) in enumerate(sequence):
+        begin = clock()
+        first()
+        second()
+        end = clock()
+        seconds[index] = end - begin
+
+
+def _time_any(sequence: Iterable[Calls], seconds: array[float]) -> None:
+    clock = perf_counter
+    for index, calls in enumerate(sequence):
+        begin = clock()
+        for call in calls:
+            call()
+        end = clock()
+        seconds[index] = end - begin

@@ -1,0 +1,129 @@
+"""The element types that ``-T`` takes: NumPy's numeric types that MPI has too."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from omb_py.core.errors import UsageError
+
+X86_EXTENDED_BYTES = 10
+"""Bytes of an x86 long double that carry its value; the rest of its 16 is padding."""
+
+
+@dataclass(frozen=True)
+class Datatype:
+    """An element type, under the names that ``-T``, MPI and NumPy give it.
+
+    ``code`` is the `struct` code of one component (``g``, which `struct` lacks, is a long
+    double), ``components`` is 2 for complex numbers, and every integer up to ``largest`` is
+    represented exactly.
+    """
+
+    name: str
+    mpi: str
+    dtype: str
+    code: str
+    largest: int
+    components: int = 1
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory, padding included."""
+        return self._component_bytes * self.components
+
+    @property
+    def padded(self) -> bool:
+        """Whether some bytes of an element carry no value, as in x86's long double."""
+        return self._component_bytes > self._component_value_bytes
+
+    def pack(self, values: Iterable[int]) -> bytes:
+        """The elements that hold ``values`` (a complex number: in both parts), as bytes."""
+        parts = [value for value in values for _ in range(self.components)]
+        if self.code == "g":
+            import ctypes
+
+            return self.without_padding(bytes((ctypes.c_longdouble * len(parts))(*parts)))
+        return struct.pack(f"{len(parts)}{self.code}", *parts)
+
+    def describe(self, element: bytes) -> str:
+        """One element as a number a person can read."""
+        if self.code == "g":
+            import ctypes
+
+            parts = list((ctypes.c_longdouble * self.components).from_buffer_copy(element))
+        else:
+            parts = list(struct.unpack(f"{self.components}{self.code}", element))
+        return f"{parts[0]}+{parts[1]}j" if self.components == 2 else str(parts[0])
+
+    def without_padding(self, data: bytes) -> bytes:
+        """``data`` with the bytes that carry no value set to zero."""
+        if not self.padded:
+            return data
+        clean = bytearray(data)
+        size = self._component_bytes
+        for byte in range(self._component_value_bytes, size):
+            clean[byte::size] = bytes(len(range(byte, len(clean), size)))
+        return bytes(clean)
+
+    @property
+    def _component_bytes(self) -> int:
+        if self.code == "g":
+            import ctypes
+
+            return ctypes.sizeof(ctypes.c_longdouble)
+        return struct.calcsize(self.code)
+
+    @property
+    def _component_value_bytes(self) -> int:
+        if self.code == "g":
+            import platform
+
+            if platform.machine() in ("x86_64", "AMD64", "i386", "i686"):
+                return X86_EXTENDED_BYTES
+        return self._component_bytes
+
+
+TYPES = (
+    Datatype("mpi_char", "CHAR", "int8", "b", 2**7 - 1),
+    Datatype("mpi_int", "INT", "int32", "i", 2**31 - 1),
+    Datatype("mpi_float", "FLOAT", "float32", "f", 2**24),
+    Datatype("int8", "INT8_T", "int8", "b", 2**7 - 1),
+    Datatype("int16", "INT16_T", "int16", "h", 2**15 - 1),
+    Datatype("int32", "INT32_T", "int32", "i", 2**31 - 1),
+    Datatype("int64", "INT64_T", "int64", "q", 2**63 - 1),
+    Datatype("uint8", "UINT8_T", "uint8", "B", 2**8 - 1),
+    Datatype("uint16", "UINT16_T", "uint16", "H", 2**16 - 1),
+    Datatype("uint32", "UINT32_T", "uint32", "I", 2**32 - 1),
+    Datatype("uint64", "UINT64_T", "uint64", "Q", 2**64 - 1),
+    Datatype("float32", "FLOAT", "float32", "f", 2**24),
+    Datatype("float64", "DOUBLE", "float64", "d", 2**53),
+    Datatype("longdouble", "LONG_DOUBLE", "longdouble", "g", 2**53),
+    Datatype("complex64", "C_FLOAT_COMPLEX", "complex64", "f", 2**24, components=2),
+    Datatype("complex128", "C_DOUBLE_COMPLEX", "complex128", "d", 2**53, components=2),
+    Datatype("clongdouble", "C_LONG_DOUBLE_COMPLEX", "clongdouble", "g", 2**53, components=2),
+)
+
+HALF = Datatype("float16", "FLOAT16_T", "float16", "e", 2**11)
+"""Half precision, for applications: few MPI libraries have it, so that ``-T`` does not."""
+
+
+def find_types(names: Iterable[str]) -> tuple[Datatype, ...]:
+    """The types called ``names``, each once; ``all`` stands for every one that MPI tells apart.
+
+    A type is known by its ``-T`` name and by its MPI name (``MPI_DOUBLE``, in any case).
+    Raises `UsageError` for an unknown name.
+    """
+    known = {f"mpi_{datatype.mpi.lower()}": datatype for datatype in reversed(TYPES)}
+    known |= {datatype.name: datatype for datatype in TYPES}
+    found: dict[str, Datatype] = {}
+    for name in names:
+        if name.lower() == "all":
+            found |= {datatype.mpi: datatype for datatype in reversed(TYPES)}
+        elif name.lower() in known:
+            found[known[name.lower()].mpi] = known[name.lower()]
+        else:
+            choices = ", ".join(datatype.name for datatype in TYPES)
+            raise UsageError(f"unknown type {name!r}: choose from all, {choices}")
+    return tuple(sorted(found.values(), key=TYPES.index))

@@ -1,0 +1,86 @@
+"""The MPI library: loaded by mpi4py, then started by MPI_Init or an MPI-4 session; its name."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from omb_py.core.errors import NoLibraryError, UsageError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+"""MPI's levels of thread support, in order."""
+
+
+def load() -> ModuleType:
+    """``mpi4py.MPI``, with the MPI library and without starting it.
+
+    Raises `NoLibraryError` when there is no library.
+    """
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise NoLibraryError(
+            "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
+            f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
+        ) from error
+    return MPI
+
+
+def initialize(thread_level: str) -> None:
+    """MPI_Init_thread; nothing where somebody else's module has started MPI already."""
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized():
+        MPI.Init_thread(getattr(MPI, f"THREAD_{thread_level.upper()}"))
+
+
+def open_session(thread_level: str) -> tuple[MPI.Session, MPI.Intracomm]:
+    """A session and the communicator of all ranks, which MPI_Init would have made, too.
+
+    Raises `UsageError` when the library has no sessions.
+    """
+    from mpi4py import MPI
+
+    info = MPI.Info.Create()
+    info.Set("thread_level", f"MPI_THREAD_{thread_level.upper()}")
+    try:
+        session = MPI.Session.Init(info)
+    except (NotImplementedError, MPI.Exception) as error:
+        raise UsageError(f"this MPI library has no sessions ({error}): leave out -I") from error
+    finally:
+        info.Free()
+    group = session.Create_group("mpi://WORLD")
+    comm = MPI.Intracomm.Create_from_group(group, "omb-py")
+    group.Free()
+    return session, comm
+
+
+def granted_level() -> str:
+    """The level of thread support at which MPI was started."""
+    from mpi4py import MPI
+
+    granted = MPI.Query_thread()
+    return next(
+        level for level in THREAD_LEVELS if getattr(MPI, f"THREAD_{level.upper()}") == granted
+    )
+
+
+def name() -> str:
+    """The library and its version, as in ``MPICH 5.0.2``; MPI need not be started."""
+    from mpi4py import MPI
+
+    name, version = MPI.get_vendor()
+    return f"{name} {'.'.join(str(part) for part in version)}"
+
+
+def version() -> str:
+    """What the library says of itself, on one line; MPI need not be started."""
+    from mpi4py import MPI
+
+    return " ".join(MPI.Get_library_version().replace("\0", " ").split())

@@ -1,0 +1,105 @@
+"""Whether this MPI library takes memory on a device: asked before such an address reaches it.
+
+A library that does not know devices reads their addresses as its own and dies of it (or, worse,
+hangs), so nothing is tried out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+
+from mpi4py import MPI
+
+from omb_py.core.errors import UnsupportedError
+
+CUDA = 0
+"""MPIX_GPU_SUPPORT_CUDA of MPICH and its relatives."""
+
+SWITCHES = (
+    ("CRAY MPICH", "MPICH_GPU_SUPPORT_ENABLED"),
+    ("MVAPICH2", "MV2_USE_CUDA"),
+    ("MVAPICH-Plus", "MVP_USE_CUDA"),
+    ("Intel(R) MPI", "I_MPI_OFFLOAD"),
+)
+"""Libraries, by a part of what they say of themselves, that a variable makes aware of devices."""
+
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+UNSAFE = {
+    "Open MPI": frozenset(
+        [f"i{name}" for name in REDUCTIONS]
+        + [f"{name}_init" for name in REDUCTIONS]
+        + ["accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap"]
+        + ["raccumulate", "rget_accumulate"]
+    )
+}
+"""Functions that crash on a device's memory in a library that says yes: there they are added up by
+the processor, in place. `docs/gpu.md` tells how that was found."""
+
+
+@dataclass(frozen=True)
+class Awareness:
+    """The answer, and who gave it; ``unsafe`` are the functions that it does not hold for."""
+
+    aware: bool
+    source: str
+    unsafe: frozenset[str] = frozenset()
+
+    def check(self, functions: tuple[str, ...]) -> None:
+        """Raise `UnsupportedError` when one of these MPI functions cannot take device memory."""
+        if not self.aware:
+            raise UnsupportedError(
+                f"this MPI library does not take memory on a device ({self.source}): use one built "
+                "with CUDA, copy through the host with --staging, or insist with --gpu-aware yes"
+            )
+        crashing = next((name for name in functions if name in self.unsafe), None)
+        if crashing is not None:
+            raise UnsupportedError(
+                f"{MPI.get_vendor()[0]} takes memory on a device, but crashes in "
+                f"MPI_{crashing.capitalize()} of it: copy through the host with --staging, or "
+                "insist with --gpu-aware yes"
+            )
+
+
+def awareness(wish: str) -> Awareness:
+    """What ``--gpu-aware`` says, or for ``auto`` what the library says of itself."""
+    if wish != "auto":
+        return Awareness(wish == "yes", f"--gpu-aware {wish}")
+    aware, source = _ask(ctypes.CDLL(MPI.__file__))
+    return Awareness(aware, source, UNSAFE.get(MPI.get_vendor()[0], frozenset()))
+
+
+def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
+    """The library's answer: by its functions, else by its variables, else by its memory kinds."""
+    said = []
+    if hasattr(library, "MPIX_GPU_query_support"):
+        answer = ctypes.c_int(0)
+        failed = library.MPIX_GPU_query_support(ctypes.c_int(CUDA), ctypes.byref(answer))
+        if answer.value and not failed:
+            return True, "MPIX_GPU_query_support says yes"
+        said.append("MPIX_GPU_query_support says no")
+    if hasattr(library, "MPIX_Query_cuda_support"):
+        if library.MPIX_Query_cuda_support():
+            return True, "MPIX_Query_cuda_support says yes"
+        said.append("MPIX_Query_cuda_support says no")
+    version = MPI.Get_library_version()
+    for name, variable in SWITCHES:
+        if name.lower() in version.lower():
+            if os.environ.get(variable) != "1":
+                said.append(f"{variable} is not 1")
+            elif not said:
+                return True, f"{variable}=1"
+    if "cuda" in _memory_kinds():
+        return True, "its memory kinds include cuda"
+    return False, " and ".join(said) or "it does not say that it does"
+
+
+def _memory_kinds() -> list[str]:
+    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none in a session without one."""
+    if not MPI.Is_initialized():
+        return []
+    info = MPI.COMM_WORLD.Get_info()
+    kinds = info.Get("mpi_memory_alloc_kinds") or ""
+    info.Free()
+    return kinds.split(",")

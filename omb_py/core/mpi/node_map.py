@@ -1,0 +1,52 @@
+"""Which rank is on which node: as it is, or as ``--node-map`` says."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi.job import Job
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+def node_of_each_rank(
+    wish: tuple[int, ...] | int | None, job: Job, alike: bool = True
+) -> tuple[int, ...]:
+    """The node of each rank, numbered in the order of their first ranks; collective.
+
+    Raises `UsageError` when there are not several nodes, with the same number of ranks where they
+    have to be ``alike``.
+    """
+    if wish is None:
+        nodes = first_ranks(job.comm)
+        said = f"this job's {job.ranks} ranks"
+    else:
+        nodes = tuple(rank // wish for rank in range(job.ranks)) if isinstance(wish, int) else wish
+        said = f"--node-map's {len(nodes)} ranks"
+        if len(nodes) != job.ranks:
+            raise UsageError(f"--node-map names {len(nodes)} ranks, and this job has {job.ranks}")
+    names = list(dict.fromkeys(nodes))
+    if len(names) < 2 or (alike and len({nodes.count(name) for name in names}) > 1):
+        wanted = "several with the same number of ranks" if alike else "several"
+        raise UsageError(
+            f"{said} are on {len(names)} node{'s' * (len(names) != 1)}, and {wanted} are needed: "
+            "start it so, or name them with --node-map"
+        )
+    return tuple(names.index(node) for node in nodes)
+
+
+def first_ranks(comm: MPI.Intracomm) -> tuple[int, ...]:
+    """The first rank on each rank's node, as MPI knows nodes; collective."""
+    from mpi4py import MPI
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    first = array("q", [comm.rank])
+    integer = MPI.INT64_T
+    node.Bcast([first, 1, integer], 0)
+    node.Free()
+    firsts = array("q", bytes(8 * comm.size))
+    comm.Allgather([first, 1, integer], [firsts, 1, integer])
+    return tuple(firsts)

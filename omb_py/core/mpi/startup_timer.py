@@ -1,0 +1,84 @@
+"""How long each part of this process's start takes, and which files it opens."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from pathlib import Path
+
+import omb_py
+
+STAT = Path("/proc/self/stat")
+START = 22 - 3
+"""Where the start stands among the fields of `STAT` after the command's name, the second."""
+
+
+def seconds_before(moment: float, cpu_seconds: float) -> float | None:
+    """How long this process had been there at ``moment`` (`time.perf_counter`), in seconds.
+
+    Never less than ``cpu_seconds``, its CPU time at that moment; None where the system does not
+    tell, or tells nonsense.
+    """
+    try:
+        started = start_in(STAT.read_text(errors="replace"), os.sysconf("SC_CLK_TCK"))
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, AttributeError, ValueError, IndexError):
+        return None
+    age = now - started - (time.perf_counter() - moment)
+    return max(age, cpu_seconds)
+
+
+def start_in(stat: str, ticks_per_second: int) -> float:
+    """The start that ``stat`` tells, in seconds since boot: the middle of the tick it was in."""
+    ticks = int(stat.rpartition(")")[2].split()[START])
+    return (ticks + 0.5) / ticks_per_second
+
+
+INTERPRETER = "interpreter"
+OMB_PY = "omb-py"
+NUMPY = "numpy"
+BUFFER = "buffer"
+MPI4PY = "mpi4py"
+INIT = "MPI_Init"
+SESSION = "Session.Init"
+TOTAL = "total"
+
+
+class Stages:
+    """A stopwatch of which one part runs at any time: the stage entered, or omb-py itself.
+
+    ``seconds`` has the parts in the order in which they came, from the first line of omb-py to
+    the end of the last stage. ``watch`` tells, off the clock, which files are open or were
+    opened; ``files`` has those that each part added.
+    """
+
+    def __init__(
+        self, began: float = omb_py.BEGAN, watch: Callable[[], Set[str]] | None = None
+    ) -> None:
+        """Start with omb-py's own part, which goes on since ``began`` (`time.perf_counter`)."""
+        self.seconds: dict[str, float] = {}
+        self.files: dict[str, set[str]] = {}
+        self._part = OMB_PY
+        self._since = began
+        self._watch = watch
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what the block takes for part ``name`` and not for the one around it."""
+        around = self._part
+        self._turn_to(name)
+        try:
+            yield
+        finally:
+            self._turn_to(around)
+
+    def _turn_to(self, part: str) -> None:
+        elapsed = time.perf_counter() - self._since
+        self.seconds[self._part] = self.seconds.get(self._part, 0.0) + elapsed
+        if self._watch is not None:
+            known = set().union(*self.files.values())
+            self.files.setdefault(self._part, set()).update(self._watch() - known)
+        self._part = part
+        self._since = time.perf_counter()

@@ -1,0 +1,81 @@
+"""Ends a rank that makes no progress, or too little of it: ``--timeout``.
+
+A child process watches, since no thread of a rank that waits inside MPI_Init could run: mpi4py
+holds the interpreter lock there. The child is forked before MPI starts and never touches it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from omb_py.core.mpi.launcher import stagger
+
+ALIVE = "+"
+"""What begins a line that tells of iterations."""
+
+RECENT = 0.5
+"""Part of the limit within which a rank that works told of an iteration."""
+
+
+class Watchdog:
+    """Kills this process when more than ``timeout`` seconds pass between two stages."""
+
+    def __init__(self, timeout: float, rank: int) -> None:
+        reader, self._writer = os.pipe()
+        parent = os.getpid()
+        if os.fork() == 0:
+            os.close(self._writer)
+            try:
+                _watch(reader, parent, timeout, rank)
+            finally:
+                os._exit(0)
+        os.close(reader)
+
+    def progress(self, stage: str) -> None:
+        """Start counting anew; ``stage`` is what the rank does next, for the message."""
+        os.write(self._writer, f"{stage}\n".encode())
+
+    def alive(self, done: int, total: int) -> None:
+        """Tell that so many iterations of the stage are done, without counting anew."""
+        os.write(self._writer, f"{ALIVE}{done} of {total}\n".encode())
+
+
+def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
+    stage, iterations, rest = "starting", "", b""
+    begin = heard = time.monotonic()
+    while begin + timeout > heard:
+        if not select.select([reader], [], [], max(0.0, begin + timeout - time.monotonic()))[0]:
+            break
+        report = os.read(reader, 65536)
+        if not report:
+            return
+        *lines, rest = (rest + report).split(b"\n")
+        heard = time.monotonic()
+        for line in lines:
+            text = line.decode()
+            if text.startswith(ALIVE):
+                iterations = text.removeprefix(ALIVE)
+            else:
+                stage, iterations, begin = text, "", heard
+    works = iterations and begin + timeout - heard <= RECENT * timeout
+    stagger(rank)
+    if os.getppid() == parent:
+        text = reason(stage, iterations if works else None, timeout)
+        os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
+        os.kill(parent, signal.SIGKILL)
+
+
+def reason(stage: str, iterations: str | None, timeout: float) -> str:
+    """Why the rank is ended: it is too slow, by its ``iterations``, or made no progress."""
+    if iterations is None:
+        return (
+            f"no progress for {timeout:g} s while {stage}; a rank did not arrive, hangs or is "
+            "slow: look at the other ranks, or raise --timeout"
+        )
+    return (
+        f"the time limit of {timeout:g} s passed while {stage}, {iterations} iterations done "
+        "(warm-up included): raise --timeout, or lower -i"
+    )

@@ -1,0 +1,116 @@
+"""What the user asked for, as one immutable value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omb_py.buffers import Place
+from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
+from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+
+DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
+MEBIBYTE = 1 << 20
+
+MOST_ITERATIONS = 1_000_000
+"""Iterations of a size that ``--precision`` may take unless told otherwise."""
+
+LIBRARY = "library"
+"""The word of ``--algorithm`` for a collective that is the library's own call."""
+
+VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Window sizes of ``-V``."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
+
+    Sizes are in bytes, ``timeout`` in seconds. ``sizes`` is a list of message sizes that replaces
+    ``smallest`` and ``largest``. ``root`` is a rank, or None for one that rotates. ``precision``
+    is the half-width of the median's interval at which to stop, as a fraction of the median;
+    ``max_time`` limits the seconds that one message size is timed. ``placement`` is where the
+    messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
+    of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
+    ``threads`` are those (or the processes) of the sending and of the receiving side.
+    ``library_algorithm`` is the word of `omb_py.algorithms` for what the MPI library is told to do,
+    and ``prove_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or
+    the word of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is a user's
+    own name for whatever else was chosen.
+    """
+
+    buffer: str = "numpy"
+    binding: str = "buffer"
+    placement: tuple[Place, ...] = ()
+    managed: bool = False
+    devices: tuple[int, ...] = ()
+    gpu_aware: str = "auto"
+    staging: bool = False
+    stream_sync: bool = False
+    pickle_protocol: int | None = None
+    smallest: int | None = None
+    largest: int | None = None
+    sizes: tuple[int, ...] | None = None
+    iterations: int | None = None
+    warmup: int | None = None
+    auto_warmup: bool = False
+    precision: float | None = None
+    max_time: float | None = None
+    max_iterations: int | None = None
+    sync: str = "barrier"
+    statistics: bool = False
+    bus: bool = False
+    full: bool = False
+    percentiles: tuple[float, ...] = ()
+    validate: bool = False
+    validation_log: str | None = None
+    validation_warmup: int = 5
+    window: int = 64
+    vary_window: bool = False
+    print_rate: bool = True
+    pairs: int | None = None
+    buffer_per_message: bool = False
+    types: tuple[str, ...] = ()
+    layout: Layout = CONTIGUOUS
+    in_place: bool = False
+    root: int | None = 0
+    memory_limit: int = 512 * MEBIBYTE
+    test_calls: int = 0
+    compute_target: str = "cpu"
+    topology: Topology = DEFAULT_TOPOLOGY
+    window_kind: str | None = None
+    window_sync: str = "flush"
+    send_mode: str = "standard"
+    partitions: int = 8
+    threads: tuple[int, int] = (1, 1)
+    node_map: tuple[int, ...] | int | None = None
+    file: str | None = None
+    file_sync: bool = False
+    spawned: int = 1
+    session: bool = False
+    thread_level: str = "single"
+    output: str | None = None
+    force: bool = False
+    format: str = "text"
+    quiet: bool = False
+    graph: tuple[str, ...] = ()
+    library_algorithm: str | None = None
+    prove_algorithm: bool = False
+    algorithm: str | None = None
+    segment: int | None = None
+    variant: str | None = None
+    timeout: float | None = None
+
+    @property
+    def own_algorithm(self) -> str | None:
+        """The word of our own algorithm; None where the library's call is measured."""
+        return None if self.algorithm == LIBRARY else self.algorithm
+
+    def place_of(self, rank: int, ranks: int) -> Place | None:
+        """Where the messages of a rank lie; None leaves it to the buffer library."""
+        if self.placement:
+            return self.placement[rank >= ranks // 2]
+        return Place.MANAGED if self.managed else None
+
+    def pairs_in(self, ranks: int) -> int:
+        """Pairs of ranks that exchange messages: all that there can be, unless ``-p`` says less."""
+        return ranks // 2 if self.pairs is None else self.pairs

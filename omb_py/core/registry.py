@@ -1,0 +1,80 @@
+"""Finds the members of an axis: modules of a package of ours, or entry points of anybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from omb_py.core.errors import MissingPackageError, UsageError
+
+
+@dataclass(frozen=True)
+class Registry:
+    """One axis: its members by name, each loaded only when it is asked for.
+
+    A built-in member is a module of ``package`` that defines ``attribute``; the module's name is
+    the member's name. Any other distribution adds a member by an entry point in ``group`` whose
+    object is what ``attribute`` would be. What a built-in member needs beyond the suite's own
+    dependencies is an extra of its name.
+    """
+
+    kind: str
+    package: str
+    attribute: str
+    group: str
+
+    def builtin(self) -> list[str]:
+        """Names of the members that are modules of the package, sorted."""
+        from pkgutil import iter_modules
+
+        modules = iter_modules(import_module(self.package).__path__)
+        return sorted(
+            module.name
+            for module in modules
+            if not module.ispkg and not module.name.startswith("_")
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether ``name`` is a member of ours or anybody's; none is loaded."""
+        name = name.replace("-", "_")
+        return name in self.builtin() or name in self._entry_points()
+
+    def names(self) -> list[str]:
+        """Names of all members, the built-in ones first."""
+        builtin = self.builtin()
+        return builtin + sorted(set(self._entry_points()) - set(builtin))
+
+    def load(self, name: str) -> Any:
+        """The member called ``name``; hyphens and underscores are one.
+
+        Raises `UsageError` when there is none, naming those that exist, and `UnsupportedError`
+        when it needs a package that is not installed.
+        """
+        name = name.replace("-", "_")
+        try:
+            return self._load(name)
+        except ModuleNotFoundError as error:
+            extra = f"'omb-py[{name}]'" if name in self.builtin() else error.name
+            raise MissingPackageError(
+                f"{self.kind} {name}", error.name, f"pip install {extra}"
+            ) from error
+
+    def _load(self, name: str) -> Any:
+        module = f"{self.package}.{name}"
+        if name.isidentifier() and not name.startswith("_"):
+            try:
+                return getattr(import_module(module), self.attribute)
+            except ModuleNotFoundError as error:
+                if error.name != module:
+                    raise
+        entry_point = self._entry_points().get(name)
+        if entry_point is None:
+            raise UsageError(f"unknown {self.kind} {name!r}: choose from {', '.join(self.names())}")
+        return entry_point.load()
+
+    def _entry_points(self) -> dict[str, Any]:
+        # Scans the metadata of every installed distribution: too slow for names of our own.
+        from importlib.metadata import entry_points
+
+        return {point.name.replace("-", "_"): point for point in entry_points(group=self.group)}

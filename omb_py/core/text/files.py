@@ -1,0 +1,128 @@
+"""Files: read where a user names them, written so that they are whole at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from omb_py.core.errors import OmbError
+
+LARGEST = 1 << 30
+"""Bytes beyond which a file is refused: no results, profile or configuration is as long as that."""
+
+INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/\d+")
+"""Names of what is open already, such as standard input and ``<(COMMAND)`` of a shell."""
+
+
+def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
+    """A file's content, of `LARGEST` bytes at most.
+
+    Raises ``error`` when it cannot be read or is too large, and as `check` does.
+    """
+    check(path, error)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as fault:
+        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
+    if len(content) > LARGEST:
+        raise error(f"{path} is larger than {LARGEST >> 20} MiB, the most that is read")
+    return content
+
+
+def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = LARGEST) -> None:
+    """Raise ``error`` where a path is of no file that can be read to its end.
+
+    A named pipe that nobody writes to would be waited for; a device such as ``/dev/zero`` has no
+    end. Pipes that this process inherited can be read.
+    """
+    try:
+        status = os.stat(path)
+    except OSError as fault:
+        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
+    if stat.S_ISREG(status.st_mode):
+        if status.st_size > largest:
+            raise error(f"{path} is larger than {LARGEST >> 20} MiB, the most that is read")
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise error(f"cannot read {path}: it is a folder, name a file in it")
+    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
+        if INHERITED.fullmatch(str(path)):
+            return
+        raise error(f"cannot read {path}: it is a pipe; read from it with < {path} and /dev/stdin")
+    raise error(f"cannot read {path}: it is a device; name a regular file or /dev/stdin")
+
+
+def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
+    """Put text (as UTF-8) or bytes into a file, whole or not at all; folders are made.
+
+    After a full disk or a kill the file holds the old content or the new one. Raises `OmbError`,
+    with the path, the reason and ``advice``, when it cannot be written.
+    """
+    path = Path(path)
+    data = content.encode(errors="replace") if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise OmbError(f"cannot write {path}: {error.strerror or error}{advice}") from error
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A new file that takes the place of ``path`` once it is written without an error.
+
+    Its permissions are ``mode``, or those of the file before, or the usual ones. What is no regular
+    file, such as ``/dev/stdout``, cannot be replaced and is written to as it is. Raises `OSError`.
+    """
+    if is_special(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))  # a link stays one
+    beside = target.with_name(f".{target.name[:40]}-{os.getpid()}-{os.urandom(3).hex()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            with open(descriptor, "wb", closefd=False) as file:
+                yield file
+            if mode is None and target.exists():
+                mode = stat.S_IMODE(target.stat().st_mode)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    synchronize(target.parent)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path is of a device, a pipe, or another process's open file."""
+    folder = os.path.realpath(path.parent)
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return True
+    try:
+        return not stat.S_ISREG(path.stat().st_mode) and not path.is_dir()
+    except OSError:
+        return False
+
+
+def synchronize(folder: Path) -> None:
+    """Bring a folder's names to the disk, where its file system can."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,190 @@
+"""WHAT OTHERS WROTE: results of any suite, from whatever a job left on the disk.
+
+A module of this folder (or an entry point of group ``omb_py.readers``) defines ``READER``, which
+knows one format. A file may hold several tables of several formats, launchers' noise between
+their lines, and a last line that a killed job tore: every reader looks through all of it, takes
+the rows that are whole, and says which lines it left out. It never guesses a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from omb_py.core.errors import OmbError
+from omb_py.core.registry import Registry
+from omb_py.core.text import files
+
+USAGE = re.compile(rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b", re.MULTILINE)
+INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNORECASE)
+"""What native OMB prints instead of results, and words of the line before that say why."""
+
+LONGEST_REASON = 120
+
+BEGINNING = 1 << 16
+"""Bytes that are looked at to tell whether a file is of results."""
+
+MARKS_OF_APPLICATIONS = (b"run,application,part,", b'", "application": "')
+"""Byte strings of results that are no benchmark's, in our CSV and in our JSON."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a file that could not be used, and why."""
+
+    path: str
+    line: int | None
+    text: str
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file's lines without their ends; ``torn`` if the last one has no end."""
+
+    path: str
+    lines: tuple[str, ...]
+    torn: bool
+
+    def problem(self, index: int, text: str) -> Problem:
+        """A problem with ``lines[index]``."""
+        return Problem(self.path, index + 1, text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines of comma-separated values below one header, not yet taken apart: there may be many.
+
+    ``numbers`` are the lines' numbers in the file.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    lines: list[str]
+    numbers: list[int]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader found in a file.
+
+    ``rows`` have columns of `omb_py.results.row.Row` (or of `OverheadRow`), those that are known,
+    and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
+    ``mpi`` (``MPICH 5.0.2``), where they are known. ``runs`` is the metadata of each run.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    runs: dict[str, dict[str, str]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """One format: what people call it, and byte strings without which a file has none of it."""
+
+    name: str
+    marks: tuple[bytes, ...]
+
+    def read(self, source: Source) -> Found:
+        """All whole rows of this format; never raises, whatever the file holds."""
+
+
+READERS = Registry(
+    kind="reader",
+    package="omb_py.results.readers",
+    attribute="READER",
+    group="omb_py.readers",
+)
+
+
+@cache
+def all_readers() -> Mapping[str, Reader]:
+    """Every reader by its name."""
+    return {name: READERS.load(name) for name in READERS.names()}
+
+
+def read_file(path: Path) -> Found:
+    """What all readers find in a file; rows in the order of its lines.
+
+    Raises `OmbError` when it cannot be read or holds nothing that any reader knows.
+    """
+    content = content_of(path)
+    found = read(str(path), content)
+    if not found.rows and not found.tables:
+        if found.problems:
+            raise OmbError(f"{found.problems[0]}; {path} has no whole row")
+        if fault := failure_in(content):
+            raise OmbError(f"{path} holds no results, for the run failed: {fault}")
+        if any(mark in content for mark in MARKS_OF_APPLICATIONS):
+            raise OmbError(f"{path} holds results of applications: omb-py scaling shows them")
+        formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
+        raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
+    if any(mark in content for mark in MARKS_OF_APPLICATIONS):
+        text = "results of applications are left out: omb-py scaling shows them"
+        found.problems.append(Problem(str(path), None, text))
+    return found
+
+
+def content_of(path: Path) -> bytes:
+    """A file's content; raises `OmbError` when it cannot be read or there is none."""
+    content = files.read(path)
+    if not content.strip():
+        raise OmbError(f"{path} is empty: what should have written it wrote nothing")
+    return content
+
+
+def failure_in(content: bytes) -> str | None:
+    """Why a run of native OMB failed, from the usage message that it printed; None for others."""
+    if (usage := USAGE.search(content)) is None:
+        return None
+    before = content[: usage.start()].decode(errors="replace").strip().splitlines()
+    told = [line.strip() for line in before if INVALID.search(line)]
+    why = f" after {told[-1][:LONGEST_REASON]!r}" if told else ""
+    return f"{usage['program'].decode()} printed its usage message{why}"
+
+
+def read(path: str, content: bytes) -> Found:
+    """What all readers find in a file's content; nothing where none knows its format."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", errors="replace").encode()
+    readers = [
+        reader for reader in all_readers().values() if any(mark in content for mark in reader.marks)
+    ]
+    if not readers:
+        return Found()
+    source = source_of(path, content)
+    found = [reader.read(source) for reader in readers]
+    return Found(
+        rows=sorted((row for part in found for row in part.rows), key=lambda row: row["line"]),
+        tables=[table for part in found for table in part.tables],
+        runs={name: data for part in found for name, data in part.runs.items()},
+        problems=sorted(
+            (problem for part in found for problem in part.problems),
+            key=lambda problem: problem.line or 0,
+        ),
+    )
+
+
+def has_marks(path: Path) -> bool:
+    """Whether a file begins like one with results of some format."""
+    try:
+        with path.open("rb") as file:
+            beginning = b"\n" + file.read(BEGINNING)
+    except OSError:
+        return False
+    return any(b"\n" + mark in beginning for one in all_readers().values() for mark in one.marks)
+
+
+def source_of(path: str, content: bytes) -> Source:
+    """A file's content as lines, whichever way they end."""
+    text = content.decode("utf-8-sig", errors="replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    torn = bool(lines[-1])
+    return Source(path, tuple(lines if torn else lines[:-1]), torn)

@@ -1,0 +1,1 @@
+"""The vocabularies of other suites: headings, columns, and what must hold between them."""

@@ -1,0 +1,71 @@
+"""Our own JSON: an array with one object on each line."""
+
+from __future__ import annotations
+
+import json
+from sys import float_info
+from typing import Any
+
+from omb_py.results.readers import Found, Source
+from omb_py.results.readers.formats.fixed_width import Notes
+from omb_py.results.row import KINDS
+
+LARGEST = 2**63
+
+
+class JsonReader:
+    """Objects with a benchmark are rows, those with metadata begin a run."""
+
+    name = "omb-py's JSON"
+    marks = (b'{"metadata": {', b'{"run": ')
+
+    def read(self, source: Source) -> Found:
+        found = Found()
+        notes = Notes(source, found.problems)
+        for index, line in enumerate(source.lines):
+            if "{" not in line or not (text := line.strip().rstrip(",")).startswith("{"):
+                continue
+            try:
+                item = json.loads(text)
+            except (ValueError, RecursionError):
+                notes.add(index, "an incomplete object, left out")
+                continue
+            if isinstance(metadata := item.get("metadata"), dict):
+                run = str(metadata.get("run", ""))
+                known = found.runs.setdefault(run, {})
+                known.update((str(name), str(value)) for name, value in metadata.items())
+            elif isinstance(item.get("benchmark"), str) and isinstance(item.get("run"), str):
+                row = row_of(item)
+                if wrong := [name for name, value in row.items() if not fits(name, value)]:
+                    notes.add(index, f"{wrong[0]} is not what its column holds; left out")
+                else:
+                    found.rows.append(row | {"line": index + 1})
+        notes.finish()
+        return found
+
+
+def row_of(item: dict[str, Any]) -> dict[str, Any]:
+    """An object as a row of the table: the columns that are known, percentiles as in CSV."""
+    row = {name: item[name] for name in KINDS if name in item}
+    percentiles = item.get("percentiles")
+    if isinstance(percentiles, dict):
+        numbers = {n: value for n, value in percentiles.items() if fits("latency_us", value)}
+        row["percentiles"] = " ".join(f"{name}={value:.9g}" for name, value in numbers.items())
+    return row
+
+
+def fits(name: str, value: Any) -> bool:
+    """Whether a value is one that a column can hold, or missing."""
+    kind = KINDS.get(name)
+    if value is None:
+        return True
+    if kind == "bool" or isinstance(value, bool):
+        return kind == "bool" and isinstance(value, bool)
+    if kind == "int":
+        return isinstance(value, int) and abs(value) < LARGEST
+    if kind == "float":
+        return isinstance(value, int | float) and abs(value) <= float_info.max
+    return isinstance(value, str)
+
+
+READER = JsonReader()

@@ -1,0 +1,39 @@
+"""Configurations by name: those that come with omb-py, or anybody's by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import omb_py
+from omb_py.core.errors import UsageError
+from omb_py.sweeps.toml import suggestion
+
+KINDS = {"sweeps": "sweep", "machines": "machine"}
+
+
+def find(kind: str, name: str) -> Path:
+    """The file of a sweep (``kind`` is ``sweeps``) or a machine (``machines``).
+
+    ``name`` is a path if it has a slash or ends in ``.toml``, else the name of one that comes with
+    omb-py. Raises `UsageError` when there is none.
+    """
+    if "/" in name or name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError(f"there is no file {name}: name a {KINDS[kind]}'s .toml")
+        return path
+    if name not in names(kind):
+        raise UsageError(f"unknown {KINDS[kind]} {name!r}{suggestion(name, names(kind))}")
+    return folder() / kind / f"{name}.toml"
+
+
+def names(kind: str) -> list[str]:
+    """What the sweeps or machines are called that come with omb-py."""
+    return sorted(path.stem for path in (folder() / kind).glob("*.toml"))
+
+
+def folder() -> Path:
+    """Where they lie: in the installed package, or beside it in a checkout."""
+    package = Path(omb_py.__file__).parent
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"

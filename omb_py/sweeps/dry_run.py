@@ -1,0 +1,89 @@
+"""The plan of a sweep as a table, before anything is measured."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from omb_py.core.text.words import count
+from omb_py.sweeps import allocation, commands, launchers
+from omb_py.sweeps.config import Sweep
+from omb_py.sweeps.estimate import duration, guess, remaining
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import Plan, Point
+
+
+def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str) -> None:
+    """Print what would be measured, what is there, and how long the rest may take.
+
+    ``words`` are as in `allocation.shortage`. Raises `OmbError` when a host file cannot be read.
+    """
+    table = Table(title=f"sweep {sweep.name} on {machine.name}", title_justify="left", box=None)
+    for name in ("benchmark", "buffers", "bindings", "nodes x ranks", "variants"):
+        table.add_column(name, overflow="fold")
+    for name in ("points", "rows", "there", "about"):
+        table.add_column(name, justify="right")
+    by_benchmark: dict[str, list[Point]] = {}
+    for point in plan.points:
+        by_benchmark.setdefault(point.benchmark, []).append(point)
+    for name, points in by_benchmark.items():
+        rows = sum(point.rows for point in points)
+        there = rows - sum(len(folder.missing(point)) for point in points)
+        table.add_row(
+            name,
+            several(point.buffer for point in points),
+            several(point.binding for point in points),
+            several(f"{point.nodes}x{point.ranks_per_node}" for point in points),
+            several(word for p in points for word in (p.library_algorithm, p.variant) if word),
+            str(len(points)),
+            str(rows),
+            str(there),
+            duration(sum(guess(point, machine) for point in points)),
+        )
+    console = Console()
+    console.print(table)
+    here = allocation.nodes_here(machine)
+    larger = allocation.split((p for p in plan.points if folder.missing(p)), here)[1]
+    left, backed = remaining((p for p in plan.points if p not in larger), folder, machine)
+    basis = "from what is there already" if backed else "a guess; better once something is there"
+    console.print(
+        f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "
+        f"about {duration(left)} to go ({basis})",
+        highlight=False,
+    )
+    for left_out in plan.left_out:
+        console.print(left_out.describe(), markup=False, highlight=False)
+    if larger:
+        short = allocation.shortage(larger, here, machine, words)
+        console.print(
+            f"left out {count(len(larger), 'point')}: {short}", markup=False, highlight=False
+        )
+
+
+def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:
+    """Print the command line of each point of which something is missing, for a shell.
+
+    Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
+    """
+    launcher = launchers.chosen(machine.launcher, machine.name)
+    where = commands.Where(machine, launcher)
+    for point in plan.points:
+        sizes = folder.missing(point)
+        if sizes:
+            values = commands.environment(point, machine, launcher)
+            words = commands.command(point, sizes, where, folder.csv(point))
+            print(shlex.join([*(["env"] if values else []), *assigned(values), *words]))
+
+
+def assigned(values: Mapping[str, str]) -> list[str]:
+    """Environment variables as words of `env`."""
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def several(words: Iterable[str]) -> str:
+    """Different words, each once."""
+    return ", ".join(dict.fromkeys(words))

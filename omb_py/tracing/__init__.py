@@ -1,0 +1,1 @@
+"""What a program did: recorded in the job, then profiles, timelines, efficiency, traffic."""

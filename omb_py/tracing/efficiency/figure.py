@@ -1,0 +1,129 @@
+"""Efficiencies as a figure: over ranks, or as bars where there is one number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+from omb_py.analysis.plots.style import (
+    DASHES,
+    MUTED,
+    caption,
+    empty_figure,
+    look,
+    rank_axis,
+    styled,
+)
+from omb_py.core.text.words import count
+from omb_py.tracing.efficiency.series import Point, Series
+
+NAME = "efficiency"
+WIDTH, HEIGHT, BARS = 6.4, 7.0, 3.4
+
+Factor = tuple[str, int, Callable[[Point], float | None]]
+"""Name, number of its look, value."""
+
+PARALLEL: Factor = ("Parallel efficiency", 1, lambda at: at.run.efficiency.parallel)
+WHOLE: tuple[Factor, ...] = (
+    ("Global efficiency", 0, lambda at: at.scaling.whole if at.scaling else None),
+    PARALLEL,
+    ("Computation scaling", 2, lambda at: at.scaling.computation if at.scaling else None),
+)
+PARTS: tuple[Factor, ...] = (
+    PARALLEL,
+    ("Load balance", 3, lambda at: at.run.efficiency.load_balance),
+    ("Communication efficiency", 4, lambda at: at.run.efficiency.communication),
+    ("Serialisation efficiency", 5, lambda at: at.run.efficiency.serialisation),
+    ("Transfer efficiency", 6, lambda at: at.run.efficiency.transfer),
+)
+
+
+def draw(series: Series) -> Figure:
+    """A figure of all runs."""
+    with styled():
+        if not series.several:
+            return bars(series)
+        figure = empty_figure(WIDTH, HEIGHT)
+        above, below = figure.subplots(2, 1, sharex=True)
+        lines(above, series, WHOLE)
+        lines(below, series, PARTS)
+        above.set_title(f"Efficiency: {series.kind} scaling", loc="left")
+        above.set_xlabel("")
+        first = series.points[0].run
+        caption(
+            figure,
+            [
+                "Above: global efficiency = parallel efficiency x computation scaling, "
+                f"relative to {count(first.times.ranks, 'rank')}",
+                "Below: parallel efficiency = load balance x serialisation x transfer efficiency",
+                *told(series),
+            ],
+        )
+        return figure
+
+
+def lines(axes: Axes, series: Series, factors: Sequence[Factor]) -> None:
+    """A line for each factor that some run has."""
+    highest = 1.0
+    for name, number, value in factors:
+        known = [(at.run.times.ranks, value(at)) for at in series.points]
+        shown = [(ranks, 100 * part) for ranks, part in known if part is not None]
+        if not shown:
+            continue
+        looks = look(number)
+        axes.plot(
+            [ranks for ranks, _ in shown],
+            [part for _, part in shown],
+            color=looks.color,
+            marker=looks.marker,
+            linestyle=looks.dash,
+            label=name,
+        )
+        highest = max(highest, *(part / 100 for _, part in shown))
+    axes.axhline(100, color=MUTED, linewidth=0.9, linestyle=DASHES[2])
+    rank_axis(axes, [point.run.times.ranks for point in series.points])
+    in_percent(axes, highest)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def bars(series: Series) -> Figure:
+    """The factors of one run, or of several on the same number of ranks."""
+    figure = empty_figure(WIDTH, BARS)
+    axes = figure.subplots()
+    width = 0.8 / len(series.points)
+    known = [one for one in PARTS if any(one[2](point) is not None for point in series.points)]
+    for index, point in enumerate(series.points):
+        places = [at + width * (index - (len(series.points) - 1) / 2) for at in range(len(known))]
+        parts = [100 * (value(point) or 0.0) for _, _, value in known]
+        drawn = axes.bar(places, parts, 0.9 * width, color=look(index + 1).color, label=point.label)
+        if len(series.points) <= 2:
+            axes.bar_label(drawn, [f"{part:.0f} %" for part in parts], fontsize=8, padding=1)
+    axes.set_xticks(range(len(known)), [name.replace(" ", "\n", 1) for name, *_ in known])
+    in_percent(axes, 1.0)
+    ranks = count(series.points[0].run.times.ranks, "rank")
+    axes.set_title(f"Efficiency on {ranks}", loc="left")
+    if len(series.points) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    caption(figure, told(series))
+    return figure
+
+
+def in_percent(axes: Axes, highest: float) -> None:
+    """Make y an axis of percent from 0."""
+    axes.set_ylim(0, 100 * highest * 1.06)
+    if highest <= 1.5:
+        axes.yaxis.set_major_locator(MultipleLocator(20))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.grid(True, axis="y")
+
+
+def told(series: Series) -> list[str]:
+    """Facts for below the figure."""
+    commands = dict.fromkeys(point.run.command for point in series.points if point.run.command)
+    found = [next(iter(commands))] if len(commands) == 1 else []
+    if any(point.run.times.ideal is None for point in series.points):
+        found.append("Serialisation and transfer are not known of runs without a timeline")
+    return found

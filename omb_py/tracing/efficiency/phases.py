@@ -1,0 +1,78 @@
+"""Efficiency of what a program named: the phases of a run, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
+from omb_py.tracing.efficiency.stretches import Stretches, aligned, stretches_of
+from omb_py.tracing.records import NS, Kind, Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Phase:
+    """All spans of one name, of all ranks.
+
+    ``times.elapsed`` is the longest time that a rank spent in it, so that communication efficiency
+    is of that time; waiting that one phase leaves to the next counts for the next. ``spans`` is the
+    greatest number of a rank.
+    """
+
+    name: str
+    spans: int
+    times: Times
+    efficiency: Efficiency
+
+
+def phases_of(records: Sequence[Record]) -> list[Phase]:
+    """The phases of a run, the longest first; none where nobody named any.
+
+    Ranks that are never in a phase count with no time in it. Phases may contain each other.
+    """
+    if not aligned(records):
+        return []
+    found: dict[str, dict[int, tuple[int, float, float]]] = {}
+    for one in stretches_of(records):
+        for name, mine in _of_rank(one).items():
+            found.setdefault(name, {})[one.record.rank] = mine
+    made = []
+    for name, by_rank in found.items():
+        told = [by_rank.get(record.rank, (0, 0.0, 0.0)) for record in records]
+        times = Times(records[0].ranks, tuple(one[2] for one in told), max(one[1] for one in told))
+        if times.elapsed > 0:
+            made.append(Phase(name, max(one[0] for one in told), times, efficiency(times)))
+    return sorted(made, key=lambda phase: -phase.times.elapsed)
+
+
+def _of_rank(one: Stretches) -> dict[str, tuple[int, float, float]]:
+    """For each phase of a rank: spans, seconds in all, seconds outside MPI."""
+    events = one.record.events
+    spans = events[(events["kind"] == Kind.SPAN) & (events["lane"] == 0)]
+    begins = np.maximum(one.record.common(spans["began"]), one.start)
+    ends = np.maximum(one.record.common(spans["ended"]), begins)
+    outside = (ends - begins) - (_inside(one, ends) - _inside(one, begins))
+    found = {}
+    for number in np.unique(spans["name"]).tolist():
+        mine = spans["name"] == number
+        lengths = float((ends - begins)[mine].sum()) * NS
+        told = int(mine.sum()), lengths, float(outside[mine].sum()) * NS
+        found[one.record.name(number)] = told
+    return found
+
+
+def _inside(one: Stretches, times: NDArray[Any]) -> NDArray[Any]:
+    """Nanoseconds in MPI before each of some times."""
+    if not len(one.begins):
+        return np.zeros(len(times), np.int64)
+    whole = np.append(0, np.cumsum(one.ends - one.begins))
+    at = np.searchsorted(one.begins, times, "right")
+    under_way = np.minimum(times, one.ends[at - 1]) - one.begins[at - 1]
+    inside: NDArray[Any] = np.where(at > 0, whole[at - 1] + under_way, 0)
+    return inside

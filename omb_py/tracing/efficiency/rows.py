@@ -1,0 +1,84 @@
+"""Runs as rows of numbers, for CSV and JSON, at full precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from statistics import fmean
+from typing import Any
+
+from omb_py.tracing.efficiency.series import Point, Series, notes
+
+
+def row_of(point: Point, series: Series) -> dict[str, Any]:
+    """All numbers of a run; times in seconds, what is not known is None.
+
+    Factors are those of `metrics`: ``parallel_efficiency = load_balance *
+    communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
+    transfer_efficiency`` and ``global_efficiency = parallel_efficiency * computation_scaling``
+    hold to rounding.
+    """
+    run, compared = point.run, point.scaling if series.several else None
+    times, factors, processor = run.times, run.efficiency, run.measured.processor
+    whole = processor is not None and not processor.outside
+    return {
+        "run": run.name,
+        "command": run.command,
+        "ranks": times.ranks,
+        "scaling": series.kind if series.several else None,
+        "reference_ranks": series.points[0].run.times.ranks if series.several else None,
+        "elapsed_s": times.elapsed,
+        "ideal_s": times.ideal,
+        "outside_mean_s": fmean(times.outside),
+        "outside_max_s": max(times.outside),
+        "outside_sum_s": times.total,
+        "files_s": run.measured.io,
+        "global_efficiency": compared.whole if compared else None,
+        "parallel_efficiency": factors.parallel,
+        "load_balance": factors.load_balance,
+        "communication_efficiency": factors.communication,
+        "serialisation_efficiency": factors.serialisation,
+        "transfer_efficiency": factors.transfer,
+        "computation_scaling": compared.computation if compared else None,
+        "speedup": compared.speedup if compared else None,
+        "cpu_computation_scaling": point.processor_scaling if compared else None,
+        "cpu_of_outside": processor.share if processor and not whole else None,
+        "cpu_load_balance": processor.balance if processor and not whole else None,
+        "cpu_of_elapsed": processor.share if processor and whole else None,
+    }
+
+
+def as_csv(series: Series) -> str:
+    """A row for each run."""
+    rows = [row_of(point, series) for point in series.points]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def as_json(series: Series) -> str:
+    """The rows with each rank's seconds outside MPI, phases, and notes."""
+    runs = [
+        {
+            **row_of(point, series),
+            "outside_s": list(point.run.times.outside),
+            "phases": [
+                {
+                    "phase": phase.name,
+                    "spans": phase.spans,
+                    "longest_s": phase.times.elapsed,
+                    "outside_s": list(phase.times.outside),
+                    "parallel_efficiency": phase.efficiency.parallel,
+                    "load_balance": phase.efficiency.load_balance,
+                    "communication_efficiency": phase.efficiency.communication,
+                }
+                for phase in point.run.phases
+            ],
+            "notes": list(point.run.measured.notes),
+        }
+        for point in series.points
+    ]
+    return json.dumps({"runs": runs, "notes": list(notes(series))}, indent=1) + "\n"

@@ -1,0 +1,112 @@
+"""A rank's calls of MPI as stretches on the common clock, with computation between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omb_py.tracing.records import Kind, Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BEFORE = -1
+"""Instead of a stretch: before the time that is looked at."""
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """What one rank did from ``start`` to ``end`` (ns of the common clock).
+
+    From ``begins[i]`` to ``ends[i]`` it was in MPI, in one call or in several that overlap; else it
+    was outside. Stretches are in order and do not overlap. ``overlapping`` calls began while
+    another one was under way, as those of several threads do.
+    """
+
+    record: Record
+    start: int
+    end: int
+    begins: NDArray[Any]
+    ends: NDArray[Any]
+    overlapping: int
+
+    @property
+    def outside(self) -> int:
+        """Nanoseconds outside MPI."""
+        return self.end - self.start - int((self.ends - self.begins).sum())
+
+    def computed(self) -> NDArray[Any]:
+        """Nanoseconds outside MPI before each stretch."""
+        lengths = self.ends - self.begins
+        before: NDArray[Any] = self.begins - self.start - (np.cumsum(lengths) - lengths)
+        return before
+
+    def with_begin(self, times: Any) -> NDArray[Any]:
+        """For times at which something began: the stretch that it began in, or `BEFORE`."""
+        found: NDArray[Any] = np.searchsorted(self.begins, times, "right") - 1
+        return found
+
+    def with_end(self, times: Any) -> NDArray[Any]:
+        """For times at which something ended: the stretch that it ended in, or `BEFORE`."""
+        if not len(self.begins):
+            return np.full(len(times), BEFORE)
+        found = np.searchsorted(self.ends, times, "left")
+        last = len(self.begins) - 1
+        inside = (found <= last) & (self.begins[np.minimum(found, last)] <= times)
+        stretches: NDArray[Any] = np.where(inside, found, found - 1)
+        return stretches
+
+
+def aligned(records: Sequence[Record]) -> bool:
+    """Whether the times of all ranks can be compared: by one clock, or by comparisons of clocks."""
+    hosts = {(one.host, one.header["clock"]) for one in records}
+    return len(hosts) == 1 or all(one.comparisons for one in records)
+
+
+def bounds(records: Sequence[Record]) -> list[tuple[int, int]]:
+    """Start and end of each rank (ns): on the common clock, else each from 0."""
+    if not aligned(records):
+        return [(0, one.ended - one.began) for one in records]
+    return [(int(one.common(one.began)), int(one.common(one.ended))) for one in records]
+
+
+def stretches_of(records: Sequence[Record]) -> list[Stretches]:
+    """The stretches of each rank of a run whose clocks are `aligned`.
+
+    Where a ring of events was too small, all ranks begin when that of the last one begins.
+    """
+    cut = [int(one.common(one.events["ended"][0])) for one in records if one.lost_events]
+    return [
+        _stretches(one, times, cut) for one, times in zip(records, bounds(records), strict=True)
+    ]
+
+
+def _stretches(record: Record, times: tuple[int, int], cut: Sequence[int]) -> Stretches:
+    calls = record.events[record.events["kind"] == Kind.CALL]
+    begins = np.asarray(record.common(calls["began"]), np.int64)
+    ends = np.maximum(np.asarray(record.common(calls["ended"]), np.int64), begins)
+    now = record.now
+    if not record.complete and now.routine and now.began >= calls["ended"].max(initial=0):
+        # a rank that was killed, or still runs, is in a call that it has not written yet
+        begins = np.append(begins, int(record.common(now.began)))
+        ends = np.append(ends, max(int(begins[-1]), times[1]))
+    start = max(times[0], *cut) if cut else times[0]
+    end = max(start, times[1], int(ends.max(initial=start)))
+    kept = ends > start if cut else np.ones(len(ends), bool)
+    order = np.argsort(begins[kept], kind="stable")
+    begins, ends = np.maximum(begins[kept][order], start), ends[kept][order]
+    return Stretches(record, start, end, *_united(begins, ends))
+
+
+def _united(begins: NDArray[Any], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Spans that overlap as one; how many began within another."""
+    if not len(begins):
+        return begins, ends, 0
+    reached = np.maximum.accumulate(ends)
+    opens = np.append(True, begins[1:] >= reached[:-1])
+    firsts = np.flatnonzero(opens)
+    lasts = np.append(firsts[1:], len(begins)) - 1
+    return begins[firsts], reached[lasts], len(begins) - len(firsts)

@@ -1,0 +1,228 @@
+"""What there is to say of a look: who holds up whom, who is slow, who is gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from statistics import median
+
+from omb_py.tracing.monitor.looks import Change, Look, RankLook, State
+from omb_py.tracing.monitor.waiting import Wait, Waiting, waiting
+from omb_py.tracing.monitor.words import ranks_text, seconds_text, share_text
+from omb_py.tracing.records.routines import base, begins_collective
+
+SLOW_SECONDS = 0.5
+"""The least time over which ranks are compared."""
+
+SLOW_SHARE = 0.1
+"""How much less of its time than the others a slow rank is in MPI, at least."""
+
+DEVIATIONS = 5
+"""And that in standard deviations of the others, found from the median of their distances."""
+
+NORMAL = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+GONE = {
+    State.ENDED: "has ended",
+    State.KILLED: "was killed",
+    State.STOPPED: "is stopped",
+    State.SILENT: "was not heard of",
+}
+"""What is said of ranks that others wait for in vain."""
+
+MANY = 50
+"""Ranks of which it makes no difference whether one of them is left out."""
+
+LONGEST_CHAIN = 12
+
+
+class Concern(Enum):
+    """What a finding is about, the gravest first."""
+
+    DEADLOCK = "deadlock"
+    MISMATCH = "mismatch"
+    KILLED = "killed"
+    STOPPED = "stopped"
+    SILENT = "silent"
+    WAITING = "waiting"
+    SLOW = "slow"
+    MISSING = "missing"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence, with the ``ranks`` that it is about and those that are ``waiting`` for them."""
+
+    concern: Concern
+    ranks: tuple[int, ...]
+    waiting: tuple[int, ...]
+    text: str
+
+
+def findings(
+    look: Look, recent: Mapping[int, Change], patience_s: float, silence_s: float
+) -> list[Finding]:
+    """All that there is to say, the gravest first; ``recent`` is what ranks did lately."""
+    found = waiting(look, patience_s, silence_s)
+    waited_for = frozenset().union(*found.roots.values())
+    said = [
+        *circles(found),
+        *mismatches(look, patience_s, silence_s),
+        *states(look, silence_s),
+        *held_up(look, found, silence_s),
+        *slow(look, recent, silence_s, waited_for),
+    ]
+    order = list(Concern)
+    return sorted(said, key=lambda one: order.index(one.concern))
+
+
+def circles(found: Waiting) -> Iterator[Finding]:
+    """Ranks that wait for each other."""
+    for circle in found.circles:
+        inside = set(circle)
+        steps = [found.waits[rank] for rank in circle[:LONGEST_CHAIN]]
+        after = [*circle[1:], circle[0]]
+        words = [
+            f"{wait.rank} waits in {wait.routine} for {other}"
+            for wait, other in zip(steps, after, strict=False)
+        ]
+        if len(circle) > LONGEST_CHAIN:
+            words.append("and so on")
+        behind = tuple(r for r, roots in found.roots.items() if roots & inside and r not in inside)
+        more = f"; {ranks_text(behind)} wait{'s' if len(behind) == 1 else ''} for them"
+        text = f"possible deadlock of {ranks_text(circle)}: {', '.join(words)}"
+        yield Finding(Concern.DEADLOCK, circle, behind, text + (more if behind else ""))
+
+
+def mismatches(look: Look, patience_s: float, silence_s: float) -> Iterator[Finding]:
+    """Ranks that are in different collective calls, where it should be the same."""
+    calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for one in look.ranks:
+        now = one.now
+        if one.state(silence_s) is not State.RUNS or one.in_call_s < patience_s:
+            continue
+        if now.communicator and begins_collective(now.routine):
+            calls[now.communicator.key, now.collectives][base(now.routine)].append(one.rank)
+    for (key, number), routines in calls.items():
+        if len(routines) > 1:
+            by_size = sorted(routines.items(), key=lambda item: len(item[1]))
+            label = label_of(look, key)
+            words = [f"{ranks_text(ranks)} in MPI_{name.capitalize()}" for name, ranks in by_size]
+            text = f"collective call {number} on {label} is not the same: {', '.join(words)}"
+            rest = tuple(sorted(rank for _, ranks in by_size[1:] for rank in ranks))
+            yield Finding(Concern.MISMATCH, tuple(by_size[0][1]), rest, text)
+
+
+def label_of(look: Look, key: str) -> str:
+    """What people call a communicator."""
+    found = (one.communicators[key].label for one in look.ranks if key in one.communicators)
+    return next(found, key)
+
+
+def states(look: Look, silence_s: float) -> Iterator[Finding]:
+    """Ranks that do not run."""
+    by_state: dict[State, list[RankLook]] = defaultdict(list)
+    for one in look.ranks:
+        by_state[one.state(silence_s)].append(one)
+    for one in by_state[State.KILLED]:
+        text = f"rank {one.rank} on {one.host} was killed: {_last_seen(one)}"
+        yield Finding(Concern.KILLED, (one.rank,), (), text)
+    for one in by_state[State.STOPPED]:
+        text = f"the process of rank {one.rank} on {one.host} is stopped: {_last_seen(one)}"
+        yield Finding(Concern.STOPPED, (one.rank,), (), text)
+    for one in by_state[State.SILENT]:
+        text = f"rank {one.rank} on {one.host} was not heard of for {seconds_text(one.quiet_s)}"
+        yield Finding(Concern.SILENT, (one.rank,), (), text)
+    if look.missing:
+        text = f"{ranks_text(look.missing)} of {look.size} have no record yet"
+        text = text.replace("have", "has", 1) if len(look.missing) == 1 else text
+        yield Finding(Concern.MISSING, tuple(look.missing), (), text)
+    ended = tuple(one.rank for one in by_state[State.ENDED])
+    if ended and len(ended) < len(look.ranks):
+        text = f"{ranks_text(ended)} {'has' if len(ended) == 1 else 'have'} ended"
+        yield Finding(Concern.ENDED, ended, (), text)
+
+
+def _last_seen(one: RankLook) -> str:
+    where = f"in {one.now.routine}" if one.now.routine else "outside MPI"
+    return f"last seen {where}, {seconds_text(one.quiet_s)} ago"
+
+
+def held_up(look: Look, found: Waiting, silence_s: float) -> Iterator[Finding]:
+    """Ranks that wait, by those that this comes from in the end."""
+    in_circles = {rank for circle in found.circles for rank in circle}
+    groups: dict[frozenset[int], list[Wait]] = defaultdict(list)
+    for rank, roots in found.roots.items():
+        if not roots & in_circles:
+            groups[roots].append(found.waits[rank])
+    by_rank = {one.rank: one for one in look.ranks}
+    for roots, waits in sorted(groups.items(), key=lambda item: sorted(item[0])):
+        ranks = tuple(sorted(wait.rank for wait in waits))
+        routines = list(dict.fromkeys(wait.routine for wait in waits))
+        longest = seconds_text(max(wait.seconds for wait in waits))
+        who = f"{ranks_text(ranks)} wait{'s' if len(ranks) == 1 else ''}"
+        held = f"{who} in {' and '.join(routines)} ({longest}) for {ranks_text(roots)}"
+        text = f"{held}{doing((by_rank[rank] for rank in roots), silence_s)}"
+        chain = max((found.chain(rank) for rank in ranks), key=len)
+        if 2 < len(chain) <= LONGEST_CHAIN:
+            text += f"; {' for '.join(map(str, chain))}"
+        yield Finding(Concern.WAITING, tuple(sorted(roots)), ranks, text)
+
+
+def doing(ranks: Iterable[RankLook], silence_s: float) -> str:
+    """What ranks do that others wait for, as the end of a sentence."""
+    found = []
+    for one in ranks:
+        state = one.state(silence_s)
+        if state is not State.RUNS:
+            found.append(GONE[state])
+        elif one.now.routine:
+            peer = f" of {one.now.peer}" if one.now.peer >= 0 else ""
+            found.append(f"is in {one.now.routine}{peer} ({seconds_text(one.in_call_s)})")
+        else:
+            idle = f" (at least {seconds_text(one.idle_s)})" if one.idle_s >= 1 else ""
+            found.append(f"is outside MPI{idle}")
+    if len(found) == 1:
+        return f", which {found[0]}"
+    return ", which are outside MPI" if set(found) == {"is outside MPI"} else ""
+
+
+def slow(
+    look: Look, recent: Mapping[int, Change], silence_s: float, known: Collection[int] = ()
+) -> Iterator[Finding]:
+    """Ranks that are much less in MPI than the others, which wait for them there.
+
+    A rank is compared with the median of all others, which few slow ranks do not move. It is slow
+    when it is `SLOW_SHARE` and `DEVIATIONS` standard deviations away, which are found from the
+    median absolute deviation. Ranks that others are already said to wait for are left out.
+    """
+    shares = {
+        one.rank: recent[one.rank].mpi
+        for one in look.ranks
+        if one.rank in recent
+        and one.state(silence_s) is State.RUNS
+        and recent[one.rank].seconds >= SLOW_SECONDS
+    }
+    if len(shares) < 2:
+        return
+    found, everybody = [], list(shares.values())
+    for rank, share in shares.items():
+        others = everybody
+        if len(shares) <= MANY:
+            others = [other for one, other in shares.items() if one != rank]
+        middle = median(others)
+        spread = NORMAL * median(abs(other - middle) for other in others)
+        if middle - share > max(SLOW_SHARE, DEVIATIONS * spread):
+            found.append((share, rank, middle))
+    for share, rank, middle in sorted(found):
+        if rank in known:
+            continue
+        text = (
+            f"rank {rank} is slow: {share_text(share)} of its time in MPI, "
+            f"the others {share_text(middle)} (median), which is mostly waiting"
+        )
+        yield Finding(Concern.SLOW, (rank,), (), text)

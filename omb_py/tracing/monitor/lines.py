@@ -1,0 +1,149 @@
+"""What is seen as lines of text, for files and pipes, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.core.text.words import count
+from omb_py.tracing.monitor.findings import Finding
+from omb_py.tracing.monitor.looks import Change, Look, RankLook, State
+from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A look with what it means.
+
+    ``rates`` are since the look before, ``recent`` over the last seconds, both by rank.
+    """
+
+    look: Look
+    rates: Mapping[int, Change]
+    recent: Mapping[int, Change]
+    findings: Sequence[Finding]
+    silence_s: float
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the beginning, of the rank that has been there the longest."""
+        return max(one.elapsed_s for one in self.look.ranks)
+
+    def state(self, one: RankLook) -> State:
+        """How a rank is."""
+        return one.state(self.silence_s)
+
+    @property
+    def over(self) -> bool:
+        """Whether all ranks have ended, or were killed."""
+        states = {self.state(one) for one in self.look.ranks}
+        return not self.look.missing and states <= {State.ENDED, State.KILLED}
+
+    @property
+    def calls_per_s(self) -> float:
+        """Of all ranks."""
+        return sum((one.calls_per_s for one in self.rates.values()), 0.0)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Of all ranks."""
+        return sum((one.bytes_per_s for one in self.rates.values()), 0.0)
+
+    @property
+    def mpi(self) -> float | None:
+        """The mean of the shares of time in MPI."""
+        shares = [one.mpi for one in self.recent.values()]
+        return sum(shares) / len(shares) if shares else None
+
+
+def summary(seen: Seen) -> str:
+    """The whole run in a line."""
+    states = [seen.state(one) for one in seen.look.ranks]
+    told = [count(seen.look.size, "rank")]
+    if seen.over and set(states) == {State.ENDED}:
+        told.append("all ended")
+    elif set(states) != {State.RUNS}:
+        known = [(states.count(state), state.value) for state in State]
+        told += [f"{number} {value}" for number, value in known if number]
+    whole = "" if seen.mpi is None else f", {share_text(seen.mpi)} in MPI"
+    rates = f"{scaled(seen.calls_per_s)} calls/s, {scaled(seen.bytes_per_s, 'B/s')}{whole}"
+    return f"{seconds_text(seen.elapsed_s)}: {', '.join(told)}; {rates}"
+
+
+def lines(seen: Seen) -> list[str]:
+    """The whole run, and below it what there is to say."""
+    return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
+
+
+def is_in(one: RankLook, state: State) -> str:
+    """What a rank is in now, in a few words."""
+    if state is not State.RUNS:
+        return str(state.value)
+    return one.now.routine or "outside MPI"
+
+
+def peer_of(one: RankLook, state: State) -> str:
+    """The rank at the other end of the call, or its communicator."""
+    if state is not State.RUNS or not one.now.routine:
+        return ""
+    label = one.now.communicator.label if one.now.communicator else ""
+    return str(one.now.peer) if one.now.peer >= 0 else label
+
+
+def for_seconds(one: RankLook, state: State) -> float | None:
+    """For how long, where that is known."""
+    if state is State.ENDED:
+        return None
+    if state is not State.RUNS:
+        return one.quiet_s
+    return one.in_call_s if one.now.routine else (one.idle_s or None)
+
+
+def json_line(seen: Seen, epoch: float) -> str:
+    """A look as one line of JSON."""
+    return json.dumps(
+        {
+            "time": round(epoch, 3),
+            "program": seen.look.program,
+            "elapsed_s": round(seen.elapsed_s, 3),
+            "ranks": seen.look.size,
+            "over": seen.over,
+            "calls_per_s": round(seen.calls_per_s, 1),
+            "bytes_per_s": round(seen.bytes_per_s, 1),
+            "mpi_share": None if seen.mpi is None else round(seen.mpi, 4),
+            "findings": [
+                {
+                    "concern": one.concern.value,
+                    "ranks": one.ranks,
+                    "waiting": one.waiting,
+                    "text": one.text,
+                }
+                for one in seen.findings
+            ],
+            "per_rank": [_of_rank(seen, one) for one in seen.look.ranks],
+        }
+    )
+
+
+def _of_rank(seen: Seen, one: RankLook) -> dict[str, Any]:
+    state, rate, recent = seen.state(one), seen.rates.get(one.rank), seen.recent.get(one.rank)
+    seconds = for_seconds(one, state)
+    now = one.now
+    return {
+        "rank": one.rank,
+        "host": one.host,
+        "state": state.value,
+        "routine": now.routine or None,
+        "peer": now.peer if now.routine and now.peer >= 0 else None,
+        "communicator": now.communicator.label if now.routine and now.communicator else None,
+        "for_s": None if seconds is None else round(seconds, 3),
+        "quiet_s": round(one.quiet_s, 3),
+        "calls": one.calls,
+        "bytes": one.nbytes,
+        "calls_per_s": round(rate.calls_per_s, 1) if rate else None,
+        "bytes_per_s": round(rate.bytes_per_s, 1) if rate else None,
+        "mpi_share": round(recent.mpi, 4) if recent else None,
+        "memory_bytes": one.memory,
+    }

@@ -1,0 +1,248 @@
+"""What is seen of a run at a time, and what has changed from one look to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from omb_py.tracing.records import NS, Communicator, Now, Record
+from omb_py.tracing.records.routines import STARTED, begins_collective
+
+KILLED_AFTER = 1.0
+"""Seconds for which a rank whose process is gone may have said nothing, while it ends."""
+
+
+class Process(Enum):
+    """What the system says of a rank's process; of one on another host it says nothing."""
+
+    THERE = "there"
+    STOPPED = "stopped"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+class State(Enum):
+    """How a rank is."""
+
+    RUNS = "runs"
+    ENDED = "ended"
+    KILLED = "killed"
+    STOPPED = "stopped"
+    SILENT = "not heard of"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When and where one looks: ns of that host's monotonic clock."""
+
+    host: str
+    monotonic: int
+
+
+@dataclass(frozen=True)
+class RankLook:
+    """What is seen of one rank.
+
+    ``at`` and ``began`` are ns of its clock, ``at`` the time that all of this is of. ``mpi_ns`` has
+    the part of a call that goes on. ``quiet_s`` are the seconds since it was last heard of, and
+    ``idle_s`` those for which it has made no call, as far as is known. ``collectives`` are the
+    calls begun on each of its ``communicators``, both by key.
+    """
+
+    rank: int
+    host: str
+    level: str
+    began: int
+    at: int
+    ended: bool
+    process: Process
+    quiet_s: float
+    idle_s: float
+    calls: int
+    nbytes: int
+    mpi_ns: int
+    memory: int
+    now: Now
+    communicators: Mapping[str, Communicator]
+    collectives: Mapping[str, int]
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since its beginning."""
+        return (self.at - self.began) * NS
+
+    @property
+    def in_call_s(self) -> float:
+        """Seconds for which it has been in the routine that it is in."""
+        return max(0, self.at - self.now.began) * NS if self.now.routine else 0.0
+
+    def state(self, silence_s: float) -> State:
+        """How it is, when those that say nothing for so long are not heard of."""
+        if self.ended:
+            return State.ENDED
+        if self.process is Process.GONE and self.quiet_s > KILLED_AFTER:
+            return State.KILLED
+        if self.process is Process.STOPPED:
+            return State.STOPPED
+        # In C a rank writes only when it makes a call.
+        if self.level == "Python" and self.quiet_s > silence_s:
+            return State.SILENT
+        return State.RUNS
+
+
+@dataclass(frozen=True)
+class Look:
+    """All ranks that have records, in order; the job has ``size`` ranks, and runs ``program``."""
+
+    size: int
+    program: str
+    ranks: tuple[RankLook, ...]
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that have no record."""
+        there = {one.rank for one in self.ranks}
+        return [rank for rank in range(self.size) if rank not in there]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a rank did in a stretch of time: ``mpi`` is the share of it that it was in MPI."""
+
+    seconds: float
+    calls_per_s: float
+    bytes_per_s: float
+    mpi: float
+
+
+def look_of(
+    records: Sequence[Record], moment: Moment, processes: Mapping[int, Process]
+) -> Look | None:
+    """What records show; those of an earlier run, which had other ranks, are left out.
+
+    A rank of the host on which one looks is compared with that host's clock, others with the rank
+    that was heard of last. ``processes`` says of ranks what it can. None where no record is left.
+    """
+    if not records:
+        return None
+    last = max(records, key=lambda record: record.header["began_epoch"])
+    ours = sorted(
+        (one for one in records if one.ranks == last.ranks and one.rank < last.ranks),
+        key=lambda one: one.rank,
+    )
+    newest = max(map(heard, ours))
+    looks = [
+        rank_look(one, moment, newest, processes.get(one.rank, Process.UNKNOWN)) for one in ours
+    ]
+    return Look(last.ranks, str(last.about.get("command", "")), tuple(looks))
+
+
+def heard(record: Record) -> int:
+    """When a rank was heard of last, ns since 1970 of its host's clock."""
+    header = record.header
+    said = max(int(header["updated"]), int(header["ended"]), record.began)
+    return int(header["began_epoch"]) + said - record.began
+
+
+def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> RankLook:
+    """What one record shows; ``newest`` is when any of them was heard of last (`heard`)."""
+    header, now = record.header, record.now
+    said = max(int(header["updated"]), record.began)
+    here = record.host == moment.host and said <= moment.monotonic
+    quiet = moment.monotonic - said if here else newest - heard(record)
+    at = said
+    if record.complete:
+        at = record.ended
+    elif record.level == "C" and here and process is not Process.GONE:
+        at = moment.monotonic
+    # From C a rank says when it came out of MPI.
+    idle = (at - now.began) * NS if record.level == "C" and not now.routine and now.began else 0.0
+    cells = record.cells
+    going_on = max(0, at - now.began) if now.routine and not record.complete else 0
+    communicators = record.communicators
+    counts = collective_calls(record, communicators)
+    if now.communicator and begins_collective(now.routine):
+        key = now.communicator.key
+        counts[key] = max(counts.get(key, 0), now.collectives)
+    return RankLook(
+        rank=record.rank,
+        host=record.host,
+        level=record.level,
+        began=record.began,
+        at=at,
+        ended=record.complete,
+        process=process,
+        quiet_s=max(0, quiet) * NS,
+        idle_s=idle,
+        calls=calls_made(record) + int(header["cells_lost"]),
+        nbytes=int(cells["nbytes"].sum()),
+        mpi_ns=int(cells["ns"].sum()) + going_on,
+        memory=int(header["memory_bytes"]),
+        now=now,
+        communicators={one.key: one for one in communicators.values()},
+        collectives=counts,
+    )
+
+
+def calls_made(record: Record) -> int:
+    """The calls of MPI that a rank has made; what these started is none."""
+    cells = record.cells
+    started = [number for number, name in enumerate(record.names) if name.endswith(STARTED)]
+    return int(cells["calls"][~np.isin(cells["routine"], started)].sum())
+
+
+def collective_calls(record: Record, communicators: Mapping[int, Communicator]) -> dict[str, int]:
+    """The collective calls that a rank has completed or begun on each communicator, by key."""
+    cells, found = record.cells, dict.fromkeys((one.key for one in communicators.values()), 0)
+    for number in np.unique(cells["routine"]).tolist():
+        name = record.name(number)
+        if not begins_collective(name):
+            continue
+        of_routine = cells[cells["routine"] == number]
+        for comm in np.unique(of_routine["communicator"]).tolist():
+            if comm in communicators:
+                calls = of_routine["calls"][of_routine["communicator"] == comm].sum()
+                found[communicators[comm].key] += int(calls)
+    return found
+
+
+def carried(before: Look | None, after: Look) -> Look:
+    """A look with what it knows from the one before: for how long ranks have made no call."""
+    known = {one.rank: one for one in before.ranks} if before else {}
+    return replace(after, ranks=tuple(_idle(known.get(one.rank), one) for one in after.ranks))
+
+
+def _idle(before: RankLook | None, after: RankLook) -> RankLook:
+    if before is None or before.began != after.began or after.now.routine or before.now.routine:
+        return after
+    if before.calls != after.calls or after.idle_s:
+        return after
+    return replace(after, idle_s=before.idle_s + max(0, after.at - before.at) * NS)
+
+
+def changes(before: Look | None, after: Look) -> dict[int, Change]:
+    """What each rank did from one look to another, or since its beginning."""
+    known = {one.rank: one for one in before.ranks} if before else {}
+    found = {one.rank: change(known.get(one.rank), one) for one in after.ranks}
+    return {rank: one for rank, one in found.items() if one is not None}
+
+
+def change(before: RankLook | None, after: RankLook) -> Change | None:
+    """What a rank did since ``before``, or its beginning; None where no time has passed."""
+    base = before if before is not None and before.began == after.began else None
+    seconds = (after.at - (base.at if base else after.began)) * NS
+    if seconds <= 0:
+        return None
+    calls, nbytes, mpi = (
+        getattr(after, name) - (getattr(base, name) if base else 0)
+        for name in ("calls", "nbytes", "mpi_ns")
+    )
+    return Change(
+        seconds,
+        max(0, calls) / seconds,
+        max(0, nbytes) / seconds,
+        min(1.0, max(0.0, mpi * NS / seconds)),
+    )

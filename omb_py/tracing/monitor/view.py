@@ -1,0 +1,135 @@
+"""What is seen as a picture in the terminal, which fits into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from omb_py.core.text.words import count
+from omb_py.tracing.monitor.findings import Concern
+from omb_py.tracing.monitor.lines import Seen, for_seconds, is_in, peer_of, summary
+from omb_py.tracing.monitor.looks import RankLook, State
+from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
+
+COLUMNS = ("rank", "host", "is in", "with", "for", "calls/s", "data", "in MPI", "memory")
+WORDS = 4
+"""Columns from the left that hold words."""
+
+COLORS = {
+    Concern.DEADLOCK: "bold red",
+    Concern.MISMATCH: "bold red",
+    Concern.KILLED: "red",
+    Concern.STOPPED: "red",
+    Concern.SILENT: "yellow",
+    Concern.WAITING: "yellow",
+    Concern.SLOW: "yellow",
+    Concern.MISSING: "dim",
+    Concern.ENDED: "dim",
+}
+
+AROUND = 4
+"""Lines of the table's head and of what is left out, and one in which the cursor is."""
+
+MOST_FINDINGS = 8
+
+
+class Picture:
+    """A look, drawn for as much room as there is when it is drawn.
+
+    Where not all ranks fit, there are those that the gravest findings are about, then those that
+    are least in MPI, since others wait for them; a line says how it is with the rest.
+    """
+
+    def __init__(self, seen: Seen, whole: bool = False) -> None:
+        """``whole`` shows all ranks, whether they fit or not."""
+        self._seen = seen
+        self._whole = whole
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        seen, height = self._seen, options.size.height
+
+        def taken(part: Text) -> int:
+            return len(console.render_lines(part, options, pad=False))
+
+        above = [Text(summary(seen), style="bold")]
+        if seen.look.program:
+            program = Text(seen.look.program, style="dim", overflow="ellipsis", no_wrap=True)
+            above.insert(0, program)
+        told = list(seen.findings)
+        if not self._whole:
+            told = told[: max(1, min(MOST_FINDINGS, (height - AROUND) // 2))]
+        above += [Text(one.text, style=COLORS[one.concern]) for one in told]
+        if len(told) < len(seen.findings):
+            left = len(seen.findings) - len(told)
+            above.append(Text(f"and {count(left, 'more finding')}", style="dim"))
+        room = len(seen.look.ranks)
+        if not self._whole:
+            room = max(1, min(room, height - AROUND - sum(map(taken, above))))
+        yield from above
+        shown = chosen(seen, room)
+        yield self._table(shown)
+        if len(shown) < len(seen.look.ranks):
+            yield Text(rest(seen, shown), style="dim", overflow="ellipsis", no_wrap=True)
+
+    def _table(self, shown: Sequence[RankLook]) -> Table:
+        hosts = len({one.host for one in self._seen.look.ranks}) > 1
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place, name in enumerate(COLUMNS):
+            if name != "host" or hosts:
+                side = "left" if place in range(1, WORDS) else "right"
+                table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+        for one in shown:
+            rank, host, *cells = self._cells(one)
+            style = "dim" if self._seen.state(one) is State.ENDED else ""
+            table.add_row(rank, *([host] if hosts else []), *cells, style=style)
+        return table
+
+    def _cells(self, one: RankLook) -> list[str]:
+        seen, state = self._seen, self._seen.state(one)
+        rate, recent = seen.rates.get(one.rank), seen.recent.get(one.rank)
+        seconds = for_seconds(one, state)
+        return [
+            str(one.rank),
+            one.host,
+            is_in(one, state),
+            peer_of(one, state),
+            "" if seconds is None else seconds_text(seconds),
+            scaled(rate.calls_per_s) if rate else "",
+            scaled(rate.bytes_per_s, "B/s") if rate else "",
+            share_text(recent.mpi if recent else None),
+            scaled(one.memory, "B"),
+        ]
+
+
+def chosen(seen: Seen, room: int) -> list[RankLook]:
+    """The ranks to show, in order, where there is room for so many."""
+    ranks = seen.look.ranks
+    if len(ranks) <= room:
+        return list(ranks)
+    grave: dict[int, int] = {}
+    for place, finding in enumerate(seen.findings):
+        if finding.concern is not Concern.ENDED:
+            for rank in finding.ranks:
+                grave.setdefault(rank, place)
+
+    def order(one: RankLook) -> tuple[float, float, int]:
+        recent = seen.recent.get(one.rank)
+        busy = 1.0 if recent is None or seen.state(one) is State.ENDED else recent.mpi
+        return grave.get(one.rank, len(seen.findings)), busy, one.rank
+
+    return sorted(sorted(ranks, key=order)[:room], key=lambda one: one.rank)
+
+
+def rest(seen: Seen, shown: Sequence[RankLook]) -> str:
+    """How it is with the ranks that are not shown."""
+    there = {one.rank for one in shown}
+    others = [one for one in seen.look.ranks if one.rank not in there]
+    shares = sorted(seen.recent[one.rank].mpi for one in others if one.rank in seen.recent)
+    words = f"and {count(len(others), 'more rank')}"
+    if shares:
+        words += f", {share_text(shares[0])} to {share_text(shares[-1])} of their time in MPI"
+    return words

@@ -1,0 +1,166 @@
+"""What a profile says of a run and of each of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omb_py.tracing.records.layout import Communicator
+
+OWN, MPITRACE = "omb-py", "mpitrace"
+"""Who recorded a profile."""
+
+LOST_NAME = "(unknown)"
+"""Instead of a routine whose name was not kept."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Calls of a routine that are alike; what is not known of them is None.
+
+    ``peer`` is the rank in MPI_COMM_WORLD of the other side or of the root, ``bin`` that of
+    `records.layout.size_bin` (None for calls without a message, too), ``site`` the file, line and
+    function of the call. ``nbytes`` and ``seconds`` are those of all calls together; bytes are
+    whole but where they come from an average.
+    """
+
+    routine: str
+    communicator: Communicator | None
+    peer: int | None
+    bin: int | None
+    site: str | None
+    calls: int
+    nbytes: float
+    seconds: float
+    least_s: float | None = None
+    greatest_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table: calls, bytes and seconds, in all."""
+
+    calls: int
+    nbytes: float
+    seconds: float
+
+    @property
+    def average(self) -> float:
+        """Bytes of a call."""
+        return self.nbytes / self.calls if self.calls else 0.0
+
+
+@dataclass(frozen=True)
+class RoutineLine(Line):
+    """All calls of a routine."""
+
+    routine: str
+
+
+@dataclass(frozen=True)
+class RankProfile:
+    """What one rank did; None is what nobody told.
+
+    Seconds: ``elapsed_s`` from beginning to end, ``communication_s`` in MPI but for its files,
+    ``io_s`` in those, ``user_s`` and ``system_s`` of all threads' CPU time, ``thread_s`` that of
+    the thread that called MPI, ``outside_s`` the part of it outside MPI. ``memory_bytes`` is the
+    largest resident set, ``switches`` are involuntary. ``complete`` is false for a rank that did
+    not come to its end. ``cells`` are None for a rank whose calls nobody told. ``told`` are sums
+    of routines as a file has them, where they are more exact than those of ``cells``.
+    """
+
+    rank: int
+    host: str | None = None
+    complete: bool = True
+    elapsed_s: float | None = None
+    communication_s: float | None = None
+    io_s: float | None = None
+    user_s: float | None = None
+    system_s: float | None = None
+    thread_s: float | None = None
+    outside_s: float | None = None
+    memory_bytes: float | None = None
+    switches: int | None = None
+    cells: tuple[Cell, ...] | None = None
+    told: tuple[RoutineLine, ...] = ()
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A value, and the rank that has it."""
+
+    value: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Who has the least, median and greatest communication time (s), and the most of others.
+
+    The median of an even number of ranks is the lower one.
+    """
+
+    minimum: Extreme | None = None
+    median: Extreme | None = None
+    maximum: Extreme | None = None
+    elapsed: Extreme | None = None
+    memory: Extreme | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A run of ``ranks`` ranks, ``members`` those of which something is known, by rank.
+
+    ``origin`` is who recorded it (`OWN`, `MPITRACE`), ``level`` where calls were seen (Python, C),
+    ``began`` when (seconds since 1970), ``about`` what the run said of itself. ``notes`` say what
+    is missing or not exact.
+    """
+
+    ranks: int
+    members: tuple[RankProfile, ...]
+    extremes: Extremes
+    origin: str = OWN
+    level: str | None = None
+    began: float | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def member(self, rank: int) -> RankProfile | None:
+        """What is known of a rank."""
+        return next((member for member in self.members if member.rank == rank), None)
+
+    @property
+    def counted(self) -> tuple[RankProfile, ...]:
+        """The ranks whose calls are known."""
+        return tuple(member for member in self.members if member.cells is not None)
+
+
+def extremes_of(members: Iterable[RankProfile]) -> Extremes:
+    """The extremes of these ranks."""
+    members = tuple(members)
+    communication = ranked((member.communication_s, member.rank) for member in members)
+    elapsed = ranked((member.elapsed_s, member.rank) for member in members)
+    memory = ranked((member.memory_bytes, member.rank) for member in members)
+    least, median, greatest = spread_of(communication) or (None, None, None)
+    return Extremes(least, median, greatest, _most(elapsed), _most(memory))
+
+
+def ranked(values: Iterable[tuple[float | None, int]]) -> list[Extreme]:
+    """Values with their ranks, the least first; those that are None are left out."""
+    known = sorted((value, rank) for value, rank in values if value is not None)
+    return [Extreme(value, rank) for value, rank in known]
+
+
+def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
+    """The least, the lower median and the greatest of what `ranked` put into order."""
+    return (values[0], values[(len(values) - 1) // 2], values[-1]) if values else None
+
+
+def _most(values: list[Extreme]) -> Extreme | None:
+    """The greatest, of the lowest rank that has it."""
+    return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
+
+
+def _rank(one: Extreme) -> int:
+    return one.rank

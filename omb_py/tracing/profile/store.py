@@ -1,0 +1,148 @@
+"""The files of a profile: which there are in the folder of a run, and reading any of them."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
+from omb_py.core.text import files as inputs
+from omb_py.tracing.profile import csv, json, text
+from omb_py.tracing.profile.mpitrace import RankFile, read_profile
+from omb_py.tracing.profile.profile import Profile
+from omb_py.tracing.recorder.settings import PROTOBUF
+from omb_py.tracing.records import layout
+
+if TYPE_CHECKING:
+    from omb_py.tracing.profile.profile import Profile
+
+
+EXTREMES, ALL = "extremes", "all"
+RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
+
+
+def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
+    """Write the texts, the CSV and the JSON of a profile, and say which files these are.
+
+    Texts are those of all ranks together and of rank 0 and the ranks with the least, the median
+    and the greatest communication time, or with ``ranks`` "all" of every rank. Texts of other
+    ranks, from an earlier look at the run, go away. Raises `OmbError` when one cannot be written.
+    """
+    folder = Path(folder)
+    chosen = [one.rank for one in profile.members] if ranks == ALL else those_that_matter(profile)
+    wanted = {folder / "profile.txt": _text(profile, None)}
+    wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
+    wanted[folder / csv.NAME] = csv.text(profile)
+    wanted[folder / json.NAME] = json.text(profile)
+    for path, content in wanted.items():
+        files.write(path, content)
+    try:
+        for path in folder.iterdir():
+            if RANK_TEXT.fullmatch(path.name) and path not in wanted:
+                path.unlink()
+    except OSError as error:
+        raise OmbError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return list(wanted)
+
+
+def those_that_matter(profile: Profile) -> list[int]:
+    """Rank 0 and those with the least, the median and the greatest communication time."""
+    extremes = profile.extremes
+    found = {one.rank for one in (extremes.minimum, extremes.median, extremes.maximum) if one}
+    return sorted({0, *found} & {member.rank for member in profile.members})
+
+
+def _text(profile: Profile, rank: int | None) -> str:
+    out = io.StringIO()
+    text.write(profile, rank, out)
+    return out.getvalue()
+
+
+RECORD, TEXT = "a record", "a profile of mpitrace"
+FILES_OF_MPITRACE = "mpi_profile.*"
+TIMELINES_ALONE = (".json.gz", *PROTOBUF)
+TIMELINE_BEGINS = b'{"displayTimeUnit"'
+RECORDS = f"rank-*{layout.SUFFIX}"
+
+
+def loaded(paths: Sequence[str]) -> Profile:
+    """The profile of one run; see `omb_py.tracing.profile.store.load`."""
+    if not paths:
+        raise UsageError("name the folder of a profile, or its files")
+    if len(paths) == 1 and Path(paths[0]).is_dir():
+        return _of_folder(Path(paths[0]))
+    files = [file for path in paths for file in _files(Path(path))]
+    kinds = {kind_of(file): str(file) for file in files}
+    if len(kinds) > 1:
+        (one, first), (other, second), *_ = kinds.items()
+        raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
+    (kind,) = kinds
+    if kind in (csv.KIND, json.KIND):
+        if len(files) > 1:
+            raise UsageError(f"{files[0]} and {files[1]} are whole profiles: give one of them")
+        return csv.read(files[0]) if kind == csv.KIND else json.read(files[0])
+    return _of_records(files) if kind == RECORD else _of_mpitrace(files)
+
+
+def kind_of(path: Path) -> str:
+    """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
+    inputs.check(path, UsageError)
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    if not start:
+        raise UsageError(f"{path} is empty: what should have written it wrote nothing")
+    if start.startswith(layout.MAGIC) or path.name.endswith(layout.SUFFIX):
+        return RECORD
+    if path.name.endswith(TIMELINES_ALONE) or start.startswith(TIMELINE_BEGINS):
+        raise UsageError(
+            f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
+        )
+    if start.startswith(csv.MARK):
+        return csv.KIND
+    return json.KIND if start.lstrip().startswith(b"{") else TEXT
+
+
+def _of_folder(folder: Path) -> Profile:
+    from omb_py.tracing.profile import recorded
+
+    if any(folder.glob(RECORDS)):
+        return recorded.profile_of(*recorded.folder_records(folder))
+    return loaded([str(file) for file in _files(folder)])
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or a folder's: records, mpitrace's files, or the JSON that has all of it."""
+    if not path.is_dir():
+        return [path]
+    for pattern in (RECORDS, FILES_OF_MPITRACE, json.NAME, csv.NAME):
+        if found := sorted(file for file in path.glob(pattern) if file.is_file()):
+            return found
+    raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")
+
+
+def _of_records(files: Sequence[Path]) -> Profile:
+    from omb_py.tracing.profile import recorded
+
+    return recorded.profile_of([recorded.record_in(file) for file in files])
+
+
+def _of_mpitrace(files: Sequence[Path]) -> Profile:
+    from omb_py.tracing.profile import traced
+
+    found: list[tuple[str, RankFile]] = [(str(file), read_profile(str(file))) for file in files]
+    return traced.profile_of(found)
+
+
+def load(paths: Sequence[str]) -> Profile:
+    """The profile of one run, from its folder, its records, mpitrace's files, or our CSV or JSON.
+
+    Raises `UsageError` where there is none, where a file is damaged, and for several runs.
+    """
+    return loaded(paths)

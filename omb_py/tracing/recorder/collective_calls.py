@@ -1,0 +1,90 @@
+"""Collective calls, observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omb_py.tracing.recorder.message_sizes import COLLECTIVES, UNKNOWN
+from omb_py.tracing.recorder.operations import Operation
+from omb_py.tracing.recorder.pickled import Pickled
+from omb_py.tracing.recorder.probing import Probe
+from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.recorder.wrapping import Method, Observed, bound, number_of
+from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.routines import PICKLED, base, nonblocking, started
+
+
+def collective(
+    method: Method, recorder: PythonRecorder, pickled: Pickled, probe: Probe | None
+) -> Observed:
+    """A collective method, with everything that is recorded of it."""
+    number = recorder.name(method.routine)
+    original, names, clock = method.original, method.parameters, recorder.clock
+    begins = nonblocking(method.routine)
+    persistent = method.routine.endswith("_init")
+    starts = recorder.name(started(method.routine)) if persistent else 0
+    objects = method.routine.endswith(PICKLED)
+    rooted = "root" in names
+    size = COLLECTIVES[base(method.routine)]
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        communicator = number_of(self, recorder)
+        before = pickled.mark() if objects else None
+        given = bound(names, args, kwargs)
+        watched = probe is not None and not begins and not objects
+        if watched and probe is not None:
+            nbytes = bytes_of(size, self, given)
+            root = int(given.get("root", 0)) if rooted else NOBODY
+            probe.before(method.routine, self, nbytes, max(NOBODY, root))
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        if watched and probe is not None:
+            probe.after(method.routine, self, nbytes)
+        peer = NOBODY
+        if rooted:
+            root = int(given.get("root", 0))
+            peer = root if root >= 0 else NOBODY
+        if before is not None:
+            moved = pickled.since(before)
+            nbytes = moved.sent or moved.received
+        else:
+            nbytes = bytes_of(size, self, given)
+        recorder.called(number, communicator, peer, nbytes, began, ended)
+        if begins:
+            result = method.adopt(result)
+        if persistent:
+            result._starts = starts, communicator, peer, nbytes
+        if recorder.timeline:
+            peer = recorder.world_rank(communicator, peer)
+            sequence = 0 if persistent else recorder.collective(communicator)
+            request = 0
+            if begins:
+                operation = Operation(
+                    number,
+                    communicator,
+                    began,
+                    0 if persistent else recorder.request(),
+                    peer=peer,
+                    nbytes=nbytes,
+                    sequence=sequence,
+                    persistent=persistent,
+                    active=not persistent,
+                    collective=True,
+                )
+                request = operation.request
+                result._operations = [operation]
+            recorder.event(
+                *(Kind.CALL, number, communicator, peer, 0, 0, began, ended),
+                *(nbytes, request, sequence),
+            )
+        return result
+
+    return observed
+
+
+def bytes_of(size: Any, comm: Any, given: dict[str, Any]) -> int:
+    try:
+        return int(size(comm, given))
+    except Exception:  # whatever a program's arguments are, its call has already been made
+        return UNKNOWN

@@ -1,0 +1,263 @@
+"""The library that records calls in C: its source put together, compiled once, kept for later."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import omb_py
+from omb_py.core.cache import cache_directory
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import launcher
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.routines import STARTED
+
+if TYPE_CHECKING:
+    from omb_py.tracing.recorder.declarations import Declaration
+
+HERE = Path(__file__).parent
+CORE = (
+    "recorder.c",
+    "recorder_objects.c",
+    "recorder_calls.c",
+    "recorder_requests.c",
+    "recorder_wrappers.c",
+)
+GENERATORS = ("compilation.py", "declarations.py", "wrapped_routines.py", "wrappers.py")
+FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
+COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
+SECONDS_TO_COMPILE = 120.0
+SECONDS_TO_WAIT = 60.0
+SECONDS_BETWEEN_LOOKS = 0.05
+SECONDS_BETWEEN_RANKS = 1.0
+"""How much later than rank 0 others may have begun."""
+
+LINES_OF_COMPILER = 3
+WITHOUT = "profile without --level c, which needs no compiler"
+
+C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
+INCLUDES = (
+    "errno fcntl inttypes mpi pthread sched stdbool stddef stdint stdio stdlib string sys/mman "
+    "sys/stat time unistd"
+).split()
+
+
+def compiler() -> Path:
+    """The MPI compiler: mpi4py's own, the one beside this Python, or the first one on the path.
+
+    Raises `UsageError` where there is none.
+    """
+    import mpi4py
+
+    beside = Path(sys.executable).parent / "mpicc"
+    for found in (mpi4py.get_config().get("mpicc"), beside, shutil.which("mpicc")):
+        if found and os.access(found, os.X_OK):
+            return Path(found)
+    raise UsageError(
+        "--level c needs the MPI library's compiler mpicc, which is neither beside "
+        f"{sys.executable} nor on PATH: load it (with a C compiler) once, or {WITHOUT}"
+    )
+
+
+def fingerprint(mpicc: Path) -> str:
+    """What the library depends on: our sources, the compiler, the MPI library, the machine."""
+    digest = hashlib.sha256(f"{platform.machine()} {FLAGS}".encode())
+    for name in (*CORE, *GENERATORS, "../records/layout.py", "../records/routines.py"):
+        digest.update((HERE / name).read_bytes())
+    for variable in COMPILER_VARIABLES:
+        digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
+    real = mpicc.resolve()
+    for path in (mpicc, real, real.parent.parent / "include" / "mpi.h"):
+        digest.update(_state(path).encode())
+    for path in sorted(real.parent.parent.glob("lib*/libmpi.so*")):
+        digest.update(_state(path).encode())
+    return digest.hexdigest()[:16]
+
+
+def _state(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path}\0"
+    return f"{path} {status.st_size} {status.st_mtime_ns}\0"
+
+
+def cached_library() -> Path:
+    """The library, compiled by rank 0 where it is not there yet; others wait for it.
+
+    Nothing is asked of MPI, which has not been started. Raises `UsageError` where there is no
+    compiler, where it fails, and on ranks that wait in vain.
+    """
+    mpicc = compiler()
+    path = cache_directory() / f"recorder-{fingerprint(mpicc)}.so"
+    if _is_ours(path):
+        return path
+    if launcher.rank() == 0:
+        return _compiled_for_all(mpicc, path)
+    end = time.monotonic() + SECONDS_TO_WAIT
+    while not _is_ours(path):
+        _pass_on(_failure(path))
+        if time.monotonic() > end:
+            if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
+                return compiled(mpicc, path)
+            raise UsageError(
+                f"rank 0 has not compiled {path} within {SECONDS_TO_WAIT:.0f} s: set "
+                "OMB_PY_CACHE_DIR to a folder that all nodes see"
+            )
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return path
+
+
+def _compiled_for_all(mpicc: Path, path: Path) -> Path:
+    """Compile the library, and where that fails let ranks that wait for it know why."""
+    failure = _failure(path)
+    with suppress(OSError):
+        failure.unlink(missing_ok=True)
+    try:
+        return compiled(mpicc, path)
+    except UsageError as error:
+        with suppress(OSError):
+            failure.write_text(str(error))
+        raise
+
+
+def _failure(path: Path) -> Path:
+    return path.with_suffix(".failed")
+
+
+def _pass_on(failure: Path) -> None:
+    """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
+    began = time.time() - (time.perf_counter() - omb_py.BEGAN)
+    with suppress(OSError):
+        if failure.stat().st_mtime > began - SECONDS_BETWEEN_RANKS:
+            raise UsageError(failure.read_text())
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def compiled(mpicc: Path, path: Path) -> Path:
+    """Compile the library to a path, whole or not at all; raises `UsageError` where that fails."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".recorder-") as folder:
+            made = build(mpicc, Path(folder))
+            check(made, mpicc)
+            made.chmod(0o755)
+            os.replace(made, path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path} ({error.strerror or error}): set OMB_PY_CACHE_DIR to a folder "
+            "that can be written"
+        ) from error
+    return path
+
+
+def build(mpicc: Path, folder: Path) -> Path:
+    """Write the source into a folder and compile it there."""
+    from omb_py.tracing.recorder.declarations import declarations
+
+    header = folder / "declared.c"
+    header.write_text("#include <mpi.h>\n")
+    declared = declarations(_run([str(mpicc), "-E", str(header)], mpicc))
+    text = folder / "recorder.c"
+    text.write_text(source(declared))
+    library = folder / "recorder.so"
+    shown = _run([str(mpicc), "-show"], mpicc).split()
+    paths = [word[2:] for word in shown if word.startswith("-L") and len(word) > 2]
+    # mpi4py loads its library for itself alone: what stands before it must find its own way
+    linked = ["-lmpi", *(f"-Wl,-rpath,{path}" for path in paths)]
+    _run([str(mpicc), *FLAGS, "-o", str(library), str(text), *linked], mpicc)
+    return library
+
+
+def source(declared: Mapping[str, Declaration]) -> str:
+    """The whole text in C for a library that declares these functions."""
+    from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition
+
+    found = list(declared_wrappers(declared))
+    routines = list(dict.fromkeys([*HAND_WRITTEN, *(wrapper.routine for wrapper, _ in found)]))
+    numbers = "".join(f"    ROUTINE_{name},\n" for name in routines)
+    rows = "".join(f'    {{"MPI_{name}"}},\n' for name in routines)
+    return "\n".join(
+        [
+            "#define _GNU_SOURCE",
+            *(f"#include <{name}.h>" for name in INCLUDES),
+            f'#define STARTED "{STARTED}"',
+            *map(structure, ("header", "cell", "event"), LAYOUTS),
+            f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
+            "struct routine { const char *name; int number, started; struct cell *last; };",
+            f"static struct routine routines[ROUTINES] = {{\n{rows}}};",
+            *((HERE / name).read_text() for name in CORE),
+            *(definition(wrapper, function) for wrapper, function in found),
+        ]
+    )
+
+
+LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT)
+
+
+def structure(name: str, fields: tuple[tuple[str, str], ...]) -> str:
+    """A structure in C with the fields of a record's part, which leave no gaps."""
+    rows = "".join(f"    {C_TYPES[kind].format(field)};\n" for field, kind in fields)
+    size = sum(layout.TYPES[kind] for _, kind in fields)
+    checked = f'_Static_assert(sizeof(struct {name}) == {size}, "fields of {name}");'
+    return f"struct {name} {{\n{rows}}};\n{checked}"
+
+
+def check(library: Path, mpicc: Path) -> None:
+    """Raise `UsageError` where mpi4py loads another MPI library than the compiler's."""
+    program = (
+        "import ctypes, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI\n"
+        "def loaded():\n"
+        "    with open('/proc/self/maps') as maps:\n"
+        "        words = [line.split()[-1] for line in maps]\n"
+        "    return {w for w in words if w.rpartition('/')[2].startswith('libmpi')}\n"
+        f"before = loaded(); ctypes.CDLL({str(library)!r}); more = loaded() - before\n"
+        "print(*before, sep=', ', end='\\n' + ', '.join(more))\n"
+    )
+    if not Path("/proc/self/maps").exists():
+        return
+    mine, theirs, *_ = [*_run([sys.executable, "-c", program], mpicc).split("\n"), ""]
+    if theirs:
+        raise UsageError(
+            f"--level c: mpi4py loads {mine}, but {mpicc} belongs to {theirs}: put the compiler "
+            f"of mpi4py's library first on PATH, or {WITHOUT}"
+        )
+
+
+def _run(command: list[str], mpicc: Path) -> str:
+    """What a command prints; raises `UsageError` where it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS_TO_COMPILE,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        failed, said = done.returncode != 0, done.stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        failed, said = True, str(error)
+    if failed:
+        lines = [line for line in said.splitlines() if "error" in line.lower() or "not" in line]
+        shown = "; ".join((lines or said.splitlines())[:LINES_OF_COMPILER])
+        raise UsageError(f"--level c: {mpicc} cannot compile our library ({shown}); {WITHOUT}")
+    return done.stdout

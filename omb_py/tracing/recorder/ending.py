@@ -1,0 +1,118 @@
+"""What rank 0 does before the program starts, and when all ranks have ended.
+
+It makes room for their records, then writes texts and tables from them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
+from omb_py.core.mpi import launcher
+from omb_py.tracing import records
+from omb_py.tracing.recorder.settings import PROTOBUF, Settings
+from omb_py.tracing.records.layout import SUFFIX, path_in
+
+SECONDS = 20.0
+"""How long to wait for the records of ranks that end later."""
+
+PAUSE = 0.02
+
+
+def prepare(settings: Settings, force: bool) -> None:
+    """Make room for a new run's records, and see that all its files can be written.
+
+    Raises `OneRankError` where a name cannot be that of a file or others' records are in the way,
+    and `OmbError` where something cannot be written.
+    """
+    folder = settings.folder
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise OneRankError(f"--output {folder} is a file: name a folder")
+    for name in settings.timelines:
+        if Path(name).is_dir():
+            raise OneRankError(f"--timeline {name} is a folder: name a file in it")
+    there = sorted(Path(folder).glob(f"rank-*{SUFFIX}"))
+    if there and not force:
+        raise OneRankError(
+            f"{folder} holds the profile of another run: name another folder with --output, or "
+            "replace it with --force"
+        )
+    _try_to_write(Path(folder), folder, "--output")
+    for name in settings.timelines:
+        _try_to_write(Path(name).parent, name, "--timeline")
+        if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
+            raise MissingPackageError(
+                f"--timeline {name}", "perfetto", "pip install 'omb-py[perfetto]'"
+            )
+    for path in (*there, *Path(folder).glob("profile*"), *Path(folder).glob("traffic-*")):
+        try:
+            path.unlink()
+        except OSError as error:
+            raise OmbError(f"cannot remove {path}: {error.strerror or error}") from error
+
+
+def _try_to_write(folder: Path, name: str, option: str) -> None:
+    """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        taken = isinstance(error, FileExistsError)
+        reason = "Not a directory" if taken else error.strerror or error
+        raise OmbError(
+            f"cannot write {name}: {reason}; choose another place with {option}"
+        ) from error
+
+
+def report(settings: Settings, ranks: int) -> None:
+    """Write what was asked for, and say where it is.
+
+    Raises `OmbError` where it cannot be written.
+    """
+    late = wait_for(settings.folder, ranks)
+    if late:
+        shown = ", ".join(map(str, late[:5])) + (" …" if len(late) > 5 else "")
+        launcher.note(
+            f"no end of rank {shown} in {settings.folder}: where ranks run on several hosts, name "
+            "a folder that they share",
+            0,
+        )
+    from omb_py.tracing.profile import store
+    from omb_py.tracing.profile.store import load
+
+    written: list[Path] = store.write(load([settings.folder]), settings.folder, settings.ranks)
+    if settings.timelines:
+        from omb_py.tracing.timeline import diagnostics, read
+        from omb_py.tracing.timeline import files as timelines
+
+        timeline = read(settings.folder)
+        for sentence in diagnostics.notes(timeline):
+            launcher.note(sentence, 0)
+        for path in settings.timelines:
+            timelines.write(timeline, Path(path), force=True)
+    if not settings.quiet:
+        names: Sequence[object] = (written[0], *settings.timelines)
+        launcher.note(f"profile of {ranks} ranks: {', '.join(map(str, names))}", 0)
+
+
+def wait_for(folder: str, ranks: int) -> list[int]:
+    """The ranks whose records have no end although they were waited for."""
+    until = time.monotonic() + SECONDS
+    waiting = list(range(ranks))
+    while True:
+        waiting = [rank for rank in waiting if not _ended(path_in(folder, rank))]
+        if not waiting or time.monotonic() > until:
+            return waiting
+        time.sleep(PAUSE)
+
+
+def _ended(path: str) -> bool:
+    try:
+        return records.read(path).complete
+    except UsageError:
+        return False

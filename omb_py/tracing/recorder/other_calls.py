@@ -1,0 +1,190 @@
+"""One-sided calls, files, matched messages, and what makes or frees objects: observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpi4py import MPI
+
+from omb_py.tracing.recorder.message_sizes import UNKNOWN, spec_bytes
+from omb_py.tracing.recorder.operations import Operation
+from omb_py.tracing.recorder.pickled import Pickled
+from omb_py.tracing.recorder.probing import Probe
+from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.recorder.wrapping import Method, Observed, bound, number_of
+from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.routines import PICKLED, nonblocking
+
+
+def on_window(method: Method, recorder: PythonRecorder) -> Observed:
+    """A call of a window; its communicator is that of the call that made the window."""
+    number = recorder.name(method.routine)
+    original, names, clock = method.original, method.parameters, recorder.clock
+    targeted = "target_rank" in names
+    moves = "origin" in names
+    makes = "comm" in names
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = bound(names, args, kwargs)
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        result = method.adopt(result)
+        if makes:
+            result._number = recorder.communicator(given.get("comm", MPI.COMM_SELF))
+        communicator = getattr(result if makes else self, "_number", 0)
+        peer = NOBODY
+        if targeted:
+            peer = int(given.get("target_rank", given.get("rank", NOBODY)))
+        nbytes = _moved(given) if moves else UNKNOWN
+        if targeted and peer == MPI.PROC_NULL:
+            peer, nbytes = NOBODY, 0
+        _record(recorder, number, communicator, peer, nbytes, began, ended)
+        return result
+
+    return observed
+
+
+def _moved(given: dict[str, Any]) -> int:
+    """The bytes of a one-sided call: the origin's, or the result's where that is what moves."""
+    return max(spec_bytes(given.get("origin")), spec_bytes(given.get("result")))
+
+
+def on_file(method: Method, recorder: PythonRecorder) -> Observed:
+    """A call of a file."""
+    number = recorder.name(method.routine)
+    original, names, clock = method.original, method.parameters, recorder.clock
+    opens = "filename" in names
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = bound(names, args, kwargs)
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        result = method.adopt(result)
+        if opens:
+            result._number = recorder.communicator(given["comm"])
+        communicator = getattr(result if opens else self, "_number", 0)
+        nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN
+        _record(recorder, number, communicator, NOBODY, nbytes, began, ended)
+        return result
+
+    return observed
+
+
+def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Observed:
+    """The receive of a message that a probe has matched."""
+    number = recorder.name(method.routine)
+    original, names, clock = method.original, method.parameters, recorder.clock
+    begins = nonblocking(method.routine)
+    objects = method.routine.endswith(PICKLED)
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = bound(names, args, kwargs)
+        communicator = getattr(self, "_number", 0)
+        status: Any = given.get("status")
+        if status is None and not begins:
+            status = kwargs["status"] = MPI.Status()
+            args = args[: names.index("status")]
+        before = pickled.mark()
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        peer, tag, nbytes = NOBODY, 0, UNKNOWN
+        if not begins:
+            peer, tag = status.source, status.tag
+            nbytes = pickled.since(before).received if objects else status.Get_count(MPI.BYTE)
+            peer, nbytes = (NOBODY, 0) if peer == MPI.PROC_NULL else (peer, nbytes)
+        elif not objects:
+            nbytes = spec_bytes(given.get("buf"))
+        recorder.called(number, communicator, peer, nbytes, began, ended)
+        result = method.adopt(result) if begins else result
+        if recorder.timeline:
+            request = sequence = 0
+            world = recorder.world_rank(communicator, peer)
+            if begins:
+                request = recorder.request()
+                result._operations = [
+                    Operation(
+                        *(number, communicator, began, request),
+                        nbytes=nbytes,
+                        receives=True,
+                        wildcard=True,
+                    )
+                ]
+            else:
+                sequence = recorder.message(True, communicator, world, tag)
+            recorder.event(
+                *(Kind.CALL, number, communicator, world, tag, 0, began, ended),
+                *(nbytes, request, sequence),
+            )
+        return result
+
+    return observed
+
+
+def probing(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
+    """A probe that matches a message, which remembers its communicator."""
+    number = recorder.name(method.routine)
+    original, names, clock = method.original, method.parameters, recorder.clock
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = bound(names, args, kwargs)
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        comm = given["comm"] if of_class else self
+        communicator = number_of(comm, recorder)
+        message = method.adopt(result)
+        if isinstance(message, MPI.Message) and message != MPI.MESSAGE_NO_PROC:
+            matched: Any = message
+            matched._number = communicator
+        _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
+        return message
+
+    return observed
+
+
+def managing(method: Method, recorder: PythonRecorder, probe: Probe | None) -> Observed:
+    """A call that makes, frees or agrees: only its time is recorded."""
+    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    frees = method.name in ("Free", "Disconnect")
+    later = method.name.startswith("I") and method.name != "Iagree"
+    makes = method.name not in ("Get_parent", "Agree", "Iagree")
+
+    def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        communicator = 0
+        if isinstance(self, MPI.Comm):
+            communicator = number_of(self, recorder)
+            if frees:
+                recorder.forget(self)
+                if probe is not None:
+                    probe.forget(self)
+        began = clock()
+        result = original(self, *args, **kwargs)
+        ended = clock()
+        _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
+        made = method.adopt(result)
+        for one in made if isinstance(made, tuple) else (made,):
+            if makes and isinstance(one, MPI.Comm) and one != MPI.COMM_NULL:
+                observed_one: Any = one
+                alike = communicator if later else None
+                observed_one._number = recorder.new_communicator(one, alike)
+        return made
+
+    return observed
+
+
+def _record(
+    recorder: PythonRecorder,
+    number: int,
+    communicator: int,
+    peer: int,
+    nbytes: int,
+    began: int,
+    ended: int,
+) -> None:
+    recorder.called(number, communicator, peer, nbytes, began, ended)
+    if recorder.timeline:
+        world = recorder.world_rank(communicator, peer)
+        recorder.event(Kind.CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, 0)

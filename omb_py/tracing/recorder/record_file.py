@@ -1,0 +1,171 @@
+"""A rank's record while it is written: a file in memory, laid out as `records.layout` says."""
+
+from __future__ import annotations
+
+import errno
+import json
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from omb_py.core.errors import OmbError
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.layout import CELL_FORMAT, EVENT_FORMAT, HEADER_FORMAT, HEADER_OFFSETS
+
+PYTHON, C = 1, 2
+"""Levels at which calls are seen, as in the header."""
+
+FORMATS = {"q": struct.Struct("=q"), "d": struct.Struct("=d"), "64s": struct.Struct("=64s")}
+KINDS = dict(layout.HEADER)
+
+
+class RecordFile:
+    """The file of one rank, mapped; everything written is in it at once."""
+
+    def __init__(
+        self, path: str, rank: int, ranks: int, level: int, events: int, about: Mapping[str, Any]
+    ) -> None:
+        """Make the file, with room for ``events`` events, and tell ``about`` the run.
+
+        Raises `OmbError` where it cannot be written or is there already: another job writes it.
+        """
+        assert HEADER_FORMAT.size <= layout.HEADER_BYTES
+        capacities = {
+            "text": (layout.TEXT_BYTES, 1),
+            "names": (layout.NAMES_BYTES, 1),
+            "cells": (layout.CELLS, CELL_FORMAT.size),
+            "events": (events, EVENT_FORMAT.size),
+        }
+        at = layout.HEADER_BYTES
+        values: dict[str, int] = {}
+        for part, (capacity, width) in capacities.items():
+            values |= {f"{part}_at": at, f"{part}_capacity": capacity}
+            at += -(-capacity * width // 8) * 8
+        self.path = path
+        self._map, self._identity = mapped(path, at)
+        self.memory = memoryview(self._map)
+        self.events_at = values["events_at"]
+        self._cells_at = values["cells_at"]
+        self._names_at = values["names_at"]
+        self._numbers = {"": 0}
+        self._lines = 1
+        self._names_used = 0
+        self._events = events
+        self._written = 0
+        magic = int.from_bytes(layout.MAGIC, _byte_order())
+        values |= {"magic": magic, "version": layout.VERSION, "rank": rank, "ranks": ranks}
+        values |= {"pid": os.getpid(), "level": level, "outside_ns": -1}
+        values |= {"began": time.monotonic_ns(), "began_epoch": time.time_ns()}
+        for name, value in values.items():
+            self.set(name, value)
+        self.set("host", os.uname().nodename)
+        self.tell(about)
+
+    def set(self, name: str, value: float | str) -> None:
+        """Write a field of the header."""
+        packing = FORMATS[KINDS[name]]
+        told = value.encode()[:64] if isinstance(value, str) else value
+        packing.pack_into(self.memory, HEADER_OFFSETS[name], told)
+
+    def get(self, name: str) -> Any:
+        """Read a field of the header."""
+        return FORMATS[KINDS[name]].unpack_from(self.memory, HEADER_OFFSETS[name])[0]
+
+    def tell(self, about: Mapping[str, Any]) -> None:
+        """Write what there is to say about the run."""
+        text = json.dumps(about).encode()
+        if len(text) > layout.TEXT_BYTES:
+            text = json.dumps({"too_long": len(text)}).encode()
+        self.set("text_used", 0)
+        at = self.get("text_at")
+        self.memory[at : at + len(text)] = text
+        self.set("text_used", len(text))
+
+    def name(self, text: str) -> int:
+        """The number of a name, which is written when it is new; 0 when there is no room."""
+        number = self._numbers.get(text)
+        if number is not None:
+            return number
+        line = ("\n" + " ".join(text.splitlines())).encode(errors="replace")
+        end = self._names_used + len(line)
+        if end > layout.NAMES_BYTES:
+            self.set("names_lost", self.get("names_lost") + 1)
+            return 0
+        at = self._names_at
+        self.memory[at + self._names_used : at + end] = line
+        self._names_used = end
+        self.set("names_used", end)
+        number = self._numbers[text] = self._lines
+        self._lines += 1
+        return number
+
+    def event(self, *fields: int) -> None:
+        """Write an event, with the fields of `layout.EVENT`; the oldest makes room."""
+        if self._events:
+            at = self.events_at + self._written % self._events * EVENT_FORMAT.size
+            EVENT_FORMAT.pack_into(self.memory, at, *fields)
+            self._written += 1
+            self.set("events_written", self._written)
+
+    def write_cells(self, cells: Iterable[tuple[int, ...]], lost: int) -> None:
+        """Write all cells, each with the fields of `layout.CELL`; ``lost`` calls had none."""
+        at, count = self._cells_at, 0
+        for cell in cells:
+            if count == layout.CELLS:
+                lost += cell[6]
+                continue
+            CELL_FORMAT.pack_into(self.memory, at, *cell)
+            at += CELL_FORMAT.size
+            count += 1
+        self.set("cells_used", count)
+        self.set("cells_lost", lost)
+
+    def in_place(self) -> bool:
+        """Whether it is still this file that has the name."""
+        try:
+            return os.path.samestat(os.stat(self.path), self._identity)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Unmap the file."""
+        self.memory.release()
+        self._map.close()
+
+
+def mapped(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
+    """A new file of so many bytes, whose blocks are there, in memory; and its status.
+
+    Raises `OmbError` where it cannot be made: a disk that is full would else kill the process
+    when it writes. One that is there is never cut, which would kill the process that has it mapped.
+    """
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError as error:
+            raise OmbError(
+                f"another job is writing its profile to {os.path.dirname(path)}: name another "
+                "folder with --output"
+            ) from error
+        try:
+            try:
+                os.posix_fallocate(handle, 0, nbytes)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                    raise
+                os.ftruncate(handle, nbytes)
+            return mmap.mmap(handle, nbytes), os.fstat(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _byte_order() -> Any:
+    import sys
+
+    return sys.byteorder

@@ -1,0 +1,210 @@
+"""A rank that is observed, from the import of mpi4py.MPI to the end of MPI."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from functools import wraps
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from omb_py.core.errors import OmbError, sentence
+from omb_py.core.mpi import launcher
+from omb_py.tracing.recorder import spans
+from omb_py.tracing.recorder.importing import Noticing
+from omb_py.tracing.recorder.levels import CLevel, Level, PythonLevel
+from omb_py.tracing.recorder.record_file import RecordFile
+from omb_py.tracing.recorder.settings import Settings
+from omb_py.tracing.records.layout import path_in
+
+if TYPE_CHECKING:
+    from omb_py.tracing.recorder.publisher import Publisher
+
+NS = 1e9
+
+
+class Session:
+    """Observes this process: `prepare` before the program runs, `end` after it.
+
+    Recording begins when MPI has been started, and ends just before it is finalized.
+    """
+
+    def __init__(self, settings: Settings, about: dict[str, Any]) -> None:
+        """Raises `UsageError` where calls cannot be seen at the level asked for."""
+        self._settings = settings
+        self._about = about
+        self._traffic: Any = None
+        probe = None
+        if settings.traffic:
+            from omb_py.tracing.counters.collector import Traffic, before_mpi
+
+            before_mpi(os.environ)
+            self._traffic = Traffic()
+            probe = self._traffic.probe
+        self.level: Level = PythonLevel(settings, probe) if settings.level == "python" else CLevel()
+        self._world: Any = None
+        self._file: RecordFile | None = None
+        self._publisher: Publisher | None = None
+        self._clock: Any = None
+        self.ended = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether MPI was started."""
+        return self._file is not None
+
+    @property
+    def folder(self) -> str:
+        """Where the record is."""
+        return self._settings.folder
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another job has put its record in the place of this rank's."""
+        return self._file is not None and not self._file.in_place()
+
+    def leave(self) -> tuple[int, int]:
+        """Finalize MPI unless the program has; this rank and how many there are."""
+        if not self._module.Is_finalized():
+            self._finalize()
+        return self._rank, self._ranks
+
+    def abort(self, code: int) -> None:
+        """End the whole job."""
+        self._world.Abort(code)
+        os._exit(code)
+
+    def prepare(self) -> None:
+        """Wait for the program to import mpi4py.MPI."""
+        import mpi4py  # noqa: F401 - its own finder, which must come after ours
+
+        sys.meta_path.insert(0, Noticing(self.level.before, self._imported))
+
+    def _imported(self, module: Any) -> None:
+        self._module = module
+        self._world = module.COMM_WORLD
+        self.level.imported(module)
+        for name in ("Init", "Init_thread"):
+            setattr(module, name, self._starting(getattr(module, name)))
+        self._finalize = module.Finalize
+        module.Finalize = self._ending(module.Finalize)
+        module.Pcontrol = self._controlling(module.Pcontrol)
+        os.register_at_fork(after_in_child=self._forked)
+        if module.Is_initialized():
+            self._begin(module)
+
+    def _starting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def start(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._begin(self._module)
+            return result
+
+        return start
+
+    def _ending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def finalize() -> Any:
+            self.end()
+            return original()
+
+        return finalize
+
+    def _controlling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(original)
+        def pcontrol(level: int) -> Any:
+            if level == 0:
+                self.level.pause()
+            else:
+                self.level.resume()
+            return original(level)
+
+        return pcontrol
+
+    def _begin(self, module: ModuleType) -> None:
+        world, settings = self._world, self._settings
+        self._rank, self._ranks = rank, ranks = world.Get_rank(), world.Get_size()
+        try:
+            if rank > 0:
+                world.Barrier()  # rank 0's record keeps other jobs out of the folder
+            self._file = file = RecordFile(
+                path_in(settings.folder, rank),
+                rank,
+                ranks,
+                self.level.number,
+                settings.events,
+                self._about | self._library(module),
+            )
+            if rank == 0:
+                world.Barrier()
+            self._compare_clocks("first")
+            if self._traffic is not None:
+                self._traffic.begin(world, settings.folder)
+        except (OmbError, OSError) as error:
+            self._fail(rank, error)
+        from omb_py.tracing.recorder.publisher import Publisher  # which imports mpi4py.MPI
+
+        self._publisher = Publisher(file, self.level.recorder)
+        file.set("began", time.monotonic_ns())
+        file.set("began_epoch", time.time_ns())
+        self.level.attach(file, world)
+        recorder = self.level.recorder
+        inside = (lambda: recorder.inside_ns) if recorder and settings.cpu_time else None
+        self._publisher.start(inside)
+
+    def _library(self, module: ModuleType) -> dict[str, Any]:
+        import mpi4py
+
+        version = " ".join(module.Get_library_version().replace("\0", " ").split())
+        return {"mpi": version[:200], "mpi4py": mpi4py.__version__, "standard": _standard(module)}
+
+    def _fail(self, rank: int, error: BaseException) -> None:
+        launcher.stagger(rank)
+        print(f"omb-py: rank {rank}: {sentence(error)}", file=sys.stderr, flush=True)
+        time.sleep(launcher.SECONDS_TO_BE_HEARD)
+        self._world.Abort(1)
+        os._exit(1)
+
+    def _compare_clocks(self, which: str) -> None:
+        from omb_py.core.mpi.clock import SharedClock, clock_key
+
+        assert self._file is not None
+        if self._clock is None:
+            self._clock = SharedClock(self._world)
+        offset = self._clock.align()
+        file = self._file
+        file.set(f"{which}_at", round(offset.reference * NS))
+        file.set(f"{which}_offset", offset.seconds)
+        file.set(f"{which}_error", offset.error)
+        file.set("clock", zlib.crc32(f"{os.uname().nodename} {clock_key()}".encode()) + 1)
+
+    def end(self, together: bool = True) -> None:
+        """Record the end; ``together``: all ranks come to it, so that clocks can be compared."""
+        if self._file is None or self.ended:
+            return
+        self.ended = True
+        ended = time.monotonic_ns()
+        self.level.pause()
+        spans.detach()
+        assert self._publisher is not None
+        self._publisher.stop()
+        if self._traffic is not None:
+            self._traffic.end(together)
+        if together:
+            self._compare_clocks("last")
+            self._clock.free()
+            self._file.set("ended", ended)
+        self.level.finish()
+
+    def _forked(self) -> None:
+        """A child of this process records nothing: the file is its parent's."""
+        self.ended = True
+        spans.detach()
+        self.level.pause()
+
+
+def _standard(module: ModuleType) -> str:
+    return ".".join(map(str, module.Get_version()))

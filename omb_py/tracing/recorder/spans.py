@@ -1,0 +1,89 @@
+"""What a program says about itself: named phases of its work, seen in timelines.
+
+Without a recorder all of this does nothing, in well under a microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from time import monotonic_ns
+from typing import Protocol
+
+from omb_py.tracing.records.layout import NOBODY, Kind
+
+
+class Recorder(Protocol):
+    """Who keeps events; one of them serves a process."""
+
+    def name(self, text: str) -> int:
+        """The number of a name."""
+
+    def event(
+        self,
+        kind: int,
+        name: int,
+        communicator: int,
+        peer: int,
+        tag: int,
+        lane: int,
+        began: int,
+        ended: int,
+        nbytes: int,
+        request: int,
+        sequence: int,
+    ) -> None:
+        """Keep an event, with the fields of `layout.EVENT`."""
+
+
+_recorders: list[Recorder] = []
+_nothing = nullcontext()
+
+
+def attach(recorder: Recorder) -> None:
+    """From now on this recorder keeps what is said here."""
+    _recorders[:] = [recorder]
+
+
+def detach() -> None:
+    """Nobody keeps it any more."""
+    _recorders.clear()
+
+
+def recording() -> bool:
+    """Whether anybody keeps what is said here."""
+    return bool(_recorders)
+
+
+def phase(name: str) -> AbstractContextManager[None]:
+    """``with`` it, and what happens inside is shown as a slice of this name in the timeline."""
+    return _phase(name) if _recorders else _nothing
+
+
+@contextmanager
+def _phase(name: str) -> Iterator[None]:
+    began = monotonic_ns()
+    try:
+        yield
+    finally:
+        span(name, began, monotonic_ns())
+
+
+def span(name: str, began: int, ended: int, lane: str = "", nbytes: int = 0) -> None:
+    """A slice between two times of ``time.monotonic_ns``.
+
+    Slices of a ``lane`` of its own stand below the rank's calls; they may contain each other, but
+    not overlap otherwise.
+    """
+    _say(Kind.SPAN, name, began, ended, lane, nbytes)
+
+
+def instant(name: str, at: int, lane: str = "") -> None:
+    """A mark at a time of ``time.monotonic_ns``."""
+    _say(Kind.INSTANT, name, at, at, lane, 0)
+
+
+def _say(kind: Kind, name: str, began: int, ended: int, lane: str, nbytes: int) -> None:
+    for recorder in _recorders:
+        numbers = recorder.name(name), recorder.name(lane)
+        recorder.event(kind, numbers[0], 0, NOBODY, 0, numbers[1], began, ended, nbytes, 0, 0)

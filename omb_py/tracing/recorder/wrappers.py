@@ -1,0 +1,217 @@
+"""Wrappers of MPI's functions in C, written for those functions that a library declares.
+
+A wrapper tells what a call is (``before``, functions of ``recorder_calls.c``), makes it, tells what
+has become of it (``after``, unless it failed), and what must be known of it even when nothing is
+recorded (``always``). Functions with large counts are wrapped where they are declared, and nowhere
+else: mpi4py calls them wherever somebody defines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from omb_py.tracing.recorder.declarations import Declaration
+from omb_py.tracing.recorder.wrapped_routines import (
+    COLLECTIVES,
+    COMMUNICATORS,
+    FILES,
+    MANAGEMENT,
+    NONBLOCKING_FILES,
+    ONE_SIDED,
+    OTHERS,
+    RECEIVES,
+    SENDRECV,
+    SENDS,
+    WINDOWS,
+    WITH_REQUESTS,
+)
+
+HAND_WRITTEN = (
+    "Comm_free Comm_disconnect Win_free File_close Request_free Wait Test Waitall Testall Waitany "
+    "Testany Waitsome Testsome Start Startall Mprobe Improbe"
+).split()
+"""Recorded by wrappers that stand in ``recorder_wrappers.c``; all versions of MPI have them."""
+
+BEGUN = "begun(&call, *request);"
+PREPARES = "call.prepares = true;"
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A routine's parameters, and what its wrapper does around the call."""
+
+    routine: str
+    parameters: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+    always: str = ""
+
+
+def wrappers() -> Iterator[Wrapper]:
+    """All routines that are recorded by generated wrappers."""
+    yield from _sends()
+    yield from _receives()
+    yield from _collectives()
+    yield from _one_sided()
+    yield from _files()
+    yield from _communicators()
+    for name, parameters in OTHERS.items():
+        before = "on_communicator(&call, comm);" if "comm" in parameters.split() else ""
+        yield _made(name, parameters, before)
+
+
+def _made(routine: str, parameters: str, *snippets: str) -> Wrapper:
+    return Wrapper(routine, tuple(parameters.split()), *snippets)
+
+
+def _prepared(collective: bool = False) -> str:
+    return f"prepared(&call, *request, {str(collective).lower()});"
+
+
+def _sends() -> Iterator[Wrapper]:
+    sends = "sends(&call, comm, dest, tag);"
+    for name, (parameters, nbytes) in SENDS.items():
+        after = f"call.half.nbytes = dest == MPI_PROC_NULL ? 0 : {nbytes};"
+        if name.endswith("_init"):
+            yield _made(name, parameters, PREPARES + sends, after + _prepared())
+        elif "request" in parameters:
+            yield _made(name, parameters, sends, after + BEGUN)
+        else:
+            yield _made(name, parameters, sends, after)
+
+
+def _receives() -> Iterator[Wrapper]:
+    receives = "receives(&call, comm, source, tag);"
+    for name, (parameters, nbytes) in RECEIVES.items():
+        after = f"call.half.nbytes = source == MPI_PROC_NULL ? 0 : {nbytes};"
+        if name.endswith("_init"):
+            yield _made(name, parameters, PREPARES + receives, after + _prepared())
+        elif "request" in parameters:
+            yield _made(name, parameters, receives, after + BEGUN)
+        else:
+            status = "need_status(&call, &call.half, &status, &own);"
+            after = f"half_received(&call, &call.half, source, status, {nbytes});"
+            yield _made(name, parameters, receives + status, after)
+    both = "sends(&call, comm, dest, sendtag); receives_too(&call, source, recvtag);"
+    status = "need_status(&call, &call.second, &status, &own);"
+    for routine, parameters in SENDRECV.items():
+        sent = "bytes_of(sendcount, sendtype)"
+        got = "bytes_of(recvcount, recvtype)" if "recvcount" in parameters else sent
+        after = f"call.half.nbytes = dest == MPI_PROC_NULL ? 0 : {sent};"
+        received = f"half_received(&call, &call.second, source, status, {got});"
+        later = f"call.second.nbytes = source == MPI_PROC_NULL ? 0 : {got};"
+        name = routine.capitalize()
+        yield _made(name, f"{parameters} comm status", both + status, after + received)
+        yield _made(f"I{routine}", f"{parameters} comm request", both, after + later + BEGUN)
+    matched = "receives_matched(&call, *message);"
+    own = "if (status == MPI_STATUS_IGNORE) status = &own;"
+    posted = "bytes_of(count, datatype)"
+    yield _made(
+        "Mrecv",
+        "buf count datatype message status",
+        matched + own,
+        "call.half.nbytes = bytes_received(status);",
+    )
+    yield _made(
+        "Imrecv",
+        "buf count datatype message request",
+        matched,
+        f"call.half.nbytes = {posted};{BEGUN}",
+    )
+
+
+def _collectives() -> Iterator[Wrapper]:
+    for routine, (parameters, nbytes) in COLLECTIVES.items():
+        root = "root" if "root" in parameters.split() else "NOBODY"
+        before = f"collective(&call, comm, {root});"
+        after = f"call.half.nbytes = {nbytes};"
+        parameters = f"{parameters} comm".strip()
+        name = routine.capitalize()
+        yield _made(name, parameters, before, after)
+        yield _made(f"I{routine}", f"{parameters} request", before, after + BEGUN)
+        yield _made(
+            f"{name}_init",
+            f"{parameters} info request",
+            PREPARES + before,
+            after + _prepared(collective=True),
+        )
+
+
+def _one_sided() -> Iterator[Wrapper]:
+    for name, (parameters, nbytes) in ONE_SIDED.items():
+        before = "on_window(&call, win, target);"
+        after = f"call.half.nbytes = target == MPI_PROC_NULL ? 0 : {nbytes};"
+        yield _made(name, f"{parameters} win", before, after)
+        if name in WITH_REQUESTS:
+            yield _made(f"R{name.lower()}", f"{parameters} win request", before, after + BEGUN)
+    for name, parameters in WINDOWS.items():
+        words = parameters.split()
+        if "comm" in words:
+            always = "made_of(&windows, KEY_OF(*win), comm);"
+            yield _made(name, parameters, "on_communicator(&call, comm);", "", always)
+        else:
+            target = "target" if "target" in words else "NOBODY"
+            yield _made(name, parameters, f"on_window(&call, win, {target});")
+
+
+def _files() -> Iterator[Wrapper]:
+    always = "made_of(&files, KEY_OF(*file), comm);"
+    opening = "comm filename amode info file"
+    yield _made("File_open", opening, "on_communicator(&call, comm);", "", always)
+    before = "on_file(&call, file);"
+    for name, parameters in FILES.items():
+        moves = "count" in parameters.split()
+        after = "call.half.nbytes = bytes_of(count, datatype);" if moves else ""
+        yield _made(name, parameters, before, after)
+    for name, parameters in NONBLOCKING_FILES.items():
+        yield _made(
+            name, parameters, before, f"call.half.nbytes = bytes_of(count, datatype);{BEGUN}"
+        )
+
+
+def _communicators() -> Iterator[Wrapper]:
+    for name, parameters in COMMUNICATORS.items():
+        words = parameters.split()
+        before = "on_communicator(&call, comm);" if "comm" in words else ""
+        if "request" in words:
+            always = "coming_communicator(comm, made, *request);"
+        else:
+            always = "made_communicator(*made);"
+        yield _made(name, parameters, before, "", always)
+    for name, parameters in MANAGEMENT.items():
+        yield _made(name, parameters)
+
+
+def declared_wrappers(
+    declared: Mapping[str, Declaration],
+) -> Iterator[tuple[Wrapper, Declaration]]:
+    """Every wrapper with each function it is for that is declared as it has to be."""
+    for wrapper in wrappers():
+        for suffix in ("", "_c"):
+            function = declared.get(f"MPI_{wrapper.routine}{suffix}")
+            if function is not None and len(function.parameters) == len(wrapper.parameters):
+                yield wrapper, function
+
+
+def definition(wrapper: Wrapper, function: Declaration) -> str:
+    """The wrapper's text in C."""
+    named = zip(function.parameters, wrapper.parameters, strict=True)
+    parameters = ", ".join(parameter.named(name) for parameter, name in named)
+    arguments = ", ".join(wrapper.parameters)
+    own = "MPI_Status own;" if "&own" in wrapper.before or "= &own" in wrapper.before else ""
+    after = f"if (result == MPI_SUCCESS) {{ {wrapper.after} }}" if wrapper.after else ""
+    always = f"if (result == MPI_SUCCESS) {{ {wrapper.always} }}" if wrapper.always else ""
+    return f"""
+int {function.name}({parameters})
+{{
+    struct call call; {own}
+    bool recorded = call_begins(&call, ROUTINE_{wrapper.routine});
+    if (recorded) {{ {wrapper.before} call_starts(&call); }}
+    int result = P{function.name}({arguments});
+    if (recorded) {{ call_returns(&call); {after} }}
+    {always}
+    if (recorded) call_ends(&call);
+    return result;
+}}
+"""

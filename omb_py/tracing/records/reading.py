@@ -1,0 +1,267 @@
+"""Records read: what every rank of a run called, when, for how long, with how many bytes.
+
+A record can be read while its rank still writes it, and after the rank was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
+from omb_py.tracing.records import layout
+from omb_py.tracing.records.layout import Communicator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NUMPY_TYPES = {"i": np.int32, "q": np.int64, "d": np.float64, "64s": "S64"}
+
+
+def numpy_type(fields: tuple[tuple[str, str], ...]) -> np.dtype[Any]:
+    """Fields of a record as a structured type."""
+    return np.dtype([(name, NUMPY_TYPES[kind]) for name, kind in fields])
+
+
+HEADER_TYPE, CELL_TYPE, EVENT_TYPE = map(numpy_type, (layout.HEADER, layout.CELL, layout.EVENT))
+
+MOST_RANKS = 1 << 24
+"""A record that tells of more is damaged."""
+
+NS = 1e-9
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rank 0's clock minus this rank's at this rank's time ``at`` (ns): seconds, error bound."""
+
+    at: int
+    offset: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Now:
+    """What a rank was doing when it last said so: in a routine (empty: outside MPI), since when.
+
+    ``collectives`` counts collective calls that it has begun on the communicator.
+    """
+
+    routine: str
+    communicator: Communicator | None
+    peer: int
+    began: int
+    collectives: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one rank recorded.
+
+    ``cells`` and ``events`` are structured arrays with the fields of `layout.CELL` and
+    `layout.EVENT`, events in the order in which they were written; numbers in them refer to
+    ``names``. Times are ns of the rank's own clock: `common` turns them into rank 0's.
+    """
+
+    path: str
+    header: dict[str, Any]
+    about: dict[str, Any]
+    names: list[str]
+    cells: NDArray[Any]
+    events: NDArray[Any]
+
+    @property
+    def rank(self) -> int:
+        """In MPI_COMM_WORLD."""
+        return int(self.header["rank"])
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the job had."""
+        return int(self.header["ranks"])
+
+    @property
+    def host(self) -> str:
+        """Name of the host it ran on."""
+        return str(self.header["host"])
+
+    @property
+    def level(self) -> str:
+        """Where calls were seen."""
+        return {1: "Python", 2: "C"}.get(int(self.header["level"]), "?")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rank came to its end."""
+        return int(self.header["ended"]) != 0
+
+    @property
+    def lost_events(self) -> int:
+        """Events that were written over by later ones."""
+        return max(0, int(self.header["events_written"]) - int(self.header["events_capacity"]))
+
+    @property
+    def began(self) -> int:
+        """When recording began, ns."""
+        return int(self.header["began"])
+
+    @property
+    def ended(self) -> int:
+        """When the rank ended, or was last heard of, ns."""
+        if self.complete:
+            return int(self.header["ended"])
+        last = int(self.events["ended"].max()) if len(self.events) else 0
+        return max(int(self.header["updated"]), last, self.began)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from beginning to end."""
+        return (self.ended - self.began) * NS
+
+    @property
+    def communicators(self) -> dict[int, Communicator]:
+        """Communicators by the number of their name."""
+        found = ((i, layout.communicator_of(name)) for i, name in enumerate(self.names))
+        return {i: communicator for i, communicator in found if communicator is not None}
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons of clocks that were made."""
+        kinds = [kind for kind in ("first", "last") if self.header[f"{kind}_at"]]
+        return tuple(
+            Comparison(*(self.header[f"{kind}_{name}"] for name in ("at", "offset", "error")))
+            for kind in kinds
+        )
+
+    @property
+    def now(self) -> Now:
+        """What it does now, or did last."""
+        header = self.header
+        number = int(header["now_communicator"])
+        return Now(
+            self.name(int(header["now_name"])),
+            layout.communicator_of(self.name(number)),
+            int(header["now_peer"]),
+            int(header["now_began"]),
+            int(header["now_collectives"]),
+        )
+
+    def name(self, number: int) -> str:
+        """The name of a number, empty when it is not there."""
+        return self.names[number] if 0 <= number < len(self.names) else ""
+
+    def common(self, times: Any) -> Any:
+        """Times of this rank's clock (ns, also arrays) as those of rank 0's.
+
+        Between two comparisons the offset is interpolated, so that drift is taken out.
+        """
+        made = self.comparisons
+        if not made:
+            return times
+        first, last = made[0], made[-1]
+        drift = (last.offset - first.offset) / (last.at - first.at) if last.at > first.at else 0.0
+        offset = first.offset * 1e9 + drift * 1e9 * (times - first.at)
+        return times + np.rint(offset).astype(np.int64)
+
+
+def read(path: str | Path, events: bool = True) -> Record:
+    """The record in a file; raises `UsageError` where it is none or cannot be read.
+
+    Without ``events`` only the little is read that a rank goes on changing.
+    """
+    files.check(path, UsageError, math.inf)
+    try:
+        if not os.path.isfile(path):
+            raise UsageError(f"{path} is no record of omb-py profile")
+        with open(path, "rb") as file:
+            return _record(file, str(path), events)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
+    first = file.read(layout.HEADER_BYTES)
+    if len(first) < layout.HEADER_BYTES or first[:8] != layout.MAGIC:
+        raise UsageError(f"{path} is no record of omb-py profile")
+    values = np.frombuffer(first, HEADER_TYPE, 1)[0]
+    header = {
+        name: values[name].decode(errors="replace") if kind == "64s" else values[name].item()
+        for name, kind in layout.HEADER
+    }
+    if header["version"] != layout.VERSION:
+        raise UsageError(f"{path} is a record of another version of omb-py: read it with that one")
+    used = (header[f"{part}_used"] for part in ("names", "cells", "text"))
+    if min(used) < 0 or not 0 <= header["rank"] < header["ranks"] <= MOST_RANKS:
+        raise UsageError(f"{path} is damaged: its header says so")
+    text = _part(file, path, "text", header, header["text_used"])
+    cells = _part(file, path, "cells", header, header["cells_used"] * CELL_TYPE.itemsize)
+    names = _part(file, path, "names", header, header["names_used"])
+    return Record(
+        path,
+        header,
+        _about(text),
+        names.decode(errors="replace").split("\n"),
+        np.frombuffer(cells, CELL_TYPE),
+        _events(file, path, header) if with_events else np.empty(0, EVENT_TYPE),
+    )
+
+
+def read_folder(folder: str | Path) -> list[Record]:
+    """All records of a run, by rank.
+
+    Raises `UsageError` when there is none, when one cannot be read, and for records of several
+    runs in one folder.
+    """
+    paths = sorted(Path(folder).glob(f"rank-*{layout.SUFFIX}"))
+    if not paths:
+        raise UsageError(f"{folder} holds no records of omb-py profile")
+    records = sorted((read(path) for path in paths), key=lambda record: record.rank)
+    if len({record.ranks for record in records}) > 1 or len(records) > records[0].ranks:
+        raise UsageError(f"{folder} holds records of several runs: give each a folder of its own")
+    return records
+
+
+def missing_ranks(records: list[Record]) -> list[int]:
+    """Ranks of the job whose records are not there."""
+    there = {record.rank for record in records}
+    return [rank for rank in range(records[0].ranks) if rank not in there] if records else []
+
+
+def _part(file: BinaryIO, path: str, part: str, header: dict[str, Any], nbytes: int) -> bytes:
+    """A section, as far as it is used."""
+    at = header[f"{part}_at"]
+    if 0 <= at <= os.fstat(file.fileno()).st_size - nbytes:
+        file.seek(at)
+        content = file.read(nbytes)
+        if len(content) == nbytes:
+            return content
+    raise UsageError(f"{path} is damaged: its {part} are not there")
+
+
+def _about(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _events(file: BinaryIO, path: str, header: dict[str, Any]) -> NDArray[Any]:
+    """The events of the ring, the oldest first."""
+    capacity, written = header["events_capacity"], header["events_written"]
+    if capacity <= 0:
+        return np.empty(0, EVENT_TYPE)
+    ring = np.frombuffer(
+        _part(file, path, "events", header, capacity * EVENT_TYPE.itemsize), EVENT_TYPE
+    )
+    if written <= capacity:
+        return ring[: max(0, written)]
+    start = written % capacity
+    return np.concatenate([ring[start:], ring[:start]])

@@ -1,0 +1,208 @@
+"""What there is to say about a timeline: how good its times are, and what is not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
+from math import isfinite
+from typing import Any
+
+from omb_py import __version__
+from omb_py.core.text.words import count
+from omb_py.tracing.records import NS
+from omb_py.tracing.timeline.model import RankTimeline, Timeline
+from omb_py.tracing.timeline.tracks import fillers, needed
+
+
+def notes(timeline: Timeline) -> list[str]:
+    """What somebody who looks at it has to know, most important first."""
+    return [*_lacking(timeline), *_of_messages(timeline), *_of_times(timeline)]
+
+
+def _lacking(timeline: Timeline) -> Iterator[str]:
+    ranks = timeline.ranks
+    if timeline.missing:
+        yield f"there is no record of {numbers(timeline.missing)}"
+    silent = [rank for rank in ranks if rank.alignment.record.header["events_capacity"] <= 0]
+    if silent:
+        yield f"{numbers(r.rank for r in silent)} recorded no events"
+    unfinished = [rank for rank in ranks if not rank.alignment.record.complete]
+    if unfinished:
+        yield (
+            f"{numbers(r.rank for r in unfinished)} did not come to an end (or still runs): "
+            "shown is what was recorded until now"
+        )
+    lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
+    if lossy:
+        lost = sum(rank.alignment.record.lost_events for rank in lossy)
+        since = max(seconds(timeline, rank.complete_from) for rank in lossy)
+        yield (
+            f"{were(lost, 'event')} written over by later ones on "
+            f"{numbers(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
+            "(omb-py profile --events keeps more)"
+        )
+    for attribute, what in (
+        ("unreadable", "left out that made no sense: half written, or the file is damaged"),
+        ("names_lost", "not given a name, for want of room in the record"),
+    ):
+        number = sum(
+            getattr(rank, attribute)
+            if attribute == "unreadable"
+            else int(rank.alignment.record.header[attribute])
+            for rank in ranks
+        )
+        if number > 0:
+            yield f"{were(number, 'event')} {what}"
+    pending = sum(rank.pending for rank in ranks)
+    if pending:
+        yield (
+            f"{were(pending, 'request')} begun, but no completion was recorded: "
+            "shown are only the calls that began them"
+        )
+
+
+def _of_messages(timeline: Timeline) -> Iterator[str]:
+    messages = timeline.messages
+    for number, what, other in (
+        (messages.sent, "send", "receive"),
+        (messages.received, "receive", "send"),
+    ):
+        if number:
+            yield f"{count(number, what)} without an arrow: no {other} was recorded that fits"
+    if messages.unnumbered:
+        yield (
+            f"{count(messages.unnumbered, 'more side')} of messages without an arrow: "
+            "the record does not tell which message it was"
+        )
+    if messages.backwards:
+        worst = f"by up to {messages.most_backwards * 1e6:.3f} us"
+        beyond = (
+            f"{count(messages.beyond, 'message')} of them by more than the clocks' error bounds"
+            if messages.beyond
+            else "all within the clocks' error bounds"
+        )
+        yield (
+            f"{count(messages.backwards, 'message')} without an arrow: received before sent "
+            f"{worst}, {beyond}"
+        )
+    if timeline.arrows_outside:
+        yield f"{count(timeline.arrows_outside, 'arrow')} left out for want of an end"
+
+
+def _of_times(timeline: Timeline) -> Iterator[str]:
+    unknown = [rank for rank in timeline.ranks if rank.alignment.error is None]
+    if unknown:
+        yield (
+            f"the clock of {numbers(r.rank for r in unknown)} was not compared with rank 0's: "
+            "its times are its own"
+        )
+    compared = [r for r in timeline.ranks if r.alignment.error and not r.alignment.shared]
+    if compared:
+        bound = max(rank.alignment.error or 0.0 for rank in compared)
+        yield (
+            f"{numbers(r.rank for r in compared)} read other clocks than rank 0: "
+            f"their times are wrong by {bound * 1e6:.3f} us at most"
+        )
+    if sum(needed(timeline)) > sum(fillers(timeline)):
+        yield (
+            "ranks have so different numbers of slices that some versions of Perfetto show them "
+            "in that order, not in their own"
+        )
+    if timeline.cut:
+        yield f"only {timeline.cut}: {count(timeline.outside, 'slice')} left out"
+
+
+def about(timeline: Timeline) -> dict[str, Any]:
+    """The same for programs, to be kept in the file."""
+    messages = timeline.messages
+    at = moment(timeline.epoch)
+    return {
+        "tool": f"omb-py {__version__}",
+        "run": plain(timeline.about),
+        "ranks": timeline.size,
+        "missing_ranks": list(timeline.missing),
+        "zero": at,
+        "zero_epoch_ns": timeline.epoch or None,
+        "chosen": timeline.cut or None,
+        "slices_not_chosen": timeline.outside,
+        "messages": {
+            "arrows": len(messages.arrows),
+            "arrows_not_chosen": timeline.arrows_outside,
+            "sends_without_receive": messages.sent,
+            "receives_without_send": messages.received,
+            "not_numbered": messages.unnumbered,
+            "received_before_sent": messages.backwards,
+            "received_before_sent_by_at_most_s": messages.most_backwards,
+            "received_before_sent_beyond_error_bound": messages.beyond,
+        },
+        "notes": notes(timeline),
+        "records": [about_rank(timeline, rank) for rank in timeline.ranks],
+    }
+
+
+def moment(epoch: int) -> str | None:
+    """A time (ns since 1970) as ISO 8601 has it, None if it is none."""
+    try:
+        return datetime.fromtimestamp(epoch * NS, timezone.utc).isoformat() if epoch else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def about_rank(timeline: Timeline, rank: RankTimeline) -> dict[str, Any]:
+    """What there is to say about one rank's part; seconds are those of the timeline."""
+    record, alignment = rank.alignment.record, rank.alignment
+    return {
+        "rank": rank.rank,
+        "host": rank.host,
+        "pid": int(record.header["pid"]),
+        "level": record.level,
+        "began_s": seconds(timeline, rank.began),
+        "ended_s": seconds(timeline, rank.ended),
+        "came_to_its_end": record.complete,
+        "clock_shared_with_rank_0": alignment.shared,
+        "clock_offset_s": alignment.offset,
+        "clock_drift": alignment.drift,
+        "clock_error_bound_s": alignment.error,
+        "events": len(rank.events),
+        "events_lost": record.lost_events,
+        "complete_from_s": seconds(timeline, rank.complete_from),
+        "events_unreadable": rank.unreadable,
+        "names_lost": int(record.header["names_lost"]),
+        "requests_without_completion": rank.pending,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value of JSON, in which numbers that not every reader takes are texts, and all UTF-8."""
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    return str(value) if isinstance(value, int) and abs(value) >> 53 else value
+
+
+def seconds(timeline: Timeline, time: int) -> float:
+    """A time (ns) as seconds from the timeline's beginning."""
+    return (time - timeline.start) * NS
+
+
+def were(number: int, noun: str) -> str:
+    """A number of things, of which something is said to have been done to them."""
+    return f"{count(number, noun)} {'was' if number == 1 else 'were'}"
+
+
+def numbers(ranks: Iterable[int]) -> str:
+    """Ranks in words: ``rank 3``, ``ranks 0-2, 5``."""
+    found = sorted(ranks)
+    runs: list[list[int]] = []
+    for rank in found:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    words = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return f"rank{'' if len(found) == 1 else 's'} {words}"

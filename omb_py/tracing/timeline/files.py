@@ -1,0 +1,58 @@
+"""Files of timelines: which kind a name asks for, and writing that leaves nothing half done."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import IO
+
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
+from omb_py.tracing.recorder.settings import PROTOBUF, TIMELINES
+from omb_py.tracing.timeline import json_trace, perfetto_trace
+from omb_py.tracing.timeline.model import Timeline
+
+PACKED = ".json.gz"
+
+
+def check(path: Path, force: bool) -> None:
+    """Raise `UsageError` for a name that says no kind of file, or is taken without ``force``."""
+    if not path.name.endswith(TIMELINES):
+        raise UsageError(
+            f"{path}: a timeline is written as .json, .json.gz or .pftrace; end its name so"
+        )
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file in it")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already: overwrite it with --force, or name another")
+
+
+def write(timeline: Timeline, path: Path, force: bool = False) -> int:
+    """Write a timeline to a file, of the kind that its name ends in; its bytes.
+
+    The file is there when all of it is. Raises `UsageError` as `check` does, `OmbError` when it
+    cannot be written, `MissingPackageError` for protobuf without the extra.
+    """
+    check(path, force)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(path) as file:
+            _write(timeline, file, path.name)
+        return path.stat().st_size
+    except OSError as error:
+        raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _write(timeline: Timeline, file: IO[bytes], name: str) -> None:
+    if name.endswith(PROTOBUF):
+        perfetto_trace.write(timeline, file)
+    elif name.endswith(PACKED):
+        with (
+            gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0) as packed,
+            io.TextIOWrapper(packed, encoding="utf-8") as text,
+        ):
+            json_trace.write(timeline, text)
+    else:
+        with io.TextIOWrapper(file, encoding="utf-8") as text:
+            json_trace.write(timeline, text)

@@ -1,0 +1,1 @@
+"""What a run moved below MPI, read from the files of its ranks."""

@@ -1,0 +1,168 @@
+"""Which way data went: what ranks moved within and between hosts, beside what wires carried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from omb_py.tracing.counters.connections import Connections
+from omb_py.tracing.counters.kernel import METER
+from omb_py.tracing.counters.links import HOST, NETWORK, Carried
+from omb_py.tracing.counters.messages import GET, MESSAGES, PUT
+from omb_py.tracing.traffic.reading import RankTraffic
+from omb_py.tracing.traffic.requested import Asked, Pairs, total
+
+LEAST = 256 << 10
+"""Bytes below which other traffic of a host is no less."""
+
+CARRIED, PART = 0.5, 0.1
+"""A wire carried data if it sent so much of it; one of several, if so much."""
+
+RANKS_TCP = "TCP of the ranks"
+SHARED_MEMORY = "shared memory"
+NOTHING = "-"
+TOO_LITTLE = "too little to tell"
+NO_WIRE = "no wire with counters"
+NOT_READ = "wires were not read"
+
+
+@dataclass(frozen=True)
+class Way:
+    """Data that ranks of a host moved ``within`` it, or to other hosts.
+
+    ``asked`` and ``moved`` are messages and bytes, the former of the program's sends alone;
+    ``moved`` is None where the library does not tell. ``path`` says in words what carried it:
+    ``wires`` where it was any.
+    """
+
+    host: str
+    ranks: tuple[int, ...]
+    within: bool
+    asked: tuple[int, int]
+    moved: tuple[int, int] | None
+    path: str
+    wires: tuple[Carried, ...]
+
+
+def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
+    """All that the library moved between two ranks; None where some rank's counts are missing."""
+    found: Pairs = {}
+    for one in ranks:
+        if one.why or not one.complete:
+            return None
+        for kind in (MESSAGES, PUT, GET):
+            for peer, (messages, nbytes) in one.moved.get(kind, {}).items():
+                pair = (peer, one.rank) if kind == GET else (one.rank, peer)
+                before = found.get(pair, (0, 0))
+                found[pair] = before[0] + messages, before[1] + nbytes
+    return found
+
+
+def own(ranks: Iterable[RankTraffic]) -> Connections | None:
+    """What the TCP connections of ranks carried together; None where some rank's are not known."""
+    found = Connections()
+    for one in ranks:
+        if one.connections is None:
+            return None
+        found += one.connections
+    return found
+
+
+def wires(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, Carried]]:
+    """Hosts and what their wires carried, and what the ranks' own connections did of it."""
+    for one in ranks:
+        for wire in one.wires:
+            yield one.host, wire
+        tcp = own(other for other in ranks if other.leader == one.rank)
+        if tcp is not None and one.rank == one.leader:
+            events = {"bytes within the host": tcp.within, "bytes sent again": tcp.again}
+            events = {name: nbytes for name, nbytes in events.items() if nbytes}
+            sent = tcp.within + tcp.beyond
+            yield one.host, Carried(METER, RANKS_TCP, sent, tcp.received, HOST, events=events)
+
+
+def ways(ranks: Sequence[RankTraffic], asked: Asked) -> list[Way]:
+    """Two for each host: within it, and from it to others where there are any."""
+    pairs = moved(ranks)
+    if pairs is not None and len(ranks) < ranks[0].ranks:
+        pairs = None
+    leader = {one.rank: one.leader for one in ranks}
+    found = []
+    for first in sorted(set(leader.values())):
+        mine = tuple(rank for rank in leader if leader[rank] == first)
+        host = next((one for one in ranks if one.rank == first), None)
+        name = next(one.host for one in ranks if one.leader == first)
+        carried = host.wires if host is not None and host.complete else None
+        tcp = own(one for one in ranks if one.leader == first)
+        for within in (True, False):
+            if not within and len(set(leader.values())) < 2:
+                continue
+            found.append(_way(name, mine, within, asked, pairs, carried, tcp))
+    return found
+
+
+def _way(
+    name: str,
+    mine: tuple[int, ...],
+    within: bool,
+    asked: Asked,
+    pairs: Pairs | None,
+    carried: Sequence[Carried] | None,
+    tcp: Connections | None,
+) -> Way:
+    members = set(mine)
+
+    def chosen(all_pairs: Pairs) -> list[tuple[int, int]]:
+        return [
+            (source, target)
+            for source, target in all_pairs
+            if source in members and source != target and (target in members) == within
+        ]
+
+    messages = asked.messages()
+    wanted = total(messages, chosen(messages))
+    amount = None if pairs is None else total(pairs, chosen(pairs))
+    if carried is None:
+        return Way(name, mine, within, wanted, amount, NOT_READ, ())
+    if within and len(mine) < 2:
+        return Way(name, mine, within, wanted, amount, NOTHING, ())
+    if amount is not None:
+        uncounted = total(asked.persistent, chosen(asked.persistent))[1]
+        path, wires = path_of(carried, within, amount[1] + uncounted, CARRIED, tcp)
+    else:  # collectives move about what they are asked for, by whichever way
+        scale = wanted[1] + sum(asked.by_rank.get(rank, 0) for rank in mine)
+        path, wires = path_of(carried, within, scale, PART, tcp)
+    return Way(name, mine, within, wanted, amount, path, wires)
+
+
+def path_of(
+    carried: Sequence[Carried],
+    within: bool,
+    nbytes: int,
+    share: float,
+    tcp: Connections | None = None,
+) -> tuple[str, tuple[Carried, ...]]:
+    """What carried so many bytes, in words, and the wires that did, the busiest first.
+
+    A wire did where all such together carried that ``share`` of the bytes. A network interface did
+    not where ``tcp``, what the ranks' own connections sent, is less, unless it is the only one that
+    can have.
+    """
+    if nbytes == 0:
+        return NOTHING, ()
+    if nbytes < LEAST:
+        return TOO_LITTLE, ()
+    reach = HOST if within else NETWORK
+    there = [wire for wire in carried if wire.reach == reach and wire.sent is not None]
+    names = {wire.name for wire in there}
+    # where wires lie over each other, the lowest ones count
+    lowest = [wire for wire in there if not names.intersection(wire.over)]
+    if tcp is not None and (tcp.within if within else tcp.beyond) < PART * nbytes:
+        others = [wire for wire in lowest if wire.meter != METER]
+        if within or sum(wire.sent or 0 for wire in others) >= share * nbytes:
+            lowest = others
+    busy = [wire for wire in lowest if (wire.sent or 0) >= PART * nbytes]
+    busy.sort(key=lambda wire: -(wire.sent or 0))
+    if sum(wire.sent or 0 for wire in busy) < share * nbytes:
+        return (SHARED_MEMORY if within else NO_WIRE), ()
+    return ", ".join(wire.name for wire in busy), tuple(busy)

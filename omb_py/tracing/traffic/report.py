@@ -1,0 +1,116 @@
+"""The traffic of a run put together, and as rows of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.tracing.records import Record
+from omb_py.tracing.traffic.breakdown import Item, items
+from omb_py.tracing.traffic.paths import Way, moved, ways, wires
+from omb_py.tracing.traffic.reading import RankTraffic
+from omb_py.tracing.traffic.requested import Asked, Pairs, asked
+
+COLUMNS = (
+    *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
+    *("asked_messages", "asked_bytes", "moved_messages", "moved_bytes", "between_hosts_bytes"),
+    *("wire", "sent_bytes", "received_bytes", "path", "algorithm", "remark"),
+)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All that is known of a run's traffic; ``pairs`` is None where the library does not tell."""
+
+    ranks: Sequence[RankTraffic]
+    asked: Asked
+    ways: Sequence[Way]
+    items: Sequence[Item]
+    pairs: Pairs | None
+    recorded: bool
+
+
+def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> Traffic:
+    """What was asked for, moved and carried, from the files of ranks and their records."""
+    wanted = asked(records)
+    found = ways(ranks, wanted)
+    return Traffic(ranks, wanted, found, items(ranks, wanted, found), moved(ranks), bool(records))
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Messages and bytes between two ranks: the program's, those that the library counted, and
+    those of the latter that are its own."""
+
+    program: tuple[int, int]
+    moved: tuple[int, int]
+    own: tuple[int, int]
+
+
+def amounts(found: Traffic) -> dict[tuple[int, int], Amounts]:
+    """What was sent between each pair of ranks."""
+    known: Pairs = found.pairs or {}
+    messages = found.asked.messages()
+    table = {}
+    for pair in sorted(known.keys() | messages.keys()):
+        moved, counted = known.get(pair, (0, 0)), found.asked.sends.get(pair, (0, 0))
+        own = max(0, moved[0] - counted[0]), max(0, moved[1] - counted[1])
+        table[pair] = Amounts(messages.get(pair, (0, 0)), moved, own)
+    return table
+
+
+def rows(found: Traffic) -> Iterator[dict[str, Any]]:
+    """All tables as rows of one, with `COLUMNS`; what is not known is left out."""
+    for item in found.items:
+        messages, nbytes = item.moved or (None, None)
+        yield {
+            "table": "items",
+            "what": item.what,
+            "communicator_size": item.size or None,
+            "calls": whole(item.calls),
+            "call_bytes": whole(item.each),
+            "asked_bytes": item.nbytes,
+            "moved_messages": whole(messages),
+            "moved_bytes": whole(nbytes),
+            "between_hosts_bytes": whole(item.between),
+            "path": item.path,
+            "algorithm": item.algorithm,
+        }
+    for way in found.ways:
+        yield {
+            "table": "paths",
+            "host": way.host,
+            "what": "within" if way.within else "to other hosts",
+            "asked_messages": way.asked[0],
+            "asked_bytes": way.asked[1],
+            "moved_messages": way.moved[0] if way.moved else None,
+            "moved_bytes": way.moved[1] if way.moved else None,
+            "sent_bytes": sum(wire.sent or 0 for wire in way.wires) if way.wires else None,
+            "path": way.path,
+        }
+    for host, wire in wires(found.ranks):
+        events = [f"{count} {name}" for name, count in wire.events.items()]
+        yield {
+            "table": "wires",
+            "host": host,
+            "wire": wire.name,
+            "sent_bytes": wire.sent,
+            "received_bytes": wire.received,
+            "remark": "; ".join(filter(None, [*events, wire.remark])),
+        }
+    for (source, target), amount in amounts(found).items():
+        yield {
+            "table": "peers",
+            "from": source,
+            "to": target,
+            "asked_messages": amount.program[0],
+            "asked_bytes": amount.program[1],
+            "moved_messages": amount.moved[0] if found.pairs is not None else None,
+            "moved_bytes": amount.moved[1] if found.pairs is not None else None,
+        }
+
+
+def whole(value: float | None) -> int | None:
+    """To a whole number."""
+    return None if value is None else round(value)

@@ -1,0 +1,105 @@
+"""What a program asked for, from the records of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from omb_py.tracing.records import Record
+from omb_py.tracing.records.layout import NOBODY
+from omb_py.tracing.records.routines import (
+    PICKLED,
+    STARTED,
+    Role,
+    base,
+    nonblocking,
+    prepares,
+    role,
+)
+
+Pairs: TypeAlias = dict[tuple[int, int], tuple[int, int]]
+"""Messages and bytes from a rank to another one, both in MPI_COMM_WORLD."""
+
+CollectiveKey: TypeAlias = tuple[str, int, int]
+"""A routine's name in records, the size of the communicator, the bin of the message size."""
+
+
+@dataclass
+class Collective:
+    """Collective calls that are alike: how many, and the bytes of all ranks together."""
+
+    calls: float = 0.0
+    nbytes: int = 0
+
+
+@dataclass
+class Asked:
+    """``sends``: messages between two ranks, but for those of ``persistent`` requests.
+
+    ``windows``: accesses of a rank to another's window.
+    ``by_rank`` are the bytes that a rank had in collective calls.
+    """
+
+    sends: Pairs = field(default_factory=dict)
+    persistent: Pairs = field(default_factory=dict)
+    windows: Pairs = field(default_factory=dict)
+    collectives: dict[CollectiveKey, Collective] = field(default_factory=dict)
+    by_rank: dict[int, int] = field(default_factory=dict)
+
+    def messages(self) -> Pairs:
+        """All messages between two ranks."""
+        found = dict(self.sends)
+        for pair, amount in self.persistent.items():
+            _add(found, pair, *amount)
+        return found
+
+
+def asked(records: Iterable[Record]) -> Asked:
+    """All that the ranks asked for."""
+    found = Asked()
+    for record in records:
+        communicators = record.communicators
+        for cell in record.cells:
+            routine, peer = record.name(int(cell["routine"])), int(cell["peer"])
+            calls, nbytes = int(cell["calls"]), max(0, int(cell["nbytes"]))
+            if prepares(routine):
+                continue  # it sends nothing until it is started
+            what = role(routine)
+            if what in (Role.SEND, Role.SENDRECV):
+                into = found.persistent if routine.endswith(STARTED) else found.sends
+                if peer != NOBODY:
+                    # records count what such a call sends and receives together
+                    sent = nbytes // 2 if what is Role.SENDRECV else nbytes
+                    _add(into, (record.rank, peer), calls, sent)
+            elif what is Role.ONE_SIDED and peer != NOBODY and nbytes:
+                _add(found.windows, (record.rank, peer), calls, nbytes)
+            elif what is Role.COLLECTIVE:
+                communicator = communicators.get(int(cell["communicator"]))
+                size = communicator.size if communicator is not None else record.ranks
+                if size < 2:
+                    continue
+                one = found.collectives.setdefault((routine, size, int(cell["bin"])), Collective())
+                one.calls += calls / size
+                one.nbytes += nbytes
+                found.by_rank[record.rank] = found.by_rank.get(record.rank, 0) + nbytes
+    return found
+
+
+def looked_at(routine: str) -> bool:
+    """Whether calls of a routine (its name in records) are those that are looked at."""
+    return not routine.endswith(PICKLED) and not nonblocking(routine) and bool(base(routine))
+
+
+def total(pairs: Pairs, within: Iterable[tuple[int, int]] | None = None) -> tuple[int, int]:
+    """Messages and bytes of all pairs together, or of some."""
+    chosen = pairs.values() if within is None else (pairs[pair] for pair in within if pair in pairs)
+    messages = nbytes = 0
+    for number, length in chosen:
+        messages, nbytes = messages + number, nbytes + length
+    return messages, nbytes
+
+
+def _add(pairs: Pairs, pair: tuple[int, int], messages: int, nbytes: int) -> None:
+    before = pairs.get(pair, (0, 0))
+    pairs[pair] = before[0] + messages, before[1] + nbytes

@@ -1,0 +1,171 @@
+"""The traffic of a run as tables: on a terminal, as Markdown, as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import TextIO
+
+from omb_py.core.text.tables import Sheet, markdown, on_console
+from omb_py.core.text.units import BINARY, digits, size_text
+from omb_py.tracing.traffic.paths import wires
+from omb_py.tracing.traffic.report import COLUMNS, Traffic, amounts, rows
+
+FORMATS = ("text", "markdown", "csv")
+
+MOST_PAIRS = 20
+"""Pairs of ranks that a table shows, those with most bytes; CSV has all."""
+
+
+def write(found: Traffic, kind: str, out: TextIO) -> None:
+    """Write it in one of `FORMATS`. CSV is one table, whose column ``table`` tells them apart."""
+    if kind == "csv":
+        writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows(found))
+    elif kind == "markdown":
+        out.write(markdown(sheets(found), notes(found)))
+    else:
+        on_console(sheets(found), notes(found), out)
+
+
+def sheets(found: Traffic) -> list[Sheet]:
+    """The tables."""
+    return [_items(found), _ways(found), _wires(found), *_pairs(found)]
+
+
+def notes(found: Traffic) -> list[str]:
+    """What is to be kept in mind."""
+    said = []
+    first = found.ranks[0]
+    missing = first.ranks - len(found.ranks)
+    unfinished = [one.rank for one in found.ranks if not one.complete]
+    if missing:
+        said.append(f"there is no traffic of {missing} of {first.ranks} ranks.")
+    if unfinished:
+        shown = ", ".join(map(str, unfinished[:5])) + (" …" if len(unfinished) > 5 else "")
+        said.append(f"rank {shown} did not come to the end: nothing was counted in all.")
+    reasons = dict.fromkeys(one.why for one in found.ranks if one.why)
+    said += [f"what the library moved: {reason}." for reason in reasons]
+    if found.asked.persistent and found.pairs is not None:
+        said.append(f"{first.vendor} does not count the messages of persistent requests.")
+    if not found.recorded:
+        said.append("there are no records of what the program asked for.")
+    return said
+
+
+def _items(found: Traffic) -> Sheet:
+    rows = tuple(
+        (
+            item.what,
+            item.algorithm or "-",
+            item.path or "-",
+            str(item.size) if item.size else "-",
+            number(item.calls),
+            amount(item.each),
+            amount(item.nbytes),
+            number(item.moved[0] if item.moved else None),
+            amount(item.moved[1] if item.moved else None),
+            amount(item.between),
+        )
+        for item in found.items
+    )
+    columns = (
+        *("asked for", "algorithm", "path", "ranks", "calls", "bytes each", "bytes"),
+        *("messages moved", "bytes moved", "to other hosts"),
+    )
+    remarks = (
+        "Bytes are those of all ranks together, bytes each those of one rank in one call. Of each "
+        "kind of collective call a few were looked at, the others are taken to have sent the same.",
+    )
+    return Sheet(f"Asked for and moved, {found.ranks[0].library}", columns, rows, remarks, left=3)
+
+
+def _ways(found: Traffic) -> Sheet:
+    rows = []
+    for way in found.ways:
+        sent = sum(wire.sent or 0 for wire in way.wires)
+        scale = way.moved[1] if way.moved else 0
+        rows.append(
+            (
+                way.host,
+                f"within, {len(way.ranks)} ranks" if way.within else "to other hosts",
+                amount(way.asked[1]),
+                amount(way.moved[1] if way.moved else None),
+                way.path,
+                amount(sent) if way.wires else "-",
+                f"{sent / scale:.3f}" if way.wires and scale else "-",
+            )
+        )
+    columns = ("host", "way", "program's messages", "moved", "path", "carried", "per byte moved")
+    return Sheet("Paths", columns, tuple(rows), left=2)
+
+
+def _wires(found: Traffic) -> Sheet:
+    rows = []
+    for host, wire in wires(found.ranks):
+        if not (wire.sent or wire.received or wire.events or wire.remark):
+            continue
+        events = [f"{number(count)} {name}" for name, count in wire.events.items()]
+        said = [*events, *([f"over {', '.join(wire.over)}"] if wire.over else []), wire.remark]
+        also = "; ".join(filter(None, said))
+        rows.append((host, wire.name, amount(wire.sent), amount(wire.received), also))
+    remarks = (
+        "A host's wires carry what others send on it at the same time, too."
+        if rows
+        else "None carried anything.",
+    )
+    columns = ("host", "wire", "sent", "received", "also")
+    return Sheet("Wires", columns, tuple(rows), remarks, left=2)
+
+
+def _pairs(found: Traffic) -> Iterator[Sheet]:
+    known = amounts(found)
+    if not known:
+        return
+    shown = sorted(
+        known, key=lambda pair: (-max(known[pair].moved[1], known[pair].program[1]), pair)
+    )
+    told = found.pairs is not None
+    rows = tuple(
+        (
+            f"{source} → {target}",
+            number(one.program[0]),
+            amount(one.program[1]),
+            number(one.moved[0] if told else None),
+            amount(one.moved[1] if told else None),
+            number(one.own[0] if told else None),
+            amount(one.own[1] if told else None),
+        )
+        for source, target in shown[:MOST_PAIRS]
+        for one in [known[source, target]]
+    )
+    columns = (
+        *("ranks", "program's messages", "bytes", "messages moved", "bytes moved"),
+        *("of them the library's own", "bytes of these"),
+    )
+    more = len(shown) - MOST_PAIRS
+    remarks = (f"And {more} more pairs of ranks, which --format csv shows.",) if more > 0 else ()
+    yield Sheet("Peers", columns, rows, remarks)
+
+
+def number(value: float | None) -> str:
+    """How many, in words; a dash where it is not known."""
+    return "-" if value is None else f"{round(value):,}".replace(",", " ")
+
+
+def amount(nbytes: float | None) -> str:
+    """So many bytes, with three digits where they are not a whole number of a unit.
+
+    >>> amount(10485760), amount(10551296), amount(None)
+    ('10 MiB', '10.1 MiB', '-')
+    """
+    if nbytes is None:
+        return "-"
+    value, unit = float(round(nbytes)), 0
+    exact = size_text(value)
+    if len(exact) <= len("1023 KiB"):
+        return exact
+    while value >= 1024 and unit < len(BINARY) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{digits(value)} {BINARY[unit]}"
