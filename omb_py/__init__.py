@@ -1,12 +1,8 @@
 """omb-py: what communication costs from Python, on this machine, with these arrays."""
 
-import time
+from omb_py.core import VERSION
 
-__version__ = "0.1.0"
-
-BEGAN = time.perf_counter()
-BEGAN_CPU = time.process_time()
-"""When the first line of omb-py ran, and the CPU time that its process had used, in seconds."""
+__version__ = VERSION
 
 API = ("compare", "figures", "load", "load_overhead", "metadata", "model", "phase", "run")
 """What `omb_py.api` offers and can be had here; nothing is imported for it until then."""

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.buffers import Buffer, Place
+from omb_py.buffers import Buffer
 from omb_py.buffers.device import driver as _driver
 from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import COMPARISON
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
+from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Node
 from omb_py.measure.devices import sharing
 from tests.properties import examples

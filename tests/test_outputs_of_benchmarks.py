@@ -8,9 +8,9 @@ import pytest
 
 from omb_py.benchmarks import Benchmark, Case, Exposed, Plan, Ranks, all_benchmarks
 from omb_py.bindings import calls_of
-from omb_py.buffers import Memory
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.datatypes import Datatype, find_types
+from omb_py.core.memory import Memory
 from omb_py.measure.sizes import message_sizes
 from tests.test_command_line import parsed
 

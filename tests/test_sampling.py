@@ -17,6 +17,7 @@ from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import UsageError, sentence
 from omb_py.core.mpi.job import Combined
 from omb_py.core.options import Options
+from omb_py.core.statistics import median_interval, percentile
 from omb_py.measure import sampling
 from omb_py.measure.sampling import (
     FIRST_STRETCH,
@@ -34,7 +35,6 @@ from omb_py.measure.sampling import (
     sample,
     warm_up,
 )
-from omb_py.measure.statistics import median_interval, percentile
 
 SAMPLES = st.lists(st.floats(1e-7, 1.0), min_size=1, max_size=300).map(sorted)
 

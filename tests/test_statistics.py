@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.measure.statistics import (
+from omb_py.core.statistics import (
     LARGEST_EXACT,
     NORMAL,
     median_interval,

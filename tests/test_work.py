@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.buffers import Local
+from omb_py.core.memory import Local
 from omb_py.measure import work
 from omb_py.measure.work import Calibrated, Laps, NumpyWorker, Worker
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from omb_py.buffers import Buffer, Memory
+from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Message, Round, Step
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import UsageError
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from omb_py.buffers import Local
 from omb_py.core.calls import Call, Round, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import UnsupportedError
+from omb_py.core.memory import Local
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
 

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings._cells import METHODS, Cells
-from omb_py.bindings._datatypes import Datatypes, constant
+from omb_py.bindings.machine.datatypes import Datatypes, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand
 from omb_py.core.options import Options

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings._datatypes import Datatypes
 from omb_py.bindings.machine.code import loaded
+from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.program import Library, Program, address_of
 from omb_py.core.calls import Call, Cell, Round, Step
 from omb_py.core.calls.loop import Loop, Pace

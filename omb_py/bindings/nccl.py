@@ -13,10 +13,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.bindings import Binding, BoundCall, calls_of
-from omb_py.buffers import Local
 from omb_py.core.calls import Call, Message, Round, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import UnsupportedError
+from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 if TYPE_CHECKING:

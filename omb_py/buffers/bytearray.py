@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.buffers import PAGE, Buffer, Memory
+from omb_py.buffers import PAGE, Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OutOfMemoryError
+from omb_py.core.memory import Memory
 
 
 class BytearrayMemory(Memory):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omb_py.buffers import PAGE, Buffer, Memory
+from omb_py.buffers import PAGE, Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OutOfMemoryError
+from omb_py.core.memory import Memory
 
 
 class NumpyMemory(Memory):

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-import omb_py
+from omb_py.core import VERSION
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
@@ -83,7 +83,7 @@ def later_command(name: str) -> click.Command:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(omb_py.__version__, "-v", "--version", prog_name="omb-py")
+@click.version_option(VERSION, "-v", "--version", prog_name="omb-py")
 def command() -> None:
     """What communication costs from Python: MPI benchmarks with native OMB's definitions.
 

@@ -10,12 +10,12 @@ import click
 
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark, StartUp
 from omb_py.bindings import BINDINGS
-from omb_py.buffers import Place
 from omb_py.cli.attached import detach_values
 from omb_py.cli.launched import launched
 from omb_py.cli.options import options_of
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
+from omb_py.core.memory import Place
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import Stages
 from omb_py.core.options import Options

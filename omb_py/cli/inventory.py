@@ -6,14 +6,13 @@ import platform
 
 import click
 
-import omb_py
 from omb_py import algorithms
 from omb_py.apps import APPLICATIONS
 from omb_py.benchmarks import algorithms as _own_algorithms
 from omb_py.benchmarks import by_family
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.core import mpi
+from omb_py.core import VERSION, mpi
 from omb_py.core.errors import OmbError
 from omb_py.core.registry import Registry
 
@@ -58,7 +57,7 @@ def print_algorithms(kind: str) -> None:
 
 def print_info() -> None:
     """Versions, the MPI library, and whether each buffer and binding can be loaded."""
-    click.echo(f"omb-py   {omb_py.__version__}")
+    click.echo(f"omb-py   {VERSION}")
     click.echo(f"Python   {platform.python_version()} on {platform.platform()}")
     click.echo(f"MPI      {mpi_library()}")
     for registry in (BUFFERS, BINDINGS):

@@ -1,1 +1,9 @@
-"""What everything stands on: errors, options, text, element types, the MPI job, calls."""
+"""The ground floor: errors, options, memory, element types, text, the MPI job, calls."""
+
+import time
+
+VERSION = "0.1.0"
+
+BEGAN = time.perf_counter()
+BEGAN_CPU = time.process_time()
+"""When omb-py began to be imported, and the CPU time that its process had used, in seconds."""

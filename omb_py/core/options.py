@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omb_py.buffers import Place
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.memory import Place
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20

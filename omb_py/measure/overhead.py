@@ -16,9 +16,9 @@ from omb_py.benchmarks import Case, Metric, Plan
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.rows import on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
-from omb_py.measure.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import overhead_writers
 from omb_py.results.row import OverheadRow

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omb_py.benchmarks import Exchange, Plan
-from omb_py.buffers import Local
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.memory import Local
 from omb_py.core.mpi.job import Job
+from omb_py.core.statistics import percentile, summarize
 from omb_py.measure.rows import Overlap
 from omb_py.measure.sampling import Report, run_counted
-from omb_py.measure.statistics import percentile, summarize
 from omb_py.measure.work import Laps, Worker
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.benchmarks import Exposed
-from omb_py.buffers import Buffer, Memory
+from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
 CHUNK = 1 << 20

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
-from omb_py.buffers import Place
+from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Combined
 from omb_py.core.options import Options
-from omb_py.measure.statistics import Summary, percentile, summarize
+from omb_py.core.statistics import Summary, percentile, summarize
 from omb_py.results.row import Row
 
 MICROSECONDS = 1e6

@@ -15,7 +15,7 @@ from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi.job import Job
 from omb_py.core.options import Options
-from omb_py.measure.statistics import median_interval, percentile
+from omb_py.core.statistics import median_interval, percentile
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from omb_py.benchmarks import Content, Exchange, Plan
 from omb_py.bindings import calls_of
-from omb_py.buffers import Local, Memory, StagedMemory
 from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.memory import Local, Memory, StagedMemory
 
 
 def staged(plan: Plan, rank: int) -> Plan:

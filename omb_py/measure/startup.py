@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import omb_py
 from omb_py.benchmarks import StartUp
-from omb_py.core import opened_files
+from omb_py.core import BEGAN, BEGAN_CPU, opened_files
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.startup_timer import (
     INIT,
@@ -91,7 +90,7 @@ def _all_parts(stages: Stages) -> list[Part]:
     if before is not None:
         seconds = {INTERPRETER: before} | seconds
         if files:
-            ours = files[OMB_PY] & opened_files.since(omb_py.__name__)
+            ours = files[OMB_PY] & opened_files.since("omb_py")
             files = files | {INTERPRETER: files[OMB_PY] - ours, OMB_PY: ours}
     return [
         Part(name, value, len(files[name]) if files else None) for name, value in seconds.items()
@@ -99,7 +98,7 @@ def _all_parts(stages: Stages) -> list[Part]:
 
 
 def _interpreter() -> float | None:
-    return seconds_before(omb_py.BEGAN, omb_py.BEGAN_CPU)
+    return seconds_before(BEGAN, BEGAN_CPU)
 
 
 def _unknown(stages: Stages, measured: StartUp) -> str | None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import Buffer, Place
+from omb_py.buffers import Buffer
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
+from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Combined, Job
 from omb_py.core.mpi.startup_timer import Stages
 from omb_py.core.options import VARIED_WINDOWS, Options

@@ -13,8 +13,9 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from omb_py.buffers import Buffer, Local
+from omb_py.buffers import Buffer
 from omb_py.core.errors import SharedError
+from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TextIO
 
-import omb_py
+from omb_py.core import VERSION
 from omb_py.core.text.words import count
 from omb_py.results.writer import Writer
 
@@ -91,9 +91,9 @@ class ApplicationWriter(Writer[ApplicationRow]):
 
     def _whole(self, row: ApplicationRow) -> None:
         line = self._line
-        ours = f"omb-py {omb_py.__version__}: buffer {row.buffer}, binding {row.binding}"
+        ours = f"omb-py {VERSION}: buffer {row.buffer}, binding {row.binding}"
         ours += f", {row.variant}" if row.variant else ""
-        line(f"\n# OMB-Py {self._title} v{omb_py.__version__} ({ours})")
+        line(f"\n# OMB-Py {self._title} v{VERSION} ({ours})")
         line(f"# {row.problem}{' (of one rank)' if row.scaling == 'weak' else ''}")
         line(f"# {row.scaling} scaling, {count(row.ranks, 'rank')} on {count(row.nodes, 'node')}")
         line(f"# {count(row.threads, 'thread')} in each rank for {row.blas}")

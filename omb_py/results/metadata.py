@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import omb_py
+from omb_py.core import VERSION
 from omb_py.core.mpi.job import Node
 
 TELLING_PREFIXES = (
@@ -48,7 +48,7 @@ def process_metadata(run: str) -> dict[str, str]:
     """What this process knows without MPI: versions, machine, command and environment."""
     return {
         "run": run,
-        "omb_py": omb_py.__version__,
+        "omb_py": VERSION,
         "command": shlex.join(["omb-py", *sys.argv[1:]]),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

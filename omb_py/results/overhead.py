@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TextIO
 
-import omb_py
 from omb_py.benchmarks import Benchmark, Metric
+from omb_py.core import VERSION
 from omb_py.core.datatypes import Datatype
 from omb_py.core.options import Options
 from omb_py.results.row import OverheadRow
@@ -38,7 +38,7 @@ class OverheadWriter(Writer[OverheadRow]):
         latency = self._benchmark.metric is Metric.LATENCY
         unit = "of a call" if latency else "of one message of a window"
         self._line(
-            f"# OMB-Py Overhead of {self._benchmark.title} v{omb_py.__version__} "
+            f"# OMB-Py Overhead of {self._benchmark.title} v{VERSION} "
             f"(buffer {self._options.buffer}, {self._rounds} rounds, time {unit})"
         )
         self._line(PAIRED)

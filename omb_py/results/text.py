@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TextIO
 
-import omb_py
 from omb_py.benchmarks import Benchmark, Metric
+from omb_py.core import VERSION
 from omb_py.core.datatypes import Datatype
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.results.row import Row, percent_text
@@ -99,7 +99,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     native OMB's word for them.
     """
     accelerator = metadata.get("accelerator")
-    ours = [f"omb-py {omb_py.__version__}: buffer {options.buffer}"]
+    ours = [f"omb-py {VERSION}: buffer {options.buffer}"]
     ours += [f"benchmark {benchmark.name}"] if benchmark.name in TITLED_AS_BW else []
     ours += [f"binding {options.binding}"] if benchmark.start_up is None else []
     ours += [f"ranks {metadata['ranks']}"]
@@ -111,7 +111,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += ["with stream sync"] if options.stream_sync else []
     ours += [f"variant {options.variant}"] if options.variant else []  # any text, so it is last
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"
-    name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", omb_py.__version__)
+    name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", VERSION)
     space = "" if benchmark.title.startswith("_") else " "
     return f"# {name} {mpi}{space}{benchmark.title} Test v{version} ({', '.join(ours)})"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import omb_py
 from omb_py.core.errors import UsageError
 from omb_py.sweeps.toml import suggestion
 
@@ -34,6 +33,6 @@ def names(kind: str) -> list[str]:
 
 def folder() -> Path:
     """Where they lie: in the installed package, or beside it in a checkout."""
-    package = Path(omb_py.__file__).parent
+    package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"

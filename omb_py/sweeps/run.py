@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-import omb_py
+from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
@@ -167,7 +167,7 @@ def capture(folder: Folder, launcher: str) -> None:
     """Keep what this session's environment is; raises `OmbError` when it cannot be written."""
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     lines = [
-        f"omb-py {omb_py.__version__}, Python {platform.python_version()}, {sys.executable}",
+        f"omb-py {VERSION}, Python {platform.python_version()}, {sys.executable}",
         f"host {platform.node()}, {platform.system()} {platform.release()}, {processor()}",
         f"launcher {launcher}: {version(launcher)}",
         *(

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.buffers import BUFFERS, Buffer, Place
+from omb_py.buffers import BUFFERS, Buffer
 from omb_py.buffers.device.driver import Driver
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
+from omb_py.core.memory import Place
 from perf.launchers import Launcher, aware_launchers, on_two_ranks
 from tests.conftest import Finished, run
 from tests.mpi.test_applications import SMALL, problems

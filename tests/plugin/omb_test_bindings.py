@@ -14,9 +14,9 @@ from mpi4py import MPI
 from omb_py.benchmarks import Exchange
 from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.buffers import Memory
 from omb_py.core.calls import Call, Cell, Message, Round, Step
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
 

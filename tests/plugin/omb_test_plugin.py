@@ -6,8 +6,9 @@ import ctypes
 import mmap
 from typing import Any
 
-from omb_py.buffers import Buffer, Memory
+from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
+from omb_py.core.memory import Memory
 
 
 class MappedMemory(Memory):

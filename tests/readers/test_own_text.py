@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchmarks, find_benchmark
-from omb_py.buffers import Place
 from omb_py.cli import compare
 from omb_py.cli.benchmark import benchmark_command, make_options
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
+from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Combined
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
 from omb_py.core.options import VARIED_WINDOWS, Options
+from omb_py.core.statistics import summarize
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
-from omb_py.measure.statistics import summarize
 from omb_py.results import row
 from omb_py.results.csv import CsvWriter
 from omb_py.results.readers.formats import omb_words

@@ -13,8 +13,8 @@ import pandas as pd
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
+from omb_py.core.statistics import BUSY
 from omb_py.core.text.units import digits, size_text, value_text
-from omb_py.measure.statistics import BUSY
 
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""

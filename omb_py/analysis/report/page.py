@@ -14,7 +14,6 @@ import jinja2
 import pandas as pd
 import plotly.offline
 
-import omb_py
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.grouping import Points, overhead_values, points_of, telling, values_of
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies_of
@@ -24,6 +23,7 @@ from omb_py.analysis.report.highlights import MOST_CARDS, cards
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import label
+from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 
 SCRIPTS = (
@@ -163,7 +163,7 @@ def rendered(
     hashes = " ".join(f"'sha256-{digest(script)}'" for script in (ours, drawing))
     return environment.from_string(template("report.html.j2")).render(
         title=title,
-        version=omb_py.__version__,
+        version=VERSION,
         policy=POLICY.format(scripts=hashes),
         style=template("report.css"),
         script=ours,

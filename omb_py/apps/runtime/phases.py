@@ -8,8 +8,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from omb_py.buffers import Local
 from omb_py.core.calls import Call
+from omb_py.core.memory import Local
 
 
 class Phase(Enum):

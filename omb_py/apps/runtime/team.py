@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
 from omb_py.benchmarks import Content, Exchange
 from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
-from omb_py.buffers import BUFFERS, Buffer, Local, Memory
+from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand, Round, Step, Window
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError
+from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.measure import devices
 

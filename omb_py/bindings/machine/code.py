@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 SYMBOLS = ("omb_py_run", "omb_py_compute", "omb_py_lap", "omb_py_reset")
-SOURCES = ("_compiled.py", "_prototypes.py", "../clock.py")
+SOURCES = ("compiled.py", "prototypes.py", "../../core/mpi/clock.py")
 DIGEST_BYTES = 32
 SECONDS_BETWEEN_LOOKS = 0.001
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings._datatypes import Datatypes, constant
+from omb_py.bindings.machine.datatypes import Datatypes, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES, SHAPES, TIMES, shape
-from omb_py.buffers import Local
 from omb_py.core.calls import IN_PLACE, Call, Cell, Message, Operand, Step
 from omb_py.core.errors import UnsupportedError
+from omb_py.core.memory import Local
 
 LARGEST_INT = 2**31 - 1
 

@@ -16,7 +16,7 @@ from weakref import finalize
 
 import numpy as np
 
-from omb_py.buffers import PAGE, Buffer, Device, Local, Memory, Place, StagedMemory
+from omb_py.buffers import PAGE, Buffer, Device
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
@@ -26,6 +26,7 @@ from omb_py.core.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from omb_py.core.memory import Local, Memory, Place, StagedMemory
 
 if TYPE_CHECKING:
     from omb_py.buffers.device.driver import Driver

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omb_py.buffers import Device, Local
+from omb_py.buffers import Device
 from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import MOST_BLOCKS, THREADS
 from omb_py.core.errors import OmbError, OutOfMemoryError, UnsupportedError
+from omb_py.core.memory import Local
 
 LIBRARY = "libcuda.so.1"
 VERSION_FILE = Path("/proc/driver/nvidia/version")

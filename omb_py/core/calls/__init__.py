@@ -11,9 +11,9 @@ from enum import Enum
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
-from omb_py.buffers import Local, Memory
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.memory import Local, Memory
 
 
 class InPlace(Enum):

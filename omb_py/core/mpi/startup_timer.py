@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 
-import omb_py
+from omb_py.core import BEGAN
 
 STAT = Path("/proc/self/stat")
 START = 22 - 3
@@ -54,9 +54,7 @@ class Stages:
     opened; ``files`` has those that each part added.
     """
 
-    def __init__(
-        self, began: float = omb_py.BEGAN, watch: Callable[[], Set[str]] | None = None
-    ) -> None:
+    def __init__(self, began: float = BEGAN, watch: Callable[[], Set[str]] | None = None) -> None:
         """Start with omb-py's own part, which goes on since ``began`` (`time.perf_counter`)."""
         self.seconds: dict[str, float] = {}
         self.files: dict[str, set[str]] = {}

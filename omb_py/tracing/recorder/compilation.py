@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import omb_py
+from omb_py.core import BEGAN
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
@@ -137,7 +137,7 @@ def _failure(path: Path) -> Path:
 
 def _pass_on(failure: Path) -> None:
     """Raise `UsageError` where rank 0 of this job, which began when we did, has failed."""
-    began = time.time() - (time.perf_counter() - omb_py.BEGAN)
+    began = time.time() - (time.perf_counter() - BEGAN)
     with suppress(OSError):
         if failure.stat().st_mtime > began - SECONDS_BETWEEN_RANKS:
             raise UsageError(failure.read_text())

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from math import isfinite
 from typing import Any
 
-from omb_py import __version__
+from omb_py.core import VERSION
 from omb_py.core.text.words import count
 from omb_py.tracing.records import NS
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
@@ -117,7 +117,7 @@ def about(timeline: Timeline) -> dict[str, Any]:
     messages = timeline.messages
     at = moment(timeline.epoch)
     return {
-        "tool": f"omb-py {__version__}",
+        "tool": f"omb-py {VERSION}",
         "run": plain(timeline.about),
         "ranks": timeline.size,
         "missing_ranks": list(timeline.missing),

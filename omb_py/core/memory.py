@@ -1,0 +1,110 @@
+"""What stands for memory between the axes: where messages lie, and bytes that a library owns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Place(Enum):
+    """Which memory a message lies in, by native OMB's letters; ``M`` leaves pages to the driver."""
+
+    HOST = "H"
+    DEVICE = "D"
+    MANAGED = "M"
+    MANAGED_HOST = "MH"
+    MANAGED_DEVICE = "MD"
+
+
+@dataclass(frozen=True)
+class Local:
+    """What a rank does by itself between its MPI calls: a copy, or a wait for its device.
+
+    ``run`` does it from Python. ``function`` is the address of the C function that does the same
+    when it is given ``arguments``, each a word of 64 bits; it returns 0 or an error code. ``kept``
+    is what has to live as long.
+    """
+
+    name: str
+    run: Callable[[], None]
+    function: int
+    arguments: tuple[int, ...]
+    kept: Any = None
+
+
+class Memory(ABC):
+    """A stretch of bytes that an array library owns.
+
+    ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length.
+    ``adds`` tells whether two payloads joined by ``+`` add element by element, ``on_device``
+    whether the processor cannot read it, so that only an MPI library that knows devices can;
+    ``address`` is then where it is.
+    """
+
+    array: Any
+    nbytes: int
+    adds: bool = True
+    on_device: bool = False
+    address: int = 0
+
+    @abstractmethod
+    def slice(self, start: int, nbytes: int) -> Memory:
+        """The same memory from byte ``start`` on, ``nbytes`` long, not copied."""
+
+    @abstractmethod
+    def fill(self, tile: bytes) -> None:
+        """Write ``tile`` from the start, again and again, to the end."""
+
+    @abstractmethod
+    def first_difference(self, tile: bytes) -> int | None:
+        """First byte that is not what `fill` with ``tile`` would have written; None if all are."""
+
+    @abstractmethod
+    def read(self, start: int, nbytes: int) -> bytes:
+        """A copy of ``nbytes`` bytes from byte ``start`` on."""
+
+    @abstractmethod
+    def write(self, data: Any) -> None:
+        """Copy a payload that arrived into this memory.
+
+        Raises `ValueError` when its length is not ``nbytes``.
+        """
+
+    def payload(self) -> Any:
+        """An object of the library that holds these bytes and can be pickled."""
+        return self.array
+
+    def ndarray(self, dtype: str) -> Any:
+        """The same bytes as a one-dimensional array of the module that computes with them.
+
+        That is NumPy for memory on the host, CuPy for memory on a device (`Buffer.array_module`).
+        """
+        import numpy as np
+
+        return np.frombuffer(self.array, np.uint8).view(dtype)
+
+    def add(self, other: Memory) -> tuple[Local, ...] | None:
+        """What adds the elements of ``other`` to these on a device; None for host memory.
+
+        Raises `UnsupportedError` where the device has no such elements.
+        """
+        return None
+
+    def staged(self) -> StagedMemory | None:
+        """New host memory to which these bytes can be copied; None where they are on the host."""
+        return None
+
+
+class StagedMemory(Memory):
+    """Host memory that stands in for memory on a device."""
+
+    @abstractmethod
+    def download(self, start: int, nbytes: int) -> Local:
+        """Copy bytes from the device to the same place here."""
+
+    @abstractmethod
+    def upload(self) -> Local:
+        """Copy all bytes to the device."""
