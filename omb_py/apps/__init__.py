@@ -201,3 +201,8 @@ APPLICATIONS = Registry(
     attribute="APPLICATION",
     group="omb_py.applications",
 )
+
+
+def divides_work(application: str) -> bool:
+    """Whether several ranks do together what one would do; so does all that is not known here."""
+    return not APPLICATIONS.has(application) or bool(APPLICATIONS.load(application).references)

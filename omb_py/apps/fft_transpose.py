@@ -7,7 +7,7 @@ from math import log2
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Sequential, option, share
-from omb_py.apps._transpose import Transpose, check_shares
+from omb_py.apps.numerics.transpose import Transpose, check_shares
 from omb_py.apps.runtime.distribution import collected, random_numbers
 from omb_py.apps.runtime.team import Team
 

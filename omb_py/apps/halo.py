@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.apps import Application, Check, Kernel, Part, Sequential, option
-from omb_py.apps._grid import EVERYWHERE, Block, Columns, Ghosts, Stencil, block_of, regions
+from omb_py.apps.numerics.grid import (
+    EVERYWHERE,
+    Block,
+    Columns,
+    Ghosts,
+    Stencil,
+    block_of,
+    regions,
+)
 from omb_py.apps.runtime.distribution import collected, random_numbers
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls.topology import grid

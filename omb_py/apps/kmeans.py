@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from omb_py.apps import Application, Kernel, Part
-from omb_py.apps._clusters import Clusters, Found, compare, elbow, first_centers, sequential
-from omb_py.apps._lloyd import engine
-from omb_py.apps._samples import drawn, grown
+from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
+from omb_py.apps.numerics.lloyd import Engine, Products
+from omb_py.apps.numerics.samples import drawn, grown
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
 
 
 class Search(Kernel[Clusters]):
@@ -178,3 +179,20 @@ APPLICATION = Application(
     sequential=sequential,
     grown=grown,
 )
+
+
+def engine(team: Team, name: str, samples: Any, ks: Iterable[int]) -> Engine:
+    """The engine called ``name``; ``auto`` is Numba's on the host, where Numba is installed.
+
+    Raises `UsageError` or `MissingPackageError` where it cannot be had.
+    """
+    on_host = team.buffer.device is None
+    if name == "auto":
+        name = "numba" if on_host and find_spec("numba") else "xp"
+    if name == "xp":
+        return Products(team, samples, ks)
+    if not on_host:
+        raise UsageError("--engine numba computes in host memory: use --engine xp")
+    with needing("native"):
+        from omb_py.apps.numerics.lloyd_compiled import Compiled
+    return Compiled(team, samples, ks)

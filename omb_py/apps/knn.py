@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from omb_py.apps import Application, Kernel, Part
-from omb_py.apps._neighbours import (
+from omb_py.apps.numerics.neighbours import (
     Classified,
     Nearest,
     Queries,
@@ -16,7 +16,7 @@ from omb_py.apps._neighbours import (
     split,
     voted,
 )
-from omb_py.apps._samples import grown
+from omb_py.apps.numerics.samples import grown
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call

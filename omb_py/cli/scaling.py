@@ -7,6 +7,7 @@ import sys
 import click
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
+from omb_py.apps import divides_work
 from omb_py.cli.analysis_options import MOST_NOTES, note
 from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import needing
@@ -52,7 +53,7 @@ def command(
         note(str(problem))
     if len(loaded.problems) > MOST_NOTES:
         note(f"and {len(loaded.problems) - MOST_NOTES} more such lines")
-    every = series.series_of(loaded.runs)
+    every = series.series_of(loaded.runs, divides_work)
     on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)
     if output is None and not formats:
         return

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.apps import _grid
-from omb_py.apps._grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.apps.halo import Grid, check_fits, compare, generated, sequential
+from omb_py.apps.numerics import grid as _grid
+from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps import _samples
-from omb_py.apps._lloyd import WIDTH, Engine, engine
-from omb_py.apps._neighbours import Nearest, smallest, voted
+from omb_py.apps.kmeans import engine
+from omb_py.apps.numerics import samples as _samples
+from omb_py.apps.numerics.lloyd import WIDTH, Engine
+from omb_py.apps.numerics.neighbours import Nearest, smallest, voted
 from omb_py.core.errors import MissingPackageError, UsageError
 from tests.properties import examples
 
@@ -76,7 +77,7 @@ def test_a_sample_between_two_centers_counts_once(name: str) -> None:
 def test_numba_computes_on_the_host_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = np.zeros((3, 1))
     assert engine(ALONE, "auto", samples, [2]).name == "numba"
-    monkeypatch.setattr("omb_py.apps._lloyd.find_spec", lambda name: None)
+    monkeypatch.setattr("omb_py.apps.kmeans.find_spec", lambda name: None)
     assert engine(ALONE, "auto", samples, [2]).name == "xp"
 
 
@@ -86,7 +87,7 @@ def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError, match="--engine xp"):
         engine(device, "numba", np.zeros((3, 1)), [2])
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "omb_py.apps._lloyd_compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "omb_py.apps.numerics.lloyd_compiled", raising=False)
     with pytest.raises(MissingPackageError, match=r"omb-py\[native\]"):
         engine(ALONE, "numba", np.zeros((3, 1)), [2])
 

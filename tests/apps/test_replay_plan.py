@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps._replay_plan import Plan, disagreement, message_of, plan_of
-from omb_py.apps.replay import Made, Recorded, calls_per_second, compare, rank_profile
+from omb_py.apps.replay import (
+    Made,
+    Plan,
+    Recorded,
+    calls_per_second,
+    compare,
+    disagreement,
+    message_of,
+    plan_of,
+    rank_profile,
+)
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from omb_py.apps._replay_plan import plan_of
+from omb_py.apps.replay import plan_of
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import text

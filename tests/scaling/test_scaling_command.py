@@ -14,6 +14,7 @@ from omb_py.analysis.scaling.figure import draw, names_of
 from omb_py.analysis.scaling.rows import Run, read
 from omb_py.analysis.scaling.series import series_of
 from omb_py.analysis.scaling.text import PUBLISHED, sheets
+from omb_py.apps import divides_work
 from tests.conftest import Finished
 from tests.properties import examples
 from tests.readers.damage import damaged
@@ -87,7 +88,7 @@ def test_how_little_it_rests_on_is_said(scaling: Command, tmp_path: Path) -> Non
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_where_nothing_can_be_predicted_it_is_said_why(rows: list, words: str) -> None:
-    _, predictions = sheets(series_of(Run(one, "") for one in rows), 224)
+    _, predictions = sheets(series_of((Run(one, "") for one in rows), divides_work), 224)
     assert any(words in remark for remark in predictions.remarks)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from omb_py.analysis.scaling.rows import Run
-from omb_py.analysis.scaling.series import Series, Spread, divides_work, series_of
+from omb_py.analysis.scaling.series import Series, Spread, series_of
+from omb_py.apps import divides_work
 from omb_py.results.application import ApplicationRow
 from tests.scaling.tables import ONE_RANK_S, row
 
 
 def series(*rows: ApplicationRow) -> list[Series]:
-    return series_of(Run(one, "MPICH 5.0.2") for one in rows)
+    return series_of((Run(one, "MPICH 5.0.2") for one in rows), divides_work)
 
 
 def test_points_come_in_the_order_of_their_ranks() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from omb_py.analysis.scaling.rows import Run
-from omb_py.apps import APPLICATIONS
 
 PHASES = ("compute", "communicate", "wait", "distribute", "other")
 """What a rank's time is made of, as `ApplicationRow` has it."""
@@ -59,7 +58,8 @@ class Point:
 class Series:
     """Points of what is alike but for the ranks, in their order.
 
-    ``problem`` is that of one rank where ``scaling`` is weak.
+    ``problem`` is that of one rank where ``scaling`` is weak. ``divides_work`` tells whether the
+    ranks do together what one rank would do.
     """
 
     application: str
@@ -71,6 +71,7 @@ class Series:
     mpi: str
     variant: str
     points: tuple[Point, ...]
+    divides_work: bool = True
 
     @property
     def name(self) -> str:
@@ -89,29 +90,33 @@ class Series:
         )
 
 
-def series_of(runs: Iterable[Run]) -> list[Series]:
-    """The series that runs make, in the order of their first runs."""
+def series_of(
+    runs: Iterable[Run], divides_work: Callable[[str], bool] = lambda application: True
+) -> list[Series]:
+    """The series that runs make, in the order of their first runs.
+
+    ``divides_work`` tells of an application whether its ranks do together what one would do: only
+    then is the time of one rank one to compare with.
+    """
     groups: dict[tuple[str, str, str, str, str, int, str, str], list[Run]] = {}
     for run in runs:
         row = run.row
         how = (row.scaling, row.buffer, row.binding, row.threads, run.mpi, row.variant or "")
         groups.setdefault((row.application, row.problem, *how), []).append(run)
-    return [Series(*key, points_of(members)) for key, members in groups.items()]
+    found = []
+    for key, members in groups.items():
+        divided = divides_work(members[0].row.application)
+        found.append(Series(*key, points_of(members, divided), divided))
+    return found
 
 
-def points_of(runs: Sequence[Run]) -> tuple[Point, ...]:
-    """A point for each number of ranks."""
+def points_of(runs: Sequence[Run], divides_work: bool) -> tuple[Point, ...]:
+    """A point for each number of ranks; see `series_of`."""
     by_ranks: dict[int, list[Run]] = {}
     for run in runs:
         by_ranks.setdefault(run.row.ranks, []).append(run)
-    comparable = 1 in by_ranks and divides_work(runs[0].row.application)
-    alone = spread_of(by_ranks[1]) if comparable else None
+    alone = spread_of(by_ranks[1]) if 1 in by_ranks and divides_work else None
     return tuple(point_of(members, alone) for _, members in sorted(by_ranks.items()))
-
-
-def divides_work(application: str) -> bool:
-    """Whether several ranks do together what one would do; so does all that is not known here."""
-    return not APPLICATIONS.has(application) or bool(APPLICATIONS.load(application).references)
 
 
 def point_of(runs: Sequence[Run], alone: Spread | None) -> Point:

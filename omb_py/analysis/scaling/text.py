@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.analysis.scaling.laws import serial_fraction
 from omb_py.analysis.scaling.prediction import MOST_ERROR, Fit, band, fits_of
-from omb_py.analysis.scaling.series import PHASES, Point, Series, Spread, divides_work
+from omb_py.analysis.scaling.series import PHASES, Point, Series, Spread
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 
@@ -144,7 +144,7 @@ def basis(series: Series, fits: Sequence[Fit], ranks: int) -> Iterator[str]:
 def why_none(series: Series) -> str:
     """Why nothing can be predicted."""
     several = [point for point in series.points if point.ranks > 1]
-    if not divides_work(series.application):
+    if not series.divides_work:
         return "Nothing to predict: its ranks do not divide what one rank would do."
     if not several:
         return "Nothing to predict from: measure it on 2 and more ranks."

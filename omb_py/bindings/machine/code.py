@@ -101,7 +101,8 @@ def cached_code(directory: Path) -> bytes:
     if code is None:
         from omb_py.bindings.machine.compiled import machine_code
 
-        code = machine_code()
+        llvm.initialize_native_asmprinter()
+        code = machine_code(target_machine())
         with contextlib.suppress(OSError):  # a read-only home: compile again next time
             _write(path, code)
     return code

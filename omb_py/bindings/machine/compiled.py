@@ -16,7 +16,6 @@ from numba import cfunc, types
 from numba.core.cgutils import alloca_once
 from numba.extending import intrinsic
 
-from omb_py.bindings.machine.code import target_machine
 from omb_py.bindings.machine.prototypes import OPERANDS, ROW_BYTES, SHAPES, STRIDE, TIMES, WORDS
 from omb_py.core.mpi.clock import SPIN_SECONDS
 
@@ -219,8 +218,8 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 """What the object file holds, by symbol."""
 
 
-def machine_code() -> bytes:
-    """An object file with `FUNCTIONS`, for any processor of this kind.
+def machine_code(target: Any) -> bytes:
+    """An object file with `FUNCTIONS`, for LLVM's target machine ``target``.
 
     Raises `RuntimeError` when the code would need anything from outside.
     """
@@ -236,5 +235,4 @@ def machine_code() -> bytes:
     needed = [function.name for function in first.functions if function.is_declaration]
     if not all(name.startswith("llvm.") for name in needed):
         raise RuntimeError(f"Numba's code needs {', '.join(needed)}")
-    llvm.initialize_native_asmprinter()
-    return target_machine().emit_object(first)  # type: ignore[no-any-return]
+    return target.emit_object(first)  # type: ignore[no-any-return]

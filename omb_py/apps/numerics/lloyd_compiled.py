@@ -8,8 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from omb_py.apps._lloyd import Engine
-from omb_py.apps._samples import working_bytes
+from omb_py.apps.numerics.lloyd import Engine
+from omb_py.apps.numerics.samples import working_bytes
 from omb_py.apps.runtime.team import Team
 
 

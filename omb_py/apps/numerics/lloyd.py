@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from typing import Any
 
-from omb_py.apps._samples import working_bytes
+from omb_py.apps.numerics.samples import working_bytes
 from omb_py.apps.runtime.team import Team
-from omb_py.core.errors import UsageError, needing
 
 ENGINES = ("auto", "xp", "numba")
 
@@ -45,23 +43,6 @@ class Engine(ABC):
     @abstractmethod
     def inertia(self, centers: Any) -> float:
         """The sum of the squares of all samples' distances from their nearest centers."""
-
-
-def engine(team: Team, name: str, samples: Any, ks: Iterable[int]) -> Engine:
-    """The engine called ``name``; ``auto`` is Numba's on the host, where Numba is installed.
-
-    Raises `UsageError` or `MissingPackageError` where it cannot be had.
-    """
-    on_host = team.buffer.device is None
-    if name == "auto":
-        name = "numba" if on_host and find_spec("numba") else "xp"
-    if name == "xp":
-        return Products(team, samples, ks)
-    if not on_host:
-        raise UsageError("--engine numba computes in host memory: use --engine xp")
-    with needing("native"):
-        from omb_py.apps._lloyd_compiled import Compiled
-    return Compiled(team, samples, ks)
 
 
 WIDTH = 512

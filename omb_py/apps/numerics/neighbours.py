@@ -13,7 +13,7 @@ from math import isqrt
 from typing import Any
 
 from omb_py.apps import Check, Sequential, option
-from omb_py.apps._samples import Samples, drawn, working_bytes
+from omb_py.apps.numerics.samples import Samples, drawn, working_bytes
 from omb_py.apps.runtime.team import Team
 from omb_py.core.errors import UsageError, needing
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.apps import Check, Sequential, option
-from omb_py.apps._lloyd import ENGINES
-from omb_py.apps._samples import Samples, drawn
+from omb_py.apps.numerics.lloyd import ENGINES
+from omb_py.apps.numerics.samples import Samples, drawn
 from omb_py.core.errors import UsageError, needing
 
 LIMITS = {"float32": (1e-4, 5e-2), "float64": (1e-9, 1e-6)}
