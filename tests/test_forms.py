@@ -29,7 +29,7 @@ def test_a_nonblocking_call_is_started_and_waited_for() -> None:
 
 def test_the_rest_of_an_exchange_stays() -> None:
     settle = (Call("barrier"),)
-    exchange = Exchange((Call("bcast"),), before=settle, settle=settle)
+    exchange = Exchange((Call("bcast", root=0),), before=settle, settle=settle)
     for form in (nonblocking, persistent):
         assert form(exchange).settle == settle
         assert form(exchange).before == settle
@@ -48,7 +48,7 @@ def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
 
 
 def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_first() -> None:
-    receives, sends = (Call("irecv"),) * 3, (Call("isend"),) * 2
+    receives, sends = (Call("irecv", peer=1),) * 3, (Call("isend", peer=1),) * 2
     round_ = persistent(Round((Window((receives, sends)),)))
     assert names(round_.setup) == ["recv_init"] * 3 + ["send_init"] * 2
     assert names(round_.steps) == ["startall", "startall", "waitall", "waitall"]
@@ -76,12 +76,12 @@ def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_
 
 
 def test_calls_that_are_left_out_stay_as_they_are() -> None:
-    reply = Call("recv", tag=5)
-    round_ = persistent(Round((Call("send"), reply)), lambda call: call.tag != 5)
+    reply = Call("recv", peer=1, tag=5)
+    round_ = persistent(Round((Call("send", peer=1), reply)), lambda call: call.tag != 5)
     assert round_.steps[-1] is reply
     assert names(round_.setup) == ["send_init"]
 
 
 def test_a_setup_is_named_after_the_blocking_call() -> None:
-    assert setup_of(Call("isend")) == setup_of(Call("send")) == "send_init"
+    assert setup_of(Call("isend", peer=1)) == setup_of(Call("send", peer=1)) == "send_init"
     assert setup_of(Call("ialltoallw")) == "alltoallw_init"

@@ -16,7 +16,7 @@ from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Message, Round, Step
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import BenchmarkError, UsageError
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
@@ -197,6 +197,40 @@ class Plan:
     chained: bool = False
 
 
+FEATURES = {
+    "active_sync": "-s: active synchronization of windows",
+    "algorithm": "--algorithm: algorithms of omb-py's own",
+    "buffer_num": "-b: one memory for a window's messages, or one for each",
+    "bus": "--busbw: nccl-tests' bandwidths",
+    "file": "--file: the file that is read or written",
+    "file_sync": "--file-sync: MPI_File_sync after writing",
+    "full": "-f: minimum and maximum over the ranks",
+    "in_place": "-l: MPI_IN_PLACE",
+    "layout": "-D: gaps between elements",
+    "library_algorithm": "--library-algorithm: algorithms of the MPI library",
+    "node_map": "--node-map, beside --algorithm",
+    "nodes": "--node-map: `Case.nodes`",
+    "overlap": "-t and -r: computing while calls are under way",
+    "pairs": "-p: pairs of ranks",
+    "partitions": "--partitions: parts of a message",
+    "placement": "D H after the name: where each end's messages lie",
+    "print_rate": "-R: the message rate",
+    "processes": "-t: forked processes",
+    "root": "-k: the root, fixed or another in each iteration",
+    "send_mode": "--send-mode: synchronous, buffered, ready",
+    "spawned": "processes that MPI_Comm_spawn starts",
+    "sync": "--sync: a barrier or a common start",
+    "test_calls": "-t, without effect",
+    "threads": "-t: threads that send and receive",
+    "topology": "-N: neighbours",
+    "vary_window": "-V: a table over windows",
+    "window": "-W: messages in flight",
+    "window_kind": "-w: how a window is made",
+    "window_sync": "-s: how accesses are completed",
+}
+"""What `Benchmark.options` may name: the options that a benchmark has beyond everybody's."""
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark and all that the rest of the suite needs to know of it.
@@ -210,7 +244,11 @@ class Benchmark:
     ``preset`` are defaults of options that are not everybody's, ``heading`` lines below the banner.
     ``slowest`` makes the slowest rank's time that of an iteration, rather than the ranks' mean.
     ``start_up`` says what is measured of a job's start; there is then no plan. ``native`` is
-    false for what native OMB lacks.
+    false for what native OMB lacks. ``collective`` is true where all ranks make one call together,
+    so that the slowest of them counts; ``leading_blank`` where native OMB's output begins with an
+    empty line. ``options`` are words of `FEATURES`.
+
+    Raises `BenchmarkError` for other words.
     """
 
     name: str
@@ -237,6 +275,16 @@ class Benchmark:
     slowest: bool = False
     start_up: StartUp | None = None
     native: bool = True
+    collective: bool = False
+    leading_blank: bool = True
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.options - FEATURES.keys()):
+            from omb_py.core.text.words import nearest
+
+            near = nearest(unknown[0], FEATURES)
+            hint = f"did you mean {near[0]!r}?" if near else "see omb_py.benchmarks.FEATURES"
+            raise BenchmarkError(f"benchmark {self.name} has unknown option {unknown[0]!r}: {hint}")
 
     def counts(self, options: Options, size: int) -> tuple[int, int]:
         """Timed iterations and warm-up iterations for messages of ``size`` bytes."""
@@ -257,7 +305,7 @@ BENCHMARK_MODULES = Registry(
 )
 
 
-MOST_USED = ("pt2pt", "collective")
+MOST_USED = ("pt2pt", "collective", "variants")
 """Modules that are looked into first, so that what most jobs want loads no others."""
 
 

@@ -102,6 +102,7 @@ class Collective:
             name=self.name,
             title=f"{self.title} Latency",
             family="collective",
+            collective=True,
             summary=f"Time of one MPI_{self.name.capitalize()}, mean over the ranks.",
             plan=partial(plan, self),
             defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=1 << 20),

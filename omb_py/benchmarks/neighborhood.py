@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
-from omb_py.benchmarks._forms import nonblocking_form, persistent_form
+from omb_py.benchmarks.variants import nonblocking_form, persistent_form
 from omb_py.core.calls import Call, Form
 from omb_py.core.options import Options
 
@@ -66,6 +66,7 @@ def benchmark(row: Neighborhood) -> Benchmark:
         name=row.name,
         title=f"Neighborhood {row.title} Latency",
         family="neighborhood collective",
+        collective=True,
         summary=f"Time of one MPI_{row.name.capitalize()}, mean over the ranks.",
         plan=lambda case: plan(row, case),
         defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=1 << 20),

@@ -239,6 +239,7 @@ BENCHMARKS = (
         plan=one_way,
         ranks=Ranks.EVEN,
         metric=Metric.MESSAGE_RATE,
+        leading_blank=False,
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         defaults=MESSAGE_RATE,
         options=WINDOWED | {"vary_window", "print_rate", "pairs", "sync"},

@@ -1,4 +1,4 @@
-"""HOW MPI is called: one module per way.
+"""HOW MPI is called: one module per way of calling.
 
 A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
 point of group ``omb_py.bindings`` that names one. Modules whose names begin with an underscore
@@ -124,7 +124,12 @@ class Binding(ABC):
 
 
 class MethodBinding(Binding):
-    """Calls methods of mpi4py's communicator, one after the other."""
+    """Calls methods of mpi4py's communicator, one after the other.
+
+    ``instead`` is the binding to use for a function that has no such method.
+    """
+
+    instead = "buffer"
 
     def bind(self, step: Step) -> BoundCall:
         if isinstance(step, Local):
@@ -156,7 +161,7 @@ class MethodBinding(Binding):
         except AttributeError:
             raise UnsupportedError(
                 f"binding {self.name} has no {name.lower()}, which mpi4py lacks: use --binding "
-                "buffer"
+                f"{self.instead}"
             ) from None
 
 

@@ -17,10 +17,10 @@ class ArrayBinding(BufferBinding):
     def arguments(self, call: Call) -> list[Any]:
         if not all(message.layout.contiguous for message in call.messages):
             raise UnsupportedError("binding array sends whole arrays: leave out -D")
-        if call.op is not None and not all(message.memory.adds for message in call.messages):
+        if call.op is not None and not all(message.memory.typed for message in call.messages):
             raise UnsupportedError(
-                "binding array cannot reduce these objects, whose elements are bytes to mpi4py: "
-                "use --buffer numpy"
+                "binding array cannot reduce elements that mpi4py sees as bytes: use --buffer "
+                "numpy, or --binding buffer"
             )
         return super().arguments(call)
 

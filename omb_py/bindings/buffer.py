@@ -96,6 +96,7 @@ class BufferBinding(MethodBinding):
     """``comm.Send([array, count, MPI.BYTE], peer, tag)``, the specification made once."""
 
     name = "buffer"
+    instead = "native"
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)

@@ -14,6 +14,7 @@ class BytearrayMemory(Memory):
     """A view into a bytearray, since a bytearray itself cannot be aligned."""
 
     adds = False
+    typed = False
 
     def __init__(self, view: memoryview) -> None:
         self.array = view

@@ -39,7 +39,8 @@ class Memory(ABC):
     """A stretch of bytes that an array library owns.
 
     ``array`` is the object a user of the library would hand to MPI; ``nbytes`` its length.
-    ``adds`` tells whether two payloads joined by ``+`` add element by element, ``on_device``
+    ``adds`` tells whether two payloads joined by ``+`` add element by element, ``typed`` whether
+    mpi4py sees the type of ``array``'s elements, not bytes, and can reduce them, ``on_device``
     whether the processor cannot read it, so that only an MPI library that knows devices can;
     ``address`` is then where it is.
     """
@@ -47,6 +48,7 @@ class Memory(ABC):
     array: Any
     nbytes: int
     adds: bool = True
+    typed: bool = True
     on_device: bool = False
     address: int = 0
 

@@ -29,8 +29,7 @@ class TextWriter(Writer[Row]):
 
     def start(self, metadata: dict[str, str]) -> None:
         benchmark = self._benchmark
-        one_sided = benchmark.family == "one-sided"
-        if benchmark.metric is not Metric.MESSAGE_RATE and not one_sided:
+        if benchmark.leading_blank:
             self._line("")
         self._line(banner(benchmark, self._options, metadata))
         for text in benchmark.heading(self._options, int(metadata["ranks"])):
@@ -199,7 +198,7 @@ def statistics_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
     }
     if options.full and "overlap" not in benchmark.options:
         del found["Iterations"]
-    if benchmark.family.endswith("collective"):
+    if benchmark.collective:
         found |= {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
     return found
 

@@ -15,7 +15,7 @@ TWO_SIDED = [benchmark for benchmark in WITH_DATA if benchmark.family != "one-si
 COLLECTIVES = [
     benchmark
     for benchmark in WITH_DATA
-    if benchmark.family.endswith("collective") and "neighborhood" not in benchmark.family
+    if benchmark.collective and "neighborhood" not in benchmark.family
 ]
 
 NEEDED = {"topology": (3, ""), "nodes": (4, "--node-map 2"), "file": (2, f"--file {FILE}")}

@@ -107,7 +107,7 @@ def outcome(benchmark: Benchmark, options: Options, size: int, chance: random.Ra
     """What may come of one message size."""
     samples = seconds(chance)
     mean = sum(samples) / len(samples)
-    collective = benchmark.family.endswith("collective")
+    collective = benchmark.collective
     slowest = array("d", [1.1 * sample for sample in samples]) if collective else None
     combined = Combined(samples, 0.9 * mean, 1.2 * mean, slowest)
     overlap = None

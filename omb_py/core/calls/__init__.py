@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
+from omb_py.core.errors import BenchmarkError
 from omb_py.core.memory import Local, Memory
 
 
@@ -75,6 +76,13 @@ MOVES_OUT = frozenset({"put", "rput", "accumulate", "file_write_at", "file_write
 """Functions, beside those named after send, that only read the memory they are given."""
 
 
+WITH_PEER = frozenset(
+    "accumulate bsend get get_accumulate mprobe probe put recv rget rput rsend send ssend".split()
+)
+WITH_ROOT = frozenset("bcast gather gatherv reduce scatter scatterv".split())
+"""Functions, with their non-blocking and persistent forms, that take a peer's rank, or a root's."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One MPI call: its operands in MPI's order, then what else its function takes.
@@ -85,6 +93,8 @@ class Call:
     in a file. ``values`` are further arguments in MPI's order, whole numbers or MPI objects; text
     is the name of one of MPI's constants. An object that the call makes goes to ``cell``, at
     ``index``; a call such as ``wait`` takes it from there.
+
+    Raises `BenchmarkError` where MPI's function takes a peer or a root that is not given.
     """
 
     function: str
@@ -99,6 +109,19 @@ class Call:
     values: tuple[Any, ...] = ()
     cell: Cell | None = None
     index: int = 0
+
+    def __post_init__(self) -> None:
+        if self.values:
+            return
+        plain = self.function.removesuffix("_init")
+        for given, name, functions in (
+            (self.peer, "peer", WITH_PEER),
+            (self.root, "root", WITH_ROOT),
+        ):
+            if given is None and (plain in functions or plain.removeprefix("i") in functions):
+                raise BenchmarkError(
+                    f"{self.function} needs a {name}: Call({self.function!r}, ..., {name}=RANK)"
+                )
 
     @property
     def messages(self) -> tuple[Message, ...]:

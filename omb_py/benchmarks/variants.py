@@ -1,11 +1,13 @@
-"""A benchmark in MPI's other forms: everything but its calls stays."""
+"""Benchmarks in MPI's other forms: non-blocking ones, started, overlapped with computing and waited
+for; persistent ones, set up once, outside the time. Everything but their calls stays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from omb_py.benchmarks import Benchmark, Case, Exchange, Plan
+from omb_py.benchmarks import Benchmark, Case, Exchange, Plan, collective, pt2pt
 from omb_py.core.calls import Call
 from omb_py.core.calls.forms import nonblocking, persistent
 
@@ -57,3 +59,29 @@ def in_form(plain: Benchmark, form: Callable[[Exchange], Exchange]) -> Callable[
         return replace(made, exchanges=tuple(map(form, made.exchanges)))
 
     return formed
+
+
+NONBLOCKING = tuple(map(nonblocking_form, collective.BENCHMARKS))
+
+
+POINT_TO_POINT = ("latency", "bw", "bibw")
+
+
+def carries_data(call: Call) -> bool:
+    """Whether a call is not the short answer to a window, which stays as it is."""
+    return call.tag != pt2pt.ACKNOWLEDGE_TAG
+
+
+PERSISTENT = (
+    *(
+        persistent_form(plain, applies=carries_data)
+        for plain in pt2pt.BENCHMARKS
+        if plain.name in POINT_TO_POINT
+    ),
+    *(
+        persistent_form(plain, native=plain.name != "reduce_scatter_block")
+        for plain in collective.BENCHMARKS
+    ),
+)
+
+BENCHMARKS = NONBLOCKING + PERSISTENT
