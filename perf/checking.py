@@ -13,8 +13,8 @@ from pathlib import Path
 from omb_py.sweeps.estimate import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.settings import Setting, parsed, planned_sizes
-from omb_py.sweeps.subjects import subject
+from omb_py.sweeps.settings import Setting, planned_sizes
+from omb_py.sweeps.subjects import parse_subject, subject
 
 BIN = Path(sys.executable).parent
 BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "put_latency")
@@ -25,7 +25,7 @@ def point_of(name: str, checked: bool) -> Point:
     """Two ranks and the benchmark's own sizes and counts."""
     settings = (Setting("validation", True),) if checked else ()
     point = Point(name, "numpy", "buffer", 1, 2, (), settings)
-    options = parsed(subject(name), point.arguments(()))
+    options = parse_subject(name, point.arguments(())[1:])
     sizes, _ = planned_sizes(subject(name), options, None, 2)
     return Point(name, "numpy", "buffer", 1, 2, sizes, settings)
 

@@ -7,11 +7,12 @@ import pytest
 
 from omb_py.analysis.values import EXPERIMENT
 from omb_py.benchmarks import all_benchmarks, find_benchmark
-from omb_py.cli.benchmark import benchmark_command
-from omb_py.cli.parameters import NodeMap, Threads, TopologyType
 from omb_py.core.calls.topology import Topology
+from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
-from omb_py.measure.in_program import arguments_of
+from omb_py.options.parse import words_of
+from omb_py.options.table import parameters
+from omb_py.options.types import NodeMap, Threads, TopologyType
 from tests.test_command_line import parsed
 
 
@@ -91,29 +92,27 @@ def test_letters_mean_what_they_mean_in_native_omb() -> None:
     ],
 )
 def test_what_a_benchmark_lacks_is_refused(name: str, arguments: str) -> None:
-    with pytest.raises(click.UsageError):
+    with pytest.raises(UsageError):
         parsed(name, *arguments.split())
 
 
 def test_no_benchmark_has_an_option_twice() -> None:
-    from omb_py.cli.options import options_of
-
     for benchmark in all_benchmarks():
-        letters = [name for option in options_of(benchmark) for name in option.opts]
+        letters = [name for option in parameters(benchmark) for name in option.opts]
         assert len(set(letters)) == len(letters), benchmark.name
 
 
 def test_writes_are_synchronised_unless_that_is_turned_off() -> None:
     assert parsed("file_write", "--file", "data").file_sync
     assert not parsed("file_write_all", "--file", "data", "--no-file-sync").file_sync
-    with pytest.raises(click.NoSuchOption):
+    with pytest.raises(UsageError, match="No such option"):
         parsed("file_read", "--file", "data", "--file-sync")
 
 
 def test_an_option_that_is_on_by_default_is_turned_off_from_python() -> None:
-    command = benchmark_command(find_benchmark("file_write"))
-    assert arguments_of({"file_sync": False}, command) == ["--no-file-sync"]
-    assert arguments_of({"file_sync": True, "session": False}, command) == ["--file-sync"]
+    benchmark = find_benchmark("file_write")
+    assert words_of(benchmark, {"file_sync": False}) == ["--no-file-sync"]
+    assert words_of(benchmark, {"file_sync": True, "session": False}) == ["--file-sync"]
 
 
 def test_rows_with_and_without_synchronisation_are_never_compared() -> None:

@@ -31,13 +31,13 @@ from omb_py.benchmarks.algorithms import TABLE, check, further_memory, words
 from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
-from omb_py.cli.benchmark import make_options
 from omb_py.core.calls import Call, Message
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.datatypes.layout import parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
 from omb_py.measure.validation import DataCheck
+from omb_py.options.parse import make_options
 from omb_py.results.text import banner
 from tests.properties import examples
 from tests.simulation import Simulation
@@ -278,23 +278,26 @@ def test_two_benchmarks_have_them_and_no_other_form_of_these() -> None:
 
 
 def test_the_command_line_knows_the_words_of_each() -> None:
-    assert parsed("bcast", "--algorithm", "chain").own_algorithm == "chain"
-    assert parsed("bcast", "--algorithm", "library").own_algorithm is None
+    assert parsed("bcast", "--p2p-algorithm", "chain").own_algorithm == "chain"
+    assert parsed("bcast", "--p2p-algorithm", "library").own_algorithm is None
     assert parsed("bcast").algorithm is None
-    options = parsed("allreduce", "--algorithm", "tree", "--segment", "4K")
+    options = parsed("allreduce", "--p2p-algorithm", "tree", "--segment", "4K")
     assert (options.algorithm, options.segment) == ("tree", 4096)
-    assert parsed("allreduce", "--algorithm", "hierarchical", "--node-map", "2").node_map == 2
+    assert parsed("allreduce", "--p2p-algorithm", "hierarchical", "--node-map", "2").node_map == 2
     with pytest.raises(Exception, match="'ring' is none of library, chain, pipelined_chain"):
-        parsed("bcast", "--algorithm", "ring")
+        parsed("bcast", "--p2p-algorithm", "ring")
 
 
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"algorithm": "ring", "library_algorithm": "ring"}, "--library-algorithm is about one"),
+        ({"algorithm": "ring", "library_algorithm": "ring"}, "--coll-algorithm is about one"),
         ({"algorithm": "chain", "staging": True}, "--staging is about one call of the library"),
         ({"algorithm": "chain", "layout": parse_layout("vect:2:1")}, "-D is about one call"),
-        ({"algorithm": "ring", "segment": 64}, "choose --algorithm pipelined_chain, segmented_r"),
+        (
+            {"algorithm": "ring", "segment": 64},
+            "choose --p2p-algorithm pipelined_chain, segmented_r",
+        ),
         ({"segment": 64}, "--segment is for algorithms that cut messages"),
         ({"algorithm": "tree", "segment": 0}, "name at least 1 byte"),
     ],

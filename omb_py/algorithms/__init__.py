@@ -86,7 +86,7 @@ class Library:
             return found
         if not known:
             raise UsageError(
-                f"--library-algorithm {word}: {self.name} has no choice of algorithms for "
+                f"--coll-algorithm {word}: {self.name} has no choice of algorithms for "
                 f"MPI_{function.capitalize()}: leave it out, or ask for {DEFAULT}"
             )
         near = nearest(word, known)
@@ -107,13 +107,13 @@ class Library:
         for name, value in wanted.items():
             if present.get(name, value) != value:
                 raise UsageError(
-                    f"{name}={present[name]} is set, but --library-algorithm {algorithm.word} "
+                    f"{name}={present[name]} is set, but --coll-algorithm {algorithm.word} "
                     f"needs {name}={value}: unset it, or leave out the option"
                 )
         for name in sorted(present.keys() - wanted.keys()):
             if self.rivals.fullmatch(name):
                 raise UsageError(
-                    f"{name}={present[name]} is set, which may go before --library-algorithm "
+                    f"{name}={present[name]} is set, which may go before --coll-algorithm "
                     f"{algorithm.word}: unset it, or leave out the option"
                 )
         return wanted
@@ -127,9 +127,9 @@ def library(name: str) -> Library:
     module = MODULES.get(name)
     if module is None:
         raise UsageError(
-            f"--library-algorithm: the algorithms of {name} are not known here, only those of "
+            f"--coll-algorithm: the algorithms of {name} are not known here, only those of "
             f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "
-            "with --variant"
+            "with --label"
         )
     found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
     return found

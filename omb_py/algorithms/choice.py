@@ -37,7 +37,7 @@ def tell(benchmark: str, word: str | None, counted: bool = False) -> None:
     if missing and mpi.load().Is_initialized():
         variables = " ".join(f"{name}={value}" for name, value in missing.items())
         raise UsageError(
-            "--library-algorithm: MPI is started already, and reads its variables only then: set "
+            "--coll-algorithm: MPI is started already, and reads its variables only then: set "
             f"{variables} before"
         )
     os.environ.update(missing)

@@ -260,7 +260,7 @@ class Benchmark:
     metric: Metric = Metric.LATENCY
     ranks: Ranks = Ranks.ANY
     options: frozenset[str] = field(default_factory=frozenset)
-    preset: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict, hash=False)
     round_trips: Callable[[Options], int] = lambda options: 1
     paced: bool = True
     sized: bool = True

@@ -100,7 +100,7 @@ def command() -> None:
     help="markdown: the benchmarks as docs/benchmarks.md has them, with what ran where.",
 )
 @click.option(
-    "--algorithms", is_flag=True, help="The words of --library-algorithm, library by library."
+    "--algorithms", is_flag=True, help="The words of --coll-algorithm, library by library."
 )
 def list_command(kind: str, algorithms: bool) -> None:
     """Benchmarks, buffers and bindings that are there."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.cli.parameters import Precision
 from omb_py.core.errors import needing
+from omb_py.options.types import Precision
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results

@@ -18,12 +18,11 @@ from omb_py.cli.analysis_options import (
     note_overheads,
     read,
 )
-from omb_py.cli.number_types import Seconds, WholeNumber
-from omb_py.cli.parameters import Bytes, SizeList, SizeRange
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text import files
 from omb_py.core.text.numbers import parse_bytes
+from omb_py.options.types import Bytes, Seconds, SizeList, SizeRange, WholeNumber
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,11 +246,11 @@ def with_plain_sizes(benchmark: Benchmark, options: Sequence[str]) -> tuple[str,
 
     Raises `UsageError` for a size that is none.
     """
-    from omb_py.cli.options import options_of
+    from omb_py.options.table import parameters
 
     names = {
         name
-        for option in options_of(benchmark)
+        for option in parameters(benchmark)
         if isinstance(option.type, Bytes | SizeRange | SizeList)
         for name in option.opts
     }

@@ -32,9 +32,9 @@ def print_list() -> None:
 
 
 def print_algorithms(kind: str) -> None:
-    """The words of ``--library-algorithm``: as the table of docs/algorithms.md, or as text.
+    """The words of ``--coll-algorithm``: as the table of docs/algorithms.md, or as text.
 
-    The text has those of ``--algorithm`` too.
+    The text has those of ``--p2p-algorithm`` too.
     """
     libraries = [algorithms.library(name) for name in algorithms.MODULES]
     if kind == "markdown":
@@ -50,7 +50,7 @@ def print_algorithms(kind: str) -> None:
         click.echo(f"{library.name}:")
         for name in library.table:
             click.echo(f"  {name:<22}{', '.join(library.words(name))}")
-    click.echo("omb-py's own, for --algorithm:")
+    click.echo("omb-py's own, for --p2p-algorithm:")
     for name in _own_algorithms.TABLE:
         click.echo(f"  {name:<22}{', '.join(_own_algorithms.words(name))}")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import UsageError, needing
+from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job

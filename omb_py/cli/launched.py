@@ -33,7 +33,6 @@ class Launched:
 def launched(
     name: str,
     options: Options,
-    debug: bool,
     stages: Stages | None = None,
     guest: bool = False,
     numpy_apart: bool = False,
@@ -62,8 +61,8 @@ def launched(
         if options.library_algorithm is not None:
             from omb_py.algorithms.choice import tell
 
-            tell(name, options.library_algorithm, options.prove_algorithm)
-        with Job(options.thread_level, options.session, debug, stages, guest) as job:
+            tell(name, options.library_algorithm, options.verify_algorithm)
+        with Job(options.thread_level, options.session, options.debug, stages, guest) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core.opened_files import record_shared_memory
 

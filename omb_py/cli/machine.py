@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import UsageError, needing
+from omb_py.options.types import WholeNumber
 
 HELP = {"help_option_names": ["-h", "--help"]}
 

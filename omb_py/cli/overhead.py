@@ -8,12 +8,12 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
-from omb_py.cli.benchmark import CONTEXT, BenchmarkCommand, in_job, read_values
-from omb_py.cli.number_types import WholeNumber
-from omb_py.cli.option_row import BINDING, CHECKING, RESULTS
-from omb_py.cli.options import options_of
+from omb_py.cli.benchmark import CONTEXT, in_job
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.options import Options
+from omb_py.options.parse import OptionsCommand, make_options
+from omb_py.options.table import parameters
+from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.job import Job
@@ -24,7 +24,6 @@ KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", 
 """The order of ``--bindings all``: what the others are compared with comes first."""
 
 ROUNDS = 30
-WITHOUT = frozenset({RESULTS, CHECKING, BINDING})
 
 
 def overhead_command(benchmark: Benchmark) -> click.Command:
@@ -39,7 +38,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         )
 
     def callback(bindings: str | None, rounds: int, **values: Any) -> None:
-        options, debug = read_values(benchmark, values)
+        options = make_options(values)
         names = chosen(bindings)
         optional = bindings in (None, "all")
 
@@ -49,7 +48,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
             members = load(names, setting.job, options, optional)
             Overhead(setting, members, rounds, optional).measure()
 
-        in_job(benchmark, options, debug, measure)
+        in_job(benchmark, options, measure)
 
     more = [
         click.Option(
@@ -65,10 +64,10 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
             help="Turns that each binding takes; at least 6 for an interval.",
         ),
     ]
-    return BenchmarkCommand(
+    return OptionsCommand(
         benchmark.name,
         callback=callback,
-        params=[*options_of(benchmark, WITHOUT), *more],
+        params=[*parameters(benchmark, overhead=True), *more],
         short_help=benchmark.summary,
         help=f"What each binding adds to {benchmark.name}, measured in one job by turns.\n\n"
         f"{benchmark.summary} -i and -x count each binding's iterations.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from omb_py.cli.analysis_options import input_options, note, read
-from omb_py.cli.output_options import graphs
 from omb_py.core.errors import needing
+from omb_py.options.types import Graphs
 
 IMAGES = ("png", "svg", "pdf")
 
@@ -75,7 +75,8 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.option(
     "-G",
     "--graph",
-    callback=graphs,
+    type=Graphs(),
+    default=(),
     metavar="tty,png,svg,pdf",
     help="The same, and tty: draw in the terminal, without files if alone.",
 )

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.mpi import launcher
+from omb_py.options.types import WholeNumber
 from omb_py.tracing.recorder.settings import EVENTS, TIMELINES, Settings
 
 FOLDER = "omb-profile"

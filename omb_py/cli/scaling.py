@@ -9,8 +9,8 @@ import click
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.apps import divides_work
 from omb_py.cli.analysis_options import MOST_NOTES, note
-from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import needing
+from omb_py.options.types import WholeNumber
 
 
 @click.command("scaling", context_settings={"help_option_names": ["-h", "--help"]})

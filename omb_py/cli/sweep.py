@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.number_types import WholeNumber
 from omb_py.core.errors import UsageError, needing
+from omb_py.options.types import WholeNumber
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:

@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import note
-from omb_py.cli.number_types import Seconds
-from omb_py.cli.parameters import Parameter
 from omb_py.core.text.numbers import parse_count
 from omb_py.core.text.words import count
+from omb_py.options.types import Parameter, Seconds
 
 
 class Ranks(Parameter):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.number_types import Seconds
 from omb_py.core.errors import needing
+from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
     from omb_py.tracing.monitor.lines import Seen

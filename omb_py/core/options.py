@@ -11,11 +11,11 @@ from omb_py.core.memory import Place
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20
 
-MOST_ITERATIONS = 1_000_000
+MAX_ITERATIONS = 1_000_000
 """Iterations of a size that ``--precision`` may take unless told otherwise."""
 
 LIBRARY = "library"
-"""The word of ``--algorithm`` for a collective that is the library's own call."""
+"""The word of ``--p2p-algorithm`` for a collective that is the library's own call."""
 
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
@@ -33,7 +33,7 @@ class Options:
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
     ``threads`` are those (or the processes) of the sending and of the receiving side.
     ``library_algorithm`` is the word of `omb_py.algorithms` for what the MPI library is told to do,
-    and ``prove_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or
+    and ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or
     the word of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is a user's
     own name for whatever else was chosen.
     """
@@ -94,11 +94,12 @@ class Options:
     quiet: bool = False
     graph: tuple[str, ...] = ()
     library_algorithm: str | None = None
-    prove_algorithm: bool = False
+    verify_algorithm: bool = False
     algorithm: str | None = None
     segment: int | None = None
     variant: str | None = None
     timeout: float | None = None
+    debug: bool = False
 
     @property
     def own_algorithm(self) -> str | None:

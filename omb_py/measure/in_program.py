@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from omb_py.benchmarks import find_benchmark
 from omb_py.bindings import BINDINGS
-from omb_py.cli.benchmark import benchmark_command, in_job, read_values
+from omb_py.cli.benchmark import in_job
 from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 from omb_py.measure.runner import Run
+from omb_py.options.parse import parse, words_of
 from omb_py.results.row import Row
 from omb_py.results.writer import Collector, Writer
 
@@ -42,12 +41,7 @@ def measured(
     found = find_benchmark(benchmark)
     if found.start_up is not None:
         raise UsageError(f"{found.name} measures the start of a job, which is over: run it alone")
-    command = benchmark_command(found)
-    try:
-        context = command.make_context(found.name, arguments_of(options, command))
-    except click.ClickException as error:
-        raise UsageError(error.format_message()) from error
-    chosen, debug = read_values(found, context.params)
+    chosen = parse(found, words_of(found, options))
     chosen = replace(chosen, quiet=True, format="csv")
     runs: list[CollectedRun] = []
 
@@ -57,38 +51,11 @@ def measured(
         runs[0].measure()
 
     started = mpi.load().Is_initialized()
-    in_job(found, chosen, debug, measure, guest=True)
+    in_job(found, chosen, measure, guest=True)
     if not started:
         atexit.register(finalize)
     collector = runs[0].collector
     return (None, {}) if collector is None else (collector.rows, collector.runs)
-
-
-def arguments_of(options: Mapping[str, Any], command: click.Command) -> list[str]:
-    """Options by name as words of a command line.
-
-    Raises `UsageError` for a name that is no option.
-    """
-    known = {name.lstrip("-").replace("-", "_"): name for p in command.params for name in p.opts}
-    off = {p.name: name for p in command.params for name in p.secondary_opts}
-    flags = {name for p in command.params if getattr(p, "is_flag", False) for name in p.opts}
-    words = []
-    for name, value in options.items():
-        option = known.get(name)
-        if option is None:
-            raise UsageError(f"{command.name} has no option {name!r}: {', '.join(sorted(known))}")
-        if value is False and name in off:
-            words.append(off[name])
-        if value is None or value is False:
-            continue
-        if value is True:
-            words.append(option)
-        elif option in flags:
-            raise UsageError(f"{name} is True or False, not {value!r}")
-        else:
-            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            words.append(f"{option}={text}" if option.startswith("--") else f"{option}{text}")
-    return words
 
 
 def finalize() -> None:

@@ -40,7 +40,7 @@ class AlgorithmCheck:
             found = self._tools.control(name).read()
             if found != value:
                 raise OmbError(
-                    f"{library.name} has {name}={found} in spite of --library-algorithm "
+                    f"{library.name} has {name}={found} in spite of --coll-algorithm "
                     f"{algorithm.word}, which needs {value}: look for what else sets it, such as a "
                     "file of parameters"
                 )
@@ -59,7 +59,7 @@ class AlgorithmCheck:
             if self._function not in called:
                 raise UnsupportedError(
                     f"binding {binding.name} does not call MPI_{self._function.capitalize()}, "
-                    "whose algorithm --library-algorithm chooses: use --binding buffer"
+                    "whose algorithm --coll-algorithm chooses: use --binding buffer"
                 )
         shape = shape_of(case)
         refusal = self.algorithm.refusal(shape)

@@ -56,7 +56,7 @@ class Proof(Walk):
         self._check: AlgorithmCheck | None = None
         self._different: list[int] = []
         if self.options.root is None:
-            raise UsageError("--prove-algorithm compares with a fixed root: leave out -k rotate")
+            raise UsageError("--verify-algorithm compares with a fixed root: leave out -k rotate")
 
     def measure(self) -> None:
         job, options = self.job, self.options
@@ -65,7 +65,7 @@ class Proof(Walk):
             if not self.check.library.counting:
                 raise UnsupportedError(
                     f"{self.check.library.name} counts no messages that could be compared: leave "
-                    "out --prove-algorithm, for it refuses what an algorithm cannot do anyway"
+                    "out --verify-algorithm, for it refuses what an algorithm cannot do anyway"
                 )
             tools = ToolInterface()
             self._counters = [tools.counter(name, job.comm) for name in (MESSAGES, BYTES)]

@@ -11,7 +11,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, time_once
 from omb_py.core.errors import BenchmarkError, ValidationError
-from omb_py.core.options import MOST_ITERATIONS
+from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
@@ -154,7 +154,7 @@ class Run(Walk):
         options = self.options
         iterations, warmup = self.benchmark.counts(options, case.size)
         if options.precision is not None:
-            iterations = options.max_iterations or MOST_ITERATIONS
+            iterations = options.max_iterations or MAX_ITERATIONS
         return Goal(
             iterations,
             None if options.auto_warmup else warmup,

@@ -190,7 +190,8 @@ class Walk(ABC):
             if plan.chained and not binding.passes_addresses:
                 raise UnsupportedError(
                     f"binding {binding.name} does not leave what arrives in the memory that the "
-                    f"next call of --algorithm {self.options.algorithm} sends: use --binding buffer"
+                    f"next call of --p2p-algorithm {self.options.algorithm} sends: use --binding "
+                    "buffer"
                 )
             if self.options.session:
                 from omb_py.core.mpi import sessions
@@ -287,7 +288,9 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
         if algorithm is not None and algorithm.by_nodes:
             return True
     if options.node_map is not None:
-        raise UsageError("--node-map is for --algorithm hierarchical: choose that, or leave it out")
+        raise UsageError(
+            "--node-map is for --p2p-algorithm hierarchical: choose that, or leave it out"
+        )
     return False
 
 

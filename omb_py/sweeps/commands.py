@@ -94,7 +94,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     """
     arguments = point.arguments(sizes)
     if output is None:
-        arguments.append("--prove-algorithm")
+        arguments.append("--verify-algorithm")
     else:
         arguments += ["--quiet", "--output", str(output.resolve())]
         arguments += [] if selectable(point.benchmark) else ["--force"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -14,6 +14,7 @@ from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Registry
 from omb_py.core.text.numbers import parse_bytes
+from omb_py.options.option import note_old_name
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
@@ -86,7 +87,7 @@ def names_of_benchmarks() -> list[str]:
 
 
 def all_words() -> set[str]:
-    """What may stand under ``library_algorithms``."""
+    """What may stand under ``coll_algorithms``."""
     return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
 
 
@@ -139,7 +140,7 @@ class Experiment(Strict):
     sizes: Sizes | None = Field(default=None, examples=["1:1M"])
     """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, or a list; by default each
     benchmark's own."""
-    library_algorithms: Several[AlgorithmWord] | None = Field(default=None, examples=[["ring"]])
+    coll_algorithms: Several[AlgorithmWord] | None = Field(default=None, examples=[["ring"]])
     """Algorithms of the MPI library, by the words of docs/algorithms.md."""
     options: dict[Line, Several[Scalar]] = Field(
         default_factory=dict, examples=[{"window_size": [1, 64]}]
@@ -149,6 +150,15 @@ class Experiment(Strict):
         default_factory=dict, examples=[{"UCX_TLS": ["tcp", "sm,self"]}]
     )
     """Environment variables of the ranks; lists are axes too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, table: Any) -> Any:
+        if isinstance(table, dict) and "library_algorithms" in table:
+            note_old_name("key library_algorithms", "coll_algorithms")
+            table = {"coll_algorithms": table["library_algorithms"]} | table
+            del table["library_algorithms"]
+        return table
 
     @model_validator(mode="after")
     def _places(self) -> Experiment:

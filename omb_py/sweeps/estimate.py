@@ -9,8 +9,7 @@ from statistics import median
 from omb_py.sweeps.folder import DONE, Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.settings import parsed
-from omb_py.sweeps.subjects import APPLICATION, subject
+from omb_py.sweeps.subjects import APPLICATION, parse_subject, subject
 
 START_SECONDS = 0.8
 """Of a job of few ranks, with Python and NumPy to import."""
@@ -42,7 +41,7 @@ def guess(point: Point, machine: Machine) -> float:
         return start
     if benchmark.family == APPLICATION:
         return start + APPLICATION_SECONDS * crowd
-    options = parsed(benchmark, point.arguments(()))
+    options = parse_subject(point.benchmark, point.arguments(())[1:])
     steps = point.ranks if "all" in point.benchmark else 1 + log2(point.ranks)
     messages = options.window if "window" in benchmark.options else 1
     slow = CROWDING * crowd if crowd > 1 else 1.0

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
-import click
-
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.buffers import BUFFERS
@@ -19,8 +17,8 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.settings import Setting, check, combinations, parsed, planned_sizes
-from omb_py.sweeps.subjects import APPLICATION, families, subject
+from omb_py.sweeps.settings import Setting, checked, combinations, planned_sizes
+from omb_py.sweeps.subjects import APPLICATION, families, parse_subject, subject
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
@@ -79,9 +77,9 @@ class Point:
         if subject(self.benchmark).start_up is None:
             words += ["--binding", self.binding]
         if self.library_algorithm is not None:
-            words += ["--library-algorithm", self.library_algorithm]
+            words += ["--coll-algorithm", self.library_algorithm]
         if self.variant is not None:
-            words.append(f"--variant={self.variant}")
+            words.append(f"--label={self.variant}")
         if "file" in subject(self.benchmark).options:
             words.append(f"--file={DATA}")
         words += [word for setting in self.settings for word in setting.words()]
@@ -174,7 +172,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
             experiment.buffers,
             experiment.bindings,
             places(experiment, machine),
-            experiment.library_algorithms or (None,),
+            experiment.coll_algorithms or (None,),
             combinations(experiment.environment),
             combinations(options),
         ):
@@ -320,11 +318,11 @@ def sized(
     word, function = point.library_algorithm, function_of(benchmark.name)
     if word is not None and not any(word in words_of(name, function) for name in MODULES):
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
-    check(point.settings, benchmark.name)
+    point = replace(point, settings=checked(point.settings, benchmark.name))
     try:
-        options = parsed(benchmark, point.arguments(()))
-    except click.UsageError as error:
-        raise UsageError(f"{benchmark.name}: {error.format_message()}") from error
+        options = parse_subject(point.benchmark, point.arguments(())[1:])
+    except UsageError as error:
+        raise UsageError(f"{benchmark.name}: {error}") from error
     if not benchmark.sized or benchmark.start_up is not None:
         return point, ()
     try:

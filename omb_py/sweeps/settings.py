@@ -8,15 +8,15 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-import click
-
 from omb_py.benchmarks import Benchmark
-from omb_py.cli.parameters import SizeList, SizeRange
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
-from omb_py.sweeps.subjects import command_of, options_of
+from omb_py.options.option import note_old_name
+from omb_py.options.parse import long_names
+from omb_py.options.types import SizeList, SizeRange
+from omb_py.sweeps.subjects import parameters_of
 from omb_py.sweeps.toml import suggestion
 
 OWN = {
@@ -31,8 +31,8 @@ OWN = {
     "binding": "use the key bindings",
     "sizes": "use the key sizes",
     "message-size": "use the key sizes",
-    "library-algorithm": "use the key library_algorithms",
-    "variant": "a sweep names variants itself",
+    "coll-algorithm": "use the key coll_algorithms",
+    "label": "a sweep labels what it varies itself",
     "vary-window": "give option window-size a list",
 }
 """Options that a configuration may not set, and what does it instead."""
@@ -78,24 +78,24 @@ def combinations(
 
 
 @cache
-def long_names(name: str) -> frozenset[str]:
-    """The long names of a benchmark's options, without dashes."""
-    return frozenset(
-        option.removeprefix("--")
-        for parameter in command_of(name).params
-        for option in (
-            (*parameter.opts, *parameter.secondary_opts)
-            if isinstance(parameter, click.Option)
-            else (PLACEMENT,)
-        )
-        if option.startswith("--") or option == PLACEMENT
-    )
+def names_of(subject: str) -> dict[str, str]:
+    """The long names of a subject's options, older ones too, each with the one to be used."""
+    return long_names(parameters_of(subject))
 
 
-def check(settings: tuple[Setting, ...], benchmark: str) -> None:
-    """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
-    allowed = sorted(long_names(benchmark) - set(OWN))
+def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...]:
+    """The settings under the names that options have now.
+
+    Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
+    """
+    names = names_of(benchmark)
+    allowed = sorted(set(names.values()) - set(OWN))
+    found = []
     for setting in settings:
+        name = names.get(setting.name, setting.name)
+        if name != setting.name:
+            note_old_name(f"option {setting.name}", name)
+            setting = setting._replace(name=name)
         if setting.name in OWN:
             raise UsageError(
                 f"option {setting.name!r} is not a configuration's: {OWN[setting.name]}"
@@ -110,16 +110,8 @@ def check(settings: tuple[Setting, ...], benchmark: str) -> None:
             raise UsageError(
                 f"{benchmark} has no option {setting.name!r}{suggestion(setting.name, allowed)}"
             )
-
-
-def parsed(benchmark: Benchmark, arguments: list[str]) -> Options:
-    """The options that the words after ``omb-py`` stand for, read as the benchmark reads them.
-
-    Raises `click.UsageError` and `UsageError` for what it would refuse.
-    """
-    command = command_of(benchmark.name)
-    values = dict(command.make_context(benchmark.name, arguments[1:]).params)
-    return options_of(benchmark.name, values)
+        found.append(setting)
+    return tuple(found)
 
 
 OVER_MEMORY = "they need more than the memory limit (option mem_limit)"
@@ -166,6 +158,6 @@ def planned_sizes(
 def with_sizes(options: Options, asked: str) -> Options:
     """The options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
     if ":" in asked:
-        smallest, largest = SizeRange().convert(asked, None, None)
+        smallest, largest = SizeRange().parse(asked)
         return replace(options, smallest=smallest, largest=largest)
-    return replace(options, sizes=SizeList().convert(asked, None, None))
+    return replace(options, sizes=SizeList().parse(asked))

@@ -9,10 +9,11 @@ import click
 
 from omb_py.apps import APPLICATIONS, REPEATS, WARMUP
 from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, by_family, find_benchmark
-from omb_py.cli.application import application_command, read_asked
-from omb_py.cli.benchmark import benchmark_command, make_options
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
+from omb_py.options.application import application_parameters, parse_application
+from omb_py.options.parse import parse
+from omb_py.options.table import parameters
 
 APPLICATION = "application"
 """The family of all applications, which ``all`` benchmarks do not include."""
@@ -39,21 +40,20 @@ def families() -> dict[str, tuple[Benchmark, ...]]:
 
 
 @cache
-def command_of(name: str) -> click.Command:
-    """The command of a subject; made once, since points of one are many."""
+def parameters_of(name: str) -> tuple[click.Parameter, ...]:
+    """The parameters that a subject takes as words."""
     found = subject(name)
     if found.family == APPLICATION:
-        return application_command(APPLICATIONS.load(name))
-    return benchmark_command(found)
+        return tuple(application_parameters(APPLICATIONS.load(name)))
+    return tuple(parameters(found))
 
 
-def options_of(name: str, values: dict[str, Any]) -> Options:
-    """The options that click's values stand for; raises `UsageError` as the command would."""
-    if subject(name).family == APPLICATION:
-        return read_asked(APPLICATIONS.load(name), values)[0].options
-    values.pop("debug", None)
-    values.pop("ignored_test_calls", None)
-    return make_options(values)
+def parse_subject(name: str, words: list[str]) -> Options:
+    """The options that words after a subject's name stand for; raises `UsageError` for others."""
+    found = subject(name)
+    if found.family == APPLICATION:
+        return parse_application(APPLICATIONS.load(name), words).options
+    return parse(found, words)
 
 
 def as_benchmark(application: Any) -> Benchmark:
@@ -75,4 +75,4 @@ def _no_plan(name: str, case: Case) -> Plan:
 
 
 def _needs_no_argument(found: Benchmark) -> bool:
-    return not any(isinstance(one, click.Argument) for one in command_of(found.name).params)
+    return not any(isinstance(one, click.Argument) for one in parameters_of(found.name))

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, fields, replace
 
-import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps import APPLICATIONS, Application, Asked, Choices, option, share, shares
-from omb_py.cli.application import application_command, read_asked
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
+from omb_py.options.application import application_parameters, parse_application
 
 GROWING = {"train": {"data": "generated"}}
 """Options without which a problem cannot grow: there are so many digits and no more."""
@@ -46,8 +45,7 @@ def test_an_application_is_called_like_its_module_and_has_help(
     assert application.summary.endswith(".")
     for one in fields(application.problem):
         assert one.metadata["help"], one.name
-    command = application_command(application)
-    names = [parameter.name for parameter in command.params]
+    names = [parameter.name for parameter in application_parameters(application)]
     assert len(set(names)) == len(names)
     assert {"scaling", "threads", "repeats", "output", "buffer", "binding"} <= set(names)
 
@@ -90,8 +88,7 @@ EVERY = Application(
 
 def asked_for(*arguments: str) -> Asked:
     """What a command line asks for."""
-    context = application_command(EVERY).make_context("every", list(arguments))
-    return read_asked(EVERY, dict(context.params))[0]
+    return parse_application(EVERY, arguments)
 
 
 def test_options_have_the_types_of_their_defaults() -> None:
@@ -114,5 +111,5 @@ def test_options_have_the_types_of_their_defaults() -> None:
     ],
 )
 def test_values_that_cannot_be_are_refused(arguments: str, words: str) -> None:
-    with pytest.raises(click.UsageError, match=words):
+    with pytest.raises(UsageError, match=words):
         asked_for(*arguments.split())

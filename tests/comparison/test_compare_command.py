@@ -251,7 +251,7 @@ def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
         ("-m :4M -i 10", "-m :4194304 -i 10"),
         ("--message-size=2K: -M 1G", "--message-size=2048: -M 1073741824"),
         ("--sizes 8,1K,1M --mem-limit 512M", "--sizes 8,1024,1048576 --mem-limit 536870912"),
-        ("-Tmpi_int -W 64 --variant 1M -z50,99.9", "-Tmpi_int -W 64 --variant 1M -z50,99.9"),
+        ("-Tmpi_int -W 64 --label 1M -z50,99.9", "-Tmpi_int -W 64 --label 1M -z50,99.9"),
         ("-x 20 -m", "-x 20 -m"),
     ],
 )

@@ -26,7 +26,7 @@ def own_lines(options: str, ranks: tuple[int, ...] = RANKS) -> list[Line]:
                     if count not in NODES:
                         continue
                     nodes = f" --node-map {NODES[count]}"
-                words = f"{name} --algorithm {algorithm.word}{more}{nodes} {SIZES} {options}"
+                words = f"{name} --p2p-algorithm {algorithm.word}{more}{nodes} {SIZES} {options}"
                 found.append(line(count, words))
     return found
 

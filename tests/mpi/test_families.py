@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.cli.family_options import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
+from omb_py.options.table import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
 from tests.battery import Battery, Line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
 

@@ -221,7 +221,7 @@ def test_a_size_that_falls_back_is_left_out_with_a_sentence(
     job = mpiexec(
         5,
         "allreduce",
-        *("--library-algorithm", "rabenseifner", "--binding", binding),
+        *("--coll-algorithm", "rabenseifner", "--binding", binding),
         *("--sizes", "4,8,1024", "-i", "5", "--output", str(output)),
     )
     assert job.code == 3
@@ -240,7 +240,7 @@ def test_data_is_right_with_every_word_of_allreduce_and_bcast(
     for name in ("allreduce", "bcast"):
         for word in library(vendor).words(name):
             job = mpiexec(
-                4, name, "--library-algorithm", word, "-c", "--sizes", "4096", "-i", "3", "-u", "1"
+                4, name, "--coll-algorithm", word, "-c", "--sizes", "4096", "-i", "3", "-u", "1"
             )
             rows = [row[-1] for row in job.rows]
             refused = word == "segmented_ring"
@@ -249,20 +249,20 @@ def test_data_is_right_with_every_word_of_allreduce_and_bcast(
 
 def test_the_library_chooses_by_default(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
-    for arguments in ([], ["--library-algorithm", "default"]):
+    for arguments in ([], ["--coll-algorithm", "default"]):
         job = mpiexec(2, "bcast", *arguments, "--sizes", "8", "-i", "3", "--output", str(output))
         assert job.code == 0, job.err
     assert [row["library_algorithm"] for row in rows_of(output)] == ["", "default"]
 
 
 def test_unknown_words_name_those_that_there_are(mpiexec: Callable[..., Finished]) -> None:
-    job = mpiexec(2, "allreduce", "--library-algorithm", "rign")
+    job = mpiexec(2, "allreduce", "--coll-algorithm", "rign")
     assert job.code == 2
     (sentence,) = job.sentences
     assert "did you mean ring?" in sentence
     assert "default, " in sentence
     assert "recursive_doubling" in sentence
-    none = mpiexec(2, "scatterv", "--library-algorithm", "ring")
+    none = mpiexec(2, "scatterv", "--coll-algorithm", "ring")
     assert none.code == 2
     assert "has no choice of algorithms for MPI_Scatterv" in none.sentences[0]
 
@@ -274,14 +274,14 @@ def test_a_variable_that_says_something_else_is_an_error(
         "MPICH": ("MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "1"),
         "Open MPI": ("OMPI_MCA_coll_tuned_use_dynamic_rules", "0"),
     }[vendor]
-    job = mpiexec(2, "allreduce", "--library-algorithm", "ring", **{name: value})
+    job = mpiexec(2, "allreduce", "--coll-algorithm", "ring", **{name: value})
     assert job.code == 2
-    assert f"{name}={value} is set, but --library-algorithm ring needs" in job.sentences[0]
+    assert f"{name}={value} is set, but --coll-algorithm ring needs" in job.sentences[0]
 
 
 def test_bindings_that_call_something_else_are_refused(mpiexec: Callable[..., Finished]) -> None:
     for binding in ("pickle", "persistent"):
-        job = mpiexec(2, "allreduce", "--library-algorithm", "ring", "--binding", binding)
+        job = mpiexec(2, "allreduce", "--coll-algorithm", "ring", "--binding", binding)
         assert job.code != 0
         assert f"binding {binding} does not call MPI_Allreduce" in job.sentences[0]
 
@@ -290,13 +290,13 @@ def test_forms_with_algorithms_of_their_own_lack_the_option(
     mpiexec: Callable[..., Finished],
 ) -> None:
     for name in ("iallreduce", "allreduce_persistent", "latency"):
-        job = mpiexec(2, name, "--library-algorithm", "ring")
+        job = mpiexec(2, name, "--coll-algorithm", "ring")
         assert job.code == 2
         assert "No such option" in job.sentences[0]
 
 
 def test_a_job_proves_its_algorithm(mpiexec: Callable[..., Finished], vendor: str) -> None:
-    arguments = ["--library-algorithm", "ring", "--prove-algorithm", "--sizes", "64,4096"]
+    arguments = ["--coll-algorithm", "ring", "--verify-algorithm", "--sizes", "64,4096"]
     job = mpiexec(5, "allreduce", *arguments)
     if vendor == "MPICH":
         assert job.code != 0
@@ -317,7 +317,7 @@ def test_a_job_says_when_another_component_took_the_call(
         pytest.skip("MPICH counts no messages")
     parameters = tmp_path / "parameters.conf"
     parameters.write_text("coll_adapt_priority = 90\n")
-    arguments = ["--library-algorithm", "linear", "--prove-algorithm", "--sizes", "64"]
+    arguments = ["--coll-algorithm", "linear", "--verify-algorithm", "--sizes", "64"]
     job = mpiexec(4, "bcast", *arguments, OMPI_MCA_mca_base_param_files=str(parameters))
     assert job.code == 1
     assert "NOT as linear: rank 0 sent" in job.out
@@ -344,14 +344,12 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
 def test_a_variant_is_kept_as_it_is(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     output = tmp_path / "rows.csv"
     name = 'UCX_TLS=tcp,self "x"; $(true)'
-    job = mpiexec(
-        2, "latency", "--variant", name, "--sizes", "8", "-i", "3", "--output", str(output)
-    )
+    job = mpiexec(2, "latency", "--label", name, "--sizes", "8", "-i", "3", "--output", str(output))
     assert job.code == 0, job.err
     assert [row["variant"] for row in rows_of(output)] == [name]
-    start = mpiexec(2, "init", "--variant", "A=1", "--output", str(output), "--force")
+    start = mpiexec(2, "init", "--label", "A=1", "--output", str(output), "--force")
     assert start.code == 0, start.err
     assert {row["variant"] for row in rows_of(output)} == {"A=1"}
-    refused = mpiexec(2, "latency", "--variant", "a\nb")
+    refused = mpiexec(2, "latency", "--label", "a\nb")
     assert refused.code == 2
     assert "cannot be printed" in refused.sentences[0]

@@ -15,11 +15,13 @@ OTHERS = [
     for one in own_lines(f"{CHECKED} --binding {binding}", (3,))
 ]
 TYPES = [
-    line(3, f"allreduce --algorithm {word} -T all --sizes 96 {CHECKED} --binding {binding}")
+    line(3, f"allreduce --p2p-algorithm {word} -T all --sizes 96 {CHECKED} --binding {binding}")
     for word in ("ring", "rabenseifner")
     for binding in ("buffer", "native")
 ]
-SUFFICIENT = "allreduce --algorithm recursive_doubling --sizes 8,4096 -i 20 -x 2"
+RING = "allreduce --p2p-algorithm ring"
+HIERARCHICAL = "allreduce --p2p-algorithm hierarchical"
+SUFFICIENT = "allreduce --p2p-algorithm recursive_doubling --sizes 8,4096 -i 20 -x 2"
 
 
 @pytest.mark.product
@@ -28,7 +30,7 @@ def test_every_algorithm_moves_the_right_data(battery: Battery, one: Line) -> No
     record = battery(one)
     passes(record, rows=4)
     words = one.arguments
-    word = words[words.index("--algorithm") + 1]
+    word = words[words.index("--p2p-algorithm") + 1]
     assert {row["algorithm"] for row in record.rows} == {word}
     assert {row["segment"] for row in record.rows} == {512 if "--segment" in words else None}
     assert f"own algorithm {word}" in record.out
@@ -53,7 +55,7 @@ def test_times_come_as_for_any_collective(battery: Battery, one: Line) -> None:
 
 
 @pytest.mark.parametrize(
-    "one", [line(4, f"bcast --algorithm library {CHECKED} --sizes 8")], ids=str
+    "one", [line(4, f"bcast --p2p-algorithm library {CHECKED} --sizes 8")], ids=str
 )
 def test_the_librarys_own_is_asked_for_by_name(battery: Battery, one: Line) -> None:
     record = battery(one)
@@ -69,7 +71,9 @@ def test_without_the_option_the_columns_are_empty(battery: Battery, one: Line) -
 
 
 @pytest.mark.parametrize(
-    "one", [line(4, f"allreduce --algorithm hierarchical --node-map 0,1,1,1 {CHECKED}")], ids=str
+    "one",
+    [line(4, f"allreduce --p2p-algorithm hierarchical --node-map 0,1,1,1 {CHECKED}")],
+    ids=str,
 )
 def test_a_row_says_how_many_nodes_a_hierarchy_had(battery: Battery, one: Line) -> None:
     assert {row["nodes"] for row in battery(one).rows} == {2}
@@ -78,27 +82,33 @@ def test_a_row_says_how_many_nodes_a_hierarchy_had(battery: Battery, one: Line) 
 @pytest.mark.parametrize(
     "one",
     [
-        line(2, f"{name} --algorithm {word} --sizes 64 --binding {binding}")
+        line(2, f"{name} --p2p-algorithm {word} --sizes 64 --binding {binding}")
         for name, word in (("bcast", "chain"), ("allreduce", "ring"))
         for binding in ("pickle", "pkl5")
     ],
     ids=str,
 )
 def test_bindings_that_return_objects_cannot_pass_data_on(battery: Battery, one: Line) -> None:
-    refused(battery(one), "that the next call of --algorithm")
+    refused(battery(one), "that the next call of --p2p-algorithm")
     assert battery(one).error.endswith("use --binding buffer")
 
 
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (line(2, "allreduce --algorithm ring --binding persistent"), "which MPI cannot set up"),
-        (line(2, "allreduce --algorithm hierarchical"), "are on 1 node, and several are needed"),
-        (line(2, "allreduce --algorithm hierarchical --node-map 0,1,1"), "names 3 ranks"),
-        (line(2, "allreduce --algorithm ring --node-map 1"), "for --algorithm hierarchical"),
-        (line(2, "allreduce --node-map 1"), "for --algorithm hierarchical"),
-        (line(2, "bcast --algorithm chain --library-algorithm binomial"), "leave out one"),
-        (line(2, "bcast --algorithm chain -M 1 --sizes 64"), "memory limit"),
+        (line(2, f"{RING} --binding persistent"), "which MPI cannot set up"),
+        (
+            line(2, "allreduce --p2p-algorithm hierarchical"),
+            "are on 1 node, and several are needed",
+        ),
+        (line(2, f"{HIERARCHICAL} --node-map 0,1,1"), "names 3 ranks"),
+        (
+            line(2, "allreduce --p2p-algorithm ring --node-map 1"),
+            "for --p2p-algorithm hierarchical",
+        ),
+        (line(2, "allreduce --node-map 1"), "for --p2p-algorithm hierarchical"),
+        (line(2, "bcast --p2p-algorithm chain --coll-algorithm binomial"), "leave out one"),
+        (line(2, "bcast --p2p-algorithm chain -M 1 --sizes 64"), "memory limit"),
     ],
     ids=str,
 )

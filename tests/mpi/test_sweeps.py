@@ -411,7 +411,7 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.every_library
 def test_algorithms_are_proven_then_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
-    text = experiment(benchmarks="allreduce", ranks=2, library_algorithms=words, sizes="4:64")
+    text = experiment(benchmarks="allreduce", ranks=2, coll_algorithms=words, sizes="4:64")
     sweep = SmallSweep(tmp_path, NAME + text)
     done = sweep.run()
     assert done.code == 0, done.out

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchmarks, find_benchmark
 from omb_py.cli import compare
-from omb_py.cli.benchmark import benchmark_command, make_options
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
@@ -30,6 +29,8 @@ from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import summarize
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
+from omb_py.options.parse import parse
+from omb_py.options.table import parameters
 from omb_py.results import row
 from omb_py.results.csv import CsvWriter
 from omb_py.results.readers.formats import omb_words
@@ -50,8 +51,8 @@ CHOICES = (
         ["-t", "2"],
     ),
     *(["-w", "create"], ["-s", "fence"], ["-W", "16"], ["-p", "1"], ["--partitions", "2"]),
-    *(["--library-algorithm", "ring"], ["--algorithm", "ring"], ["--algorithm", "pipeline"]),
-    *(["--segment", "4K"], ["--variant", "UCX_TLS=tcp,self"], ["--variant", "a (b), c: D"]),
+    *(["--coll-algorithm", "ring"], ["--p2p-algorithm", "ring"], ["--p2p-algorithm", "pipeline"]),
+    *(["--segment", "4K"], ["--label", "UCX_TLS=tcp,self"], ["--label", "a (b), c: D"]),
     *(["--send-mode", "ready"], ["--binding", "native"], ["--buffer", "cupy"], ["D", "H"]),
     *(["--staging"], ["--stream-sync"], ["-r", "both"], ["-k", "rotate"], ["-N", "cart:2:1"]),
 )
@@ -74,8 +75,7 @@ asked = st.tuples(
 
 def options_of(benchmark: Benchmark, choices: list[list[str]], tails: list[str]) -> Options:
     """The options of a command line, without the choices that this benchmark does not have."""
-    command = benchmark_command(benchmark)
-    known = {name for option in command.params for name in option.opts}
+    known = {name for option in parameters(benchmark) for name in option.opts}
     words = [word for words in choices if words[0] in known for word in words]
     if "placement" in known:
         words += [word for words in choices if words == ["D", "H"] for word in words]
@@ -83,10 +83,7 @@ def options_of(benchmark: Benchmark, choices: list[list[str]], tails: list[str])
         words.append(f"-z{','.join(tails)}")
     if "--file" in known:
         words += ["--file", "unused"]
-    values = command.make_context(benchmark.name, words).params
-    values.pop("debug")
-    values.pop("ignored_test_calls", None)
-    options = make_options(values)
+    options = parse(benchmark, words)
     if options.staging or options.stream_sync:
         options = replace(options, buffer="cupy")  # of memory on the host they are refused
     return replace(options, window_kind=options.window_kind or "allocate")
@@ -292,7 +289,7 @@ def test_text_of_any_options_is_read_back(
     check(*command)
 
 
-@pytest.mark.parametrize("choices", [[], [["-f"], ["--stats"], ["-c"], ["--variant", "a, b"]]])
+@pytest.mark.parametrize("choices", [[], [["-f"], ["--stats"], ["-c"], ["--label", "a, b"]]])
 def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path: Path) -> None:
     for benchmark in all_benchmarks():
         options = options_of(benchmark, choices, ["50", "99.9"] if choices else [])

@@ -224,7 +224,7 @@ class TestSettings:
         found = plan(sweep({"environment": environment}), machine())
         assert [point.variant for point in found.points] == ["UCX_TLS=tcp", "UCX_TLS=sm,self"]
         assert dict(found.points[0].environment) == {"OMP_NUM_THREADS": "1", "UCX_TLS": "tcp"}
-        assert "--variant=UCX_TLS=tcp" in found.points[0].arguments(())
+        assert "--label=UCX_TLS=tcp" in found.points[0].arguments(())
 
     def test_devices_in_the_machine_s_order(self) -> None:
         own = machine(gpus_per_node=4, devices=[3, 2, 1, 0])

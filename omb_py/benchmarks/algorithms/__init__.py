@@ -127,7 +127,7 @@ TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
 
 
 def words(benchmark: str) -> tuple[str, ...]:
-    """What ``--algorithm`` takes."""
+    """What ``--p2p-algorithm`` takes."""
     return (LIBRARY, *(algorithm.word for algorithm in TABLE[benchmark].algorithms))
 
 
@@ -143,7 +143,7 @@ def chosen(benchmark: str, options: Options) -> Algorithm[Any] | None:
         if algorithm.word == word:
             return algorithm
     raise UsageError(
-        f"--algorithm: {benchmark} has no {word!r}: choose from {', '.join(words(benchmark))}"
+        f"--p2p-algorithm: {benchmark} has no {word!r}: choose from {', '.join(words(benchmark))}"
     )
 
 
@@ -185,19 +185,19 @@ def check(options: Options) -> None:
     cutting = [one.word for found in TABLE.values() for one in found.algorithms if one.cuts]
     if options.segment is not None and word not in cutting:
         raise UsageError(
-            f"--segment is for algorithms that cut messages: choose --algorithm "
+            f"--segment is for algorithms that cut messages: choose --p2p-algorithm "
             f"{', '.join(cutting[:-1])} or {cutting[-1]}, or leave it out"
         )
     if options.segment == 0:
         raise UsageError("--segment: a segment of 0 bytes carries nothing; name at least 1 byte")
     asked = {
-        "--library-algorithm": options.library_algorithm is not None,
+        "--coll-algorithm": options.library_algorithm is not None,
         "--staging": options.staging,
         "-D": not options.layout.contiguous,
     }
     name = next((name for name, given in asked.items() if given), None)
     if word is not None and name is not None:
         raise UsageError(
-            f"{name} is about one call of the library, and --algorithm {word} makes many of its "
-            "own: leave out one"
+            f"{name} is about one call of the library, and --p2p-algorithm {word} makes many of "
+            "its own: leave out one"
         )

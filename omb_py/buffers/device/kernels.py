@@ -108,7 +108,7 @@ def addition_kernel(dtype: str) -> Kernel:
     element = COMPONENTS.get(dtype)
     if element is None:
         raise UnsupportedError(
-            f"no kernel adds {dtype} on a device: choose another -T, or --algorithm library"
+            f"no kernel adds {dtype} on a device: choose another -T, or --p2p-algorithm library"
         )
     return next(found for found in KERNELS if found.element == element)
 

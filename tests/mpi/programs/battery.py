@@ -15,15 +15,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from omb_py.apps import APPLICATIONS, Asked
 from omb_py.apps.runtime import math_threads
 from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
-from omb_py.cli.application import application_command, read_asked
-from omb_py.cli.benchmark import benchmark_command, read_values
 from omb_py.cli.launched import prepare_buffer
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import (
@@ -37,6 +33,8 @@ from omb_py.core.mpi import launcher
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.watchdog import Watchdog
 from omb_py.core.options import Options
+from omb_py.options.application import parse_application
+from omb_py.options.parse import parse
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
@@ -65,16 +63,13 @@ class Kept(Writer[Any]):
         self._record.rows.append(asdict(row))
 
 
-def parse(arguments: list[str]) -> tuple[Benchmark | Asked, Options]:
+def read_line(arguments: list[str]) -> tuple[Benchmark | Asked, Options]:
     """What a command line asks for, as omb-py itself reads it."""
     if APPLICATIONS.has(arguments[0]):
-        application = APPLICATIONS.load(arguments[0])
-        context = application_command(application).make_context(application.name, arguments[1:])
-        asked, _ = read_asked(application, dict(context.params))
+        asked = parse_application(APPLICATIONS.load(arguments[0]), arguments[1:])
         return asked, asked.options
     benchmark = find_benchmark(arguments[0])
-    context = benchmark_command(benchmark).make_context(benchmark.name, arguments[1:])
-    return benchmark, read_values(benchmark, dict(context.params))[0]
+    return benchmark, parse(benchmark, arguments[1:])
 
 
 def measure(
@@ -117,12 +112,12 @@ class Battery:
         self._buffers: dict[tuple[str, Any], tuple[Buffer | None, OmbError | None]] = {}
         for line in lines:
             try:
-                benchmark, options = parse(line["arguments"])
+                benchmark, options = read_line(line["arguments"])
                 chosen = options.buffer, options.devices
                 if chosen not in self._buffers:
                     self._buffers[chosen] = prepare_buffer(options, launcher.local_rank() or 0)
                 self._parsed.append((benchmark, options))
-            except (click.ClickException, OmbError) as error:
+            except OmbError as error:
                 self._parsed.append(error)
 
     def run(self) -> None:
@@ -155,8 +150,6 @@ class Battery:
             assert buffer is not None
             with redirect_stdout(out), redirect_stderr(err):
                 measure(job, benchmark, options, buffer, record)
-        except click.ClickException as error:
-            record.error, record.code = error.format_message(), UsageError.exit_code
         except (SharedError, UsageError, UnsupportedError) as error:
             record.error, record.code = sentence(error), error.exit_code
         record.out, record.err = out.getvalue(), err.getvalue()

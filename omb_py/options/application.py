@@ -1,0 +1,114 @@
+"""The options of applications: those of the problem, of how it is measured, and benchmarks' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields
+from functools import cache
+from typing import Any
+
+import click
+
+from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
+from omb_py.core.options import Options
+from omb_py.options.option import Option, row
+from omb_py.options.parse import read_words
+from omb_py.options.table import count, shared_options
+from omb_py.options.types import Bytes, Number, WholeNumber
+from omb_py.results.output import check_output
+
+PROBLEM, MEASURING = "The problem", "How it is measured"
+
+CHOICES = (
+    row(
+        "--scaling",
+        type=click.Choice(["strong", "weak"]),
+        default="strong",
+        help="weak: the problem grows with the ranks; its size is that of one rank.",
+    ),
+    row("--threads", **count(1), default=1, help="Threads of BLAS and OpenMP in each rank."),
+    row("-i", "--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."),
+    row("-x", "--warmup", **count(0), default=WARMUP, help="Untimed solutions before those."),
+    row(
+        "--references/--no-references",
+        default=True,
+        help="Also time one rank alone and the sequential program, interleaved.",
+    ),
+    row(
+        "--check/--no-check",
+        default=True,
+        help="Compare the result with the sequential program's.",
+    ),
+    row(
+        "--split-wait/--no-split-wait",
+        default=True,
+        help="Put a barrier before each collective call, to tell waiting from communicating.",
+    ),
+)
+SHARED = frozenset(
+    "output force format quiet buffer binding pickle_protocol devices gpu_aware staging variant "
+    "thread_level timeout debug".split()
+)
+"""Options of benchmarks that applications have too."""
+
+
+def application_parameters(application: Application[Any]) -> list[click.Parameter]:
+    """The click parameters of an application."""
+    return [
+        *map(problem_parameter, fields(application.problem)),
+        *(choice.option(MEASURING) for choice in CHOICES),
+        *shared_options(SHARED),
+    ]
+
+
+def parse_application(application: Application[Any], words: Iterable[str]) -> Asked:
+    """What words after an application's name ask for.
+
+    Raises `UsageError` for words that are no options, and options that exclude each other.
+    """
+    return make_asked(application, read_words(_reader(application), words))
+
+
+@cache
+def _reader(application: Application[Any]) -> click.Command:
+    parameters = application_parameters(application)
+    return click.Command(application.name, params=parameters, add_help_option=False)
+
+
+def make_asked(application: Application[Any], values: Mapping[str, Any]) -> Asked:
+    """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
+    values = dict(values)
+    problem, choices = (
+        kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+        for kind in (application.problem, Choices)
+    )
+    options = Options(**values)
+    check_output(options.output, options.force)
+    return Asked(application, problem, choices, options)
+
+
+def problem_parameter(one: Field[Any]) -> click.Parameter:
+    """The option, or the argument, that sets a field of a problem."""
+    said = one.metadata
+    settings: dict[str, Any] = {}
+    if said["kind"] == "bytes":
+        settings |= {"type": Bytes(), "metavar": "BYTES"}
+    elif said["kind"] == "argument":
+        settings |= {"type": click.Path(exists=True, readable=True)}
+    elif said["choices"]:
+        settings |= {"type": click.Choice(said["choices"])}
+    elif isinstance(one.default, bool):
+        settings["is_flag"] = True
+    elif isinstance(one.default, int):
+        settings |= {"type": WholeNumber(min=said["least"]), "metavar": "N"}
+    elif isinstance(one.default, float):
+        settings |= {"type": Number(min=said["least"]), "metavar": "X"}
+    if isinstance(one.default, tuple):
+        settings |= {"multiple": True}
+    if said["metavar"]:
+        settings["metavar"] = said["metavar"]
+    if said["kind"] == "argument":
+        return click.Argument([one.name], **settings)
+    name = one.name.replace("_", "-")
+    settings |= {"default": one.default, "help": said["help"]}
+    return Option([f"--{name}", one.name], group=PROBLEM, **settings)

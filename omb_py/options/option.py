@@ -1,0 +1,112 @@
+"""An option as one row of a table, and options whose older names still work."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.core.mpi import launcher
+
+
+@cache
+def note_once(text: str) -> None:
+    """Print a note on stderr, from rank 0 and only once in a process."""
+    launcher.note(text, launcher.rank())
+
+
+def note_old_name(old: str, new: str) -> None:
+    """Say that ``old`` is now ``new``, and for how long it works still."""
+    note_once(f"{old} is now {new}; the old name goes with the next release")
+
+
+class Option(click.Option):
+    """An option of click's with ``old_names``, which work with a note and are in no help.
+
+    The note names the longest of its names, or ``new_name`` where something else took its place.
+    ``group`` is the heading under which the help shows it.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        old_names: Sequence[str] = (),
+        new_name: str | None = None,
+        group: str = "",
+        **settings: Any,
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.old_names = tuple(old_names)
+        self.new_name = new_name or max(self.opts, key=len)
+        self.group = group
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        for old in self.old_names:
+            alias = copy.copy(self)
+            alias.name, alias.opts, alias.secondary_opts = old, [old], []
+            click.Option.add_to_parser(alias, parser, ctx)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        for old in self.old_names:
+            if old in opts:
+                note_old_name(old, self.new_name)
+                value = [*opts.get(self.name, ()), *opts[old]] if self.multiple else opts[old]
+                opts = {**opts, self.name: value}
+        return super().handle_parse_result(ctx, opts, args)
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """An option: the names click knows it by, what click needs beside, and who has it.
+
+    ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
+    belong to all benchmarks, or to all that move data where ``sized`` is set, of messages of more
+    than one size where ``varied`` is. Benchmarks of the start have it where ``start_up`` is set,
+    and comparisons of bindings where ``overhead`` is.
+    """
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
+    feature: str | None = None
+    sized: bool = False
+    varied: bool = False
+    start_up: bool = True
+    overhead: bool = True
+
+    def applies(self, benchmark: Benchmark) -> bool:
+        """Whether ``benchmark`` has this option."""
+        if not self.start_up and benchmark.start_up is not None:
+            return False
+        if self.feature is not None:
+            return self.feature in benchmark.options
+        if self.varied and benchmark.elements is not None:
+            return False
+        return benchmark.sized or not self.sized
+
+    def option(self, group: str, preset: Mapping[str, Any] | None = None) -> Option:
+        """The option under a heading of the help, with its default of ``preset`` if that has it."""
+        made = Option(self.names, group=group, **self.settings)
+        if preset and made.name in preset:
+            made.default = preset[made.name]
+        return made
+
+
+def row(
+    *names: str,
+    feature: str | None = None,
+    sized: bool = False,
+    varied: bool = False,
+    start_up: bool = True,
+    overhead: bool = True,
+    **settings: Any,
+) -> OptionRow:
+    """A row whose ``settings`` are those of `Option`."""
+    return OptionRow(names, settings, feature, sized, varied, start_up, overhead)

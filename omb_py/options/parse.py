@@ -1,0 +1,248 @@
+"""From words of a command line to `Options`: the one road, for commands, sweeps and programs."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.core.errors import UsageError
+from omb_py.core.memory import Place
+from omb_py.core.options import DEFAULT_PERCENTILES, Options
+from omb_py.options.option import Option, note_old_name
+from omb_py.options.table import parameters
+from omb_py.results.output import check_output
+
+ATTACHED = {"c": "--validation", "z": "--tail-lat"}
+"""Options whose value may only be attached, as for native OMB's getopt: ``-z50,90``."""
+
+ATTACHED_VALUES = {
+    "--validation": re.compile("log(:.*)?"),
+    "--tail-lat": re.compile(r"[\d.]+(,[\d.]+)*"),
+}
+"""What their values look like."""
+
+EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
+    (
+        lambda o: o.sizes is not None and (o.smallest, o.largest) != (None, None),
+        "--sizes and -m exclude each other: leave out one",
+    ),
+    (
+        lambda o: o.validate and not o.layout.contiguous,
+        "-c and -D exclude each other, as in native OMB: leave out one",
+    ),
+    (
+        lambda o: o.precision is not None and o.iterations is not None,
+        "--precision and -i exclude each other: limit it by --max-iterations",
+    ),
+    (
+        lambda o: o.max_iterations is not None and o.precision is None,
+        "--max-iterations limits --precision: name one, or use -i",
+    ),
+    (
+        lambda o: o.validate and (o.precision, o.max_time) != (None, None),
+        "-c and --precision or --max-time exclude each other: leave out one",
+    ),
+    (
+        lambda o: o.verify_algorithm and o.library_algorithm in (None, "default"),
+        "--verify-algorithm verifies what --coll-algorithm names: name one",
+    ),
+    (
+        lambda o: o.verify_algorithm and o.output is not None,
+        "--verify-algorithm times nothing that --output could keep: leave out one",
+    ),
+    (
+        lambda o: o.verify_algorithm and o.session,
+        "--verify-algorithm cannot count messages in a session: leave out -I",
+    ),
+    (
+        lambda o: len(o.placement) not in (0, 2),
+        "name both ends' memory, as in 'D D', or neither's",
+    ),
+    (
+        lambda o: bool(o.placement) and o.managed,
+        "--managed and 'D D' exclude each other: managed memory is MD or MH",
+    ),
+)
+"""Combinations that cannot be, each with the sentence that refuses it."""
+
+
+class OptionsCommand(click.Command):
+    """A command whose ``-c`` and ``-z`` take a value only where it is attached."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        names = {name for parameter in self.params for name in parameter.opts}
+        if names.isdisjoint(ATTACHED.values()):
+            return super().parse_args(ctx, args)
+        with_value = {
+            name[1]
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and not parameter.is_flag
+            for name in parameter.opts
+            if len(name) == 2
+        }
+        return super().parse_args(ctx, detach_values(args, with_value.__contains__))
+
+
+def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
+    """The options that words after a benchmark's name stand for.
+
+    Raises `UsageError` for words that are no options, and options that exclude each other.
+    """
+    return make_options(read_words(reader(benchmark), words))
+
+
+@cache
+def reader(benchmark: Benchmark) -> OptionsCommand:
+    """What reads the words of a benchmark; made once, since a sweep reads them for each point."""
+    return OptionsCommand(benchmark.name, params=parameters(benchmark), add_help_option=False)
+
+
+def read_words(command: click.Command, words: Iterable[str]) -> dict[str, Any]:
+    """The values of all parameters by name; raises `UsageError` where click refuses ``words``."""
+    try:
+        return dict(command.make_context(command.name, list(words)).params)
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+
+
+def make_options(values: Mapping[str, Any]) -> Options:
+    """The options of a benchmark that click's ``values`` stand for.
+
+    Raises `UsageError` where two of them exclude each other.
+    """
+    values = dict(values)
+    smallest, largest = values.pop("message_size", None) or (None, None)
+    log = values.pop("validation", None)
+    warmup = values.pop("warmup", None)
+    options = Options(
+        smallest=smallest,
+        largest=largest,
+        validate=log is not None,
+        validation_log=log or None,
+        auto_warmup=warmup == "auto",
+        warmup=None if warmup == "auto" else warmup,
+        placement=tuple(Place(letters) for letters in values.pop("placement", ())),
+        buffer_per_message=values.pop("buffer_num", "single") == "multiple",
+        **values,
+    )
+    for excluded, sentence in EXCLUSIVE:
+        if excluded(options):
+            raise UsageError(sentence)
+    if (options.algorithm, options.segment) != (None, None):
+        from omb_py.benchmarks.algorithms import check
+
+        check(options)
+    check_output(options.output, options.force)
+    return options
+
+
+def long_names(parameters: Iterable[click.Parameter]) -> dict[str, str]:
+    """The long names of options without dashes, older ones too, each with the one to be used.
+
+    An argument has its own name.
+    """
+    found = {}
+    for parameter in parameters:
+        if not isinstance(parameter, click.Option):
+            found[str(parameter.name)] = str(parameter.name)
+            continue
+        names = [name for name in (*parameter.opts, *parameter.secondary_opts) if name[:2] == "--"]
+        found |= {name[2:]: name[2:] for name in names}
+        if isinstance(parameter, Option):
+            found |= {name[2:]: parameter.new_name[2:] for name in parameter.old_names}
+    return found
+
+
+def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
+    """Options by name, with underscores for hyphens, as words of a command line.
+
+    Raises `UsageError` for a name that is no option.
+    """
+    options = [found for found in reader(benchmark).params if isinstance(found, click.Option)]
+    known = {_plain(name): name for option in options for name in option.opts}
+    renamed = {
+        _plain(old): option.new_name
+        for option in options
+        if isinstance(option, Option)
+        for old in option.old_names
+    }
+    off = {option.name: name for option in options for name in option.secondary_opts}
+    flags = {name for option in options if option.is_flag for name in option.opts}
+    words = []
+    for name, value in given.items():
+        if name in renamed:
+            note_old_name(name, _plain(renamed[name]))
+        option = known.get(name) or renamed.get(name)
+        if option is None:
+            raise UsageError(f"{benchmark.name} has no option {name!r}: {', '.join(sorted(known))}")
+        if value is False and name in off:
+            words.append(off[name])
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(option)
+        elif option in flags:
+            raise UsageError(f"{name} is True or False, not {value!r}")
+        else:
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            words.append(f"{option}={text}" if option.startswith("--") else f"{option}{text}")
+    return words
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
+
+
+def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> list[str]:
+    """Rewrite ``-c`` and ``-z``, whose value may only be attached, as long options with a value.
+
+    ``takes_value`` tells whether a letter is an option that consumes what follows it. Everything
+    else, and all after ``--``, stays as it is. Raises `UsageError` where their value stands apart.
+    """
+    rewritten: list[str] = []
+    rest = deque(arguments)
+    while rest:
+        argument = rest.popleft()
+        if argument == "--":
+            return [*rewritten, argument, *rest]
+        if argument in ATTACHED.values():
+            rewritten.append(f"{argument}={default_value(argument, f'{argument}=', rest)}")
+            continue
+        if argument.startswith("--") or not argument.startswith("-") or argument == "-":
+            rewritten.append(argument)
+            continue
+        for position, letter in enumerate(argument[1:], start=1):
+            if letter in ATTACHED:
+                if position > 1:
+                    rewritten.append(argument[:position])
+                name = ATTACHED[letter]
+                value = argument[position + 1 :] or default_value(name, argument, rest)
+                rewritten.append(f"{name}={value}")
+                break
+            if takes_value(letter):
+                rewritten.append(argument)
+                if position == len(argument) - 1 and rest:
+                    rewritten.append(rest.popleft())
+                break
+        else:
+            rewritten.append(argument)
+    return rewritten
+
+
+def default_value(name: str, written: str, following: Sequence[str]) -> str:
+    """What an option with an optional value means without one.
+
+    Raises `UsageError` where the word after it, as ``written``, looks like its value.
+    """
+    if following and ATTACHED_VALUES[name].fullmatch(following[0]):
+        option, joined = written.rstrip("="), f"{written}{following[0]}"
+        raise UsageError(f"{option} takes its value without a blank between: {joined}")
+    if name == "--tail-lat":
+        return ",".join(f"{percent:g}" for percent in DEFAULT_PERCENTILES)
+    return ""

@@ -1,0 +1,552 @@
+"""The options of benchmarks, one row each: native OMB's letters with long names, and ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
+from omb_py.core.datatypes.layout import CONTIGUOUS
+from omb_py.core.errors import UsageError
+from omb_py.core.mpi import THREAD_LEVELS
+from omb_py.core.options import MAX_ITERATIONS, MEBIBYTE
+from omb_py.options.option import Option, OptionRow, note_once, row
+from omb_py.options.types import (
+    Bytes,
+    Devices,
+    Graphs,
+    Label,
+    LayoutType,
+    MemberName,
+    NodeMap,
+    OwnAlgorithm,
+    Percentiles,
+    Precision,
+    Root,
+    Seconds,
+    SizeList,
+    SizeRange,
+    Threads,
+    TopologyType,
+    ValidationLog,
+    Warmup,
+    WholeNumber,
+)
+
+HIGHEST_PROTOCOL = 5
+"""Of Python's pickle, as of 3.14; `pickle` itself is not loaded for it."""
+
+WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
+PASSIVE = ("lock", "flush", "flush_local", "lock_all")
+ACTIVE = ("pscw", "fence")
+SEND_MODES = ("standard", "synchronous", "buffered", "ready")
+FORMATS = ("text", "csv", "json")
+
+INSTEAD_OF_ACCELERATORS = {
+    "cuda": "--buffer cupy (or numba, pycuda, torch) puts messages on a device",
+    "managed": "--buffer cupy --managed puts messages into managed memory",
+}
+"""What does here what native OMB's ``-d`` does."""
+
+
+def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
+    """Raise `UsageError` for ``-d``, which says how to choose a device here."""
+    if text is not None:
+        known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures NVIDIA devices alone")
+        raise UsageError(f"-d {text}: {known}")
+
+
+def note_ignored(ctx: click.Context, parameter: click.Parameter, number: int | None) -> None:
+    """Say that the option has no effect."""
+    if number is not None:
+        note_once(f"-t has no effect on {ctx.info_name}, as in native OMB")
+
+
+def count(minimum: int) -> dict[str, Any]:
+    """Settings of an option that takes a whole number from ``minimum`` on."""
+    return {"type": WholeNumber(min=minimum), "metavar": "N"}
+
+
+def seconds() -> dict[str, Any]:
+    """Settings of an option that takes a duration."""
+    return {"type": Seconds(min=0, min_open=True), "metavar": "SECONDS"}
+
+
+NODE_MAP: dict[str, Any] = {
+    "type": NodeMap(),
+    "show_default": "as the machine has them",
+    "metavar": "N|N,N,…",
+    "help": "Ranks per node, or the node of each rank, to emulate several nodes on one machine.",
+}
+
+TABLE: dict[str, tuple[OptionRow, ...]] = {
+    "What is measured": (
+        row(
+            *("-m", "--message-size"),
+            type=SizeRange(),
+            sized=True,
+            varied=True,
+            help="Message sizes in bytes: MIN, doubled up to MAX.",
+        ),
+        row(
+            "--sizes",
+            type=SizeList(),
+            sized=True,
+            varied=True,
+            help="These message sizes instead of doubled ones.",
+        ),
+        row(
+            *("-W", "--window-size", "window"),
+            **count(1),
+            default=64,
+            feature="window",
+            help="Messages in flight before the sender waits for them.",
+        ),
+        row(
+            *("-V", "--vary-window"),
+            is_flag=True,
+            feature="vary_window",
+            overhead=False,
+            help="Print a table over window sizes from 1 to 128.",
+        ),
+        row(
+            *("-p", "--num-pairs", "pairs"),
+            **count(1),
+            feature="pairs",
+            help="Pairs of ranks that exchange messages; all others stay idle.",
+        ),
+        row(
+            *("-t", "--num-test-calls", "ignored_test_calls"),
+            **count(0),
+            callback=note_ignored,
+            expose_value=False,
+            feature="test_calls",
+            help="Accepted and without effect, as in native OMB's bw.",
+        ),
+        row(
+            *("-t", "--num-test-calls", "test_calls"),
+            **count(0),
+            default=0,
+            feature="overlap",
+            help="Calls of MPI_Test during the computation.",
+        ),
+        row(
+            *("-r", "--cuda-target", "compute_target"),
+            type=click.Choice(["cpu", "gpu", "both"]),
+            default="cpu",
+            feature="overlap",
+            help="Which processor computes while messages are in flight.",
+        ),
+        row(
+            *("-N", "--nhbr", "topology"),
+            type=TopologyType(),
+            default=DEFAULT_TOPOLOGY,
+            show_default=DEFAULT_TOPOLOGY.text,
+            metavar="TOPOLOGY",
+            feature="topology",
+            help="The neighbours of each rank: cart:DIMENSIONS:RADIUS or graph:FILE.",
+        ),
+        row(
+            *("-t", "--num-threads", "threads"),
+            type=Threads(),
+            default=(1, 2),
+            show_default="1:2",
+            metavar="SENDERS[:RECEIVERS]",
+            feature="threads",
+            help="Threads of the sending and of the receiving rank.",
+        ),
+        row(
+            *("-t", "--num-processes", "threads"),
+            type=Threads(),
+            default=(2, 2),
+            show_default="2:2",
+            metavar="SENDER[:RECEIVER]",
+            feature="processes",
+            help="Processes that the sending and the receiving rank fork.",
+        ),
+        row(
+            "--partitions",
+            **count(1),
+            default=8,
+            feature="partitions",
+            help="Partitions of a message that become ready one by one.",
+        ),
+        row(
+            *("-k", "--root-rank", "root"),
+            type=Root(),
+            default=0,
+            show_default="fixed:0",
+            metavar="ROOT",
+            feature="root",
+            help="The root: fixed:RANK, or rotate for another in each iteration.",
+        ),
+        row(
+            "--file",
+            metavar="PATH",
+            required=True,
+            feature="file",
+            help="The file, on the file system to be measured; it must not exist.",
+        ),
+        row(
+            "--file-sync/--no-file-sync",
+            default=True,
+            feature="file_sync",
+            help="Flush the data to disk (MPI_File_sync) in every iteration, or leave it to the "
+            "page cache.",
+        ),
+        row(
+            *("--spawn-count", "spawned"),
+            **count(1),
+            default=1,
+            old_names=["--spawned"],
+            feature="spawned",
+            help="Processes to spawn.",
+        ),
+        row("--node-map", **NODE_MAP, feature="nodes"),
+    ),
+    "How it is sampled": (
+        row(
+            *("-i", "--iterations"),
+            **count(1),
+            start_up=False,
+            help="Timed iterations per message size.",
+        ),
+        row(
+            *("-x", "--warmup"),
+            type=Warmup(),
+            metavar="N|auto",
+            start_up=False,
+            help="Iterations before the timed ones; auto: until the median settles.",
+        ),
+        row(
+            "--precision",
+            type=Precision(),
+            metavar="P%",
+            start_up=False,
+            overhead=False,
+            help="Stop a size once the median is known to within ±P % at 95 % confidence.",
+        ),
+        row(
+            "--max-time",
+            **seconds(),
+            start_up=False,
+            overhead=False,
+            help="Stop timing a size after SECONDS.",
+        ),
+        row(
+            "--max-iterations",
+            **count(1),
+            show_default=str(MAX_ITERATIONS),
+            start_up=False,
+            overhead=False,
+            help="Upper limit of iterations per size with --precision.",
+        ),
+        row(
+            "--sync",
+            type=click.Choice(["barrier", "clock"]),
+            default="barrier",
+            feature="sync",
+            help="Keep ranks together by a barrier after each iteration, or by a common start "
+            "time.",
+        ),
+        row(
+            "--timeout",
+            **seconds(),
+            help="End the job when a rank makes no progress for SECONDS (at the start or within "
+            "one size).",
+        ),
+    ),
+    "Data and checks": (
+        row(
+            *("-T", "--type", "types"),
+            multiple=True,
+            metavar="TYPE",
+            sized=True,
+            help="Element type: mpi_char, mpi_int, mpi_float, a NumPy name, or all. Repeatable.",
+        ),
+        row(
+            *("-c", "--validation", "validation"),
+            type=ValidationLog(),
+            metavar="[log[:DIR]]",
+            sized=True,
+            overhead=False,
+            help="Check the data on every rank in every iteration; -clog:DIR logs all errors.",
+        ),
+        row(
+            *("-u", "--validation-warmup"),
+            **count(0),
+            default=5,
+            sized=True,
+            overhead=False,
+            help="Untimed calls before each checked one.",
+        ),
+        row(
+            *("-D", "--ddt", "layout"),
+            type=LayoutType(),
+            default=CONTIGUOUS,
+            show_default=False,
+            metavar="LAYOUT",
+            feature="layout",
+            help="Layout of the elements: cont, vect:STRIDE:BLOCK or indx:FILE.",
+        ),
+    ),
+    "Where the data lives": (
+        row(
+            "--buffer",
+            type=MemberName(),
+            default="numpy",
+            metavar="NAME",
+            help="Buffer library: see omb-py list.",
+        ),
+        row(
+            *("--device", "devices"),
+            type=Devices(),
+            default=(),
+            show_default="all visible",
+            metavar="N,N,…",
+            help="Devices that the ranks of a node use round-robin.",
+        ),
+        row(
+            "--managed",
+            is_flag=True,
+            sized=True,
+            help="Managed memory, whose pages migrate between host and device.",
+        ),
+        row(
+            "--gpu-aware",
+            type=click.Choice(["auto", "yes", "no"]),
+            default="auto",
+            sized=True,
+            help="Whether MPI accepts device memory; auto asks the library. Forcing yes on a "
+            "library that is not GPU-aware crashes the job.",
+        ),
+        row(
+            "--staging",
+            is_flag=True,
+            sized=True,
+            help="Copy device messages through page-locked host memory, inside the timed part.",
+        ),
+        row(
+            "--stream-sync",
+            is_flag=True,
+            sized=True,
+            help="Synchronize the device's stream before each iteration's calls, inside the timed "
+            "part.",
+        ),
+        row(
+            *("-b", "--buffer-num"),
+            type=click.Choice(["single", "multiple"]),
+            default="single",
+            feature="buffer_num",
+            help="One buffer for all messages of a window, or one for each.",
+        ),
+        row(
+            *("-M", "--mem-limit", "memory_limit"),
+            type=Bytes(),
+            default=512 * MEBIBYTE,
+            show_default="512M",
+            metavar="BYTES",
+            sized=True,
+            help="Memory that one process may use for messages.",
+        ),
+        row(
+            *("-d", "--accelerator"),
+            callback=refuse_accelerator,
+            expose_value=False,
+            hidden=True,
+        ),
+    ),
+    "How MPI is called": (
+        row(
+            "--binding",
+            type=MemberName(),
+            default="buffer",
+            metavar="NAME",
+            start_up=False,
+            overhead=False,
+            help="Kind of call: see omb-py list.",
+        ),
+        row(
+            "--send-mode",
+            type=click.Choice(SEND_MODES),
+            default="standard",
+            feature="send_mode",
+            help="MPI's send mode: MPI_Send, Ssend, Bsend or Rsend.",
+        ),
+        row(
+            *("-w", "--win-options", "window_kind"),
+            type=click.Choice(WINDOW_KINDS),
+            show_default="allocate; on a device create",
+            feature="window_kind",
+            help="How the RMA window is created.",
+        ),
+        row(
+            *("-s", "--sync-option", "window_sync"),
+            type=click.Choice(PASSIVE + ACTIVE),
+            default="flush",
+            feature="window_sync",
+            help="How RMA operations are completed.",
+        ),
+        row(
+            *("-s", "--sync-option", "window_sync"),
+            type=click.Choice(ACTIVE),
+            default="pscw",
+            feature="active_sync",
+            help="How RMA operations are completed.",
+        ),
+        row(*("-l", "--in-place"), is_flag=True, feature="in_place", help="Use MPI_IN_PLACE."),
+        row(
+            *("--coll-algorithm", "library_algorithm"),
+            metavar="NAME",
+            old_names=["--library-algorithm"],
+            feature="library_algorithm",
+            overhead=False,
+            help="The MPI library's algorithm, as in ring; see omb-py list --algorithms. default "
+            "leaves the choice to the library.",
+        ),
+        row(
+            "--verify-algorithm",
+            is_flag=True,
+            old_names=["--prove-algorithm"],
+            feature="library_algorithm",
+            overhead=False,
+            help="Instead of timing, count the messages of one call per size and compare them with "
+            "those of --coll-algorithm.",
+        ),
+        row(
+            *("--p2p-algorithm", "algorithm"),
+            type=OwnAlgorithm(),
+            show_default="library",
+            old_names=["--algorithm"],
+            feature="algorithm",
+            overhead=False,
+            help="Replace the collective call by this algorithm made of point-to-point messages: "
+            "see docs/algorithms.md.",
+        ),
+        row(
+            "--segment",
+            type=Bytes(),
+            show_default="64K",
+            metavar="BYTES",
+            feature="algorithm",
+            overhead=False,
+            help="Segment size for segmented algorithms selected with --p2p-algorithm.",
+        ),
+        row("--node-map", **NODE_MAP, feature="node_map", overhead=False),
+        row(
+            "--pickle-protocol",
+            type=WholeNumber(0, HIGHEST_PROTOCOL),
+            metavar="N",
+            start_up=False,
+            help="Protocol of bindings that pickle; mpi4py's default is the latest.",
+        ),
+        row(
+            "--thread-level",
+            type=click.Choice(THREAD_LEVELS),
+            default="single",
+            help="Thread support level to request from MPI; native OMB requests single.",
+        ),
+        row(*("-I", "--session"), is_flag=True, help="Initialize MPI through an MPI-4 session."),
+    ),
+    "Output": (
+        row(
+            *("-o", "--output"),
+            metavar="FILE",
+            help="Append rows to this .csv or .json file, each as soon as it is measured.",
+        ),
+        row("--force", is_flag=True, help="Overwrite the output file instead of appending to it."),
+        row(
+            "--format",
+            type=click.Choice(FORMATS),
+            default="text",
+            help="Format of standard output; text is native OMB's layout.",
+        ),
+        row(*("-q", "--quiet"), is_flag=True, help="Print nothing on standard output."),
+        row(
+            *("-G", "--graph"),
+            type=Graphs(),
+            default=(),
+            show_default=False,
+            metavar="tty,png,svg,pdf",
+            help="Draw the results in the terminal, or as BENCHMARK.png (...) in this folder.",
+        ),
+        row(
+            *("--stats", "statistics"),
+            is_flag=True,
+            start_up=False,
+            overhead=False,
+            help="Also print median, its 95 % confidence interval, standard deviation, minimum, "
+            "maximum and iterations.",
+        ),
+        row(
+            *("-f", "--full"),
+            is_flag=True,
+            feature="full",
+            overhead=False,
+            help="Also print the ranks' minimum and maximum, and the iterations.",
+        ),
+        row(
+            *("-z", "--tail-lat", "percentiles"),
+            type=Percentiles(),
+            metavar="[P,P,…]",
+            default=(),
+            show_default=False,
+            start_up=False,
+            overhead=False,
+            help="Also print percentiles, attached to the letter: -z50,90,99.9. Without a list: "
+            "50,90,99.",
+        ),
+        row(
+            *("--busbw", "bus"),
+            is_flag=True,
+            feature="bus",
+            overhead=False,
+            help="Also print algorithm and bus bandwidth, as nccl-tests defines them.",
+        ),
+        row(
+            *("-R", "--print-rate"),
+            type=click.BOOL,
+            default=True,
+            metavar="0|1",
+            feature="print_rate",
+            overhead=False,
+            help="Whether to print the message rate.",
+        ),
+        row(
+            *("--label", "variant"),
+            type=Label(),
+            old_names=["--variant"],
+            metavar="TEXT",
+            help="A label for settings outside omb-py, such as UCX_TLS=tcp; kept in the results.",
+        ),
+        row("--debug", is_flag=True, help="Show tracebacks of errors."),
+    ),
+}
+"""The rows by the heading under which the help shows them, what matters most first."""
+
+
+def parameters(benchmark: Benchmark, overhead: bool = False) -> list[click.Parameter]:
+    """The click parameters of a benchmark, buffer placement included where it has one.
+
+    For a comparison of bindings (``overhead``), those that have a meaning there.
+    """
+    found: list[click.Parameter] = [
+        one.option(group, benchmark.preset)
+        for group, rows in TABLE.items()
+        for one in rows
+        if one.applies(benchmark) and (one.overhead or not overhead)
+    ]
+    if "placement" in benchmark.options:
+        places = click.Choice(["H", "D", "MH", "MD"])
+        found.append(
+            click.Argument(["placement"], type=places, nargs=-1, metavar="[SOURCE DESTINATION]")
+        )
+    return found
+
+
+def shared_options(names: frozenset[str]) -> list[Option]:
+    """The options whose values are called ``names``, as every benchmark has them."""
+    options = (one.option(group) for group, rows in TABLE.items() for one in rows)
+    return [option for option in options if option.name in names]

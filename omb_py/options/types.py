@@ -1,0 +1,297 @@
+"""Types of option values: numbers in one notation, and values as native OMB writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py.core.calls.topology import Topology, parse_topology
+from omb_py.core.datatypes.layout import Layout, parse_layout
+from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
+
+if TYPE_CHECKING:
+    Parameter = click.ParamType[Any, Any]
+else:
+    Parameter = click.ParamType
+
+MAX_SECONDS = 1e9
+"""Some 30 years: beyond that, the system's waits overflow."""
+
+
+def number_of(
+    kind: click.ParamType[Any, Any], parse: Callable[[str], Any], value: Any, *where: Any
+) -> Any:
+    """A text as ``parse`` reads it, or what a value of ``kind`` is already; fails as click does."""
+    try:
+        return parse(value) if isinstance(value, str) else value
+    except ValueError as error:
+        kind.fail(str(error), *where)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        number = number_of(self, parse_whole, value, param, ctx)
+        return int(super().convert(number, param, ctx))
+
+
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = number_of(self, parse_decimal, value, param, ctx)
+        return float(super().convert(number, param, ctx))
+
+
+class Seconds(Number):
+    """A duration in seconds, in a range."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        seconds = super().convert(value, param, ctx)
+        if seconds > MAX_SECONDS:
+            self.fail(f"{seconds:g} is too long: use up to {MAX_SECONDS:g} s", param, ctx)
+        return seconds
+
+
+class TextType(Parameter):
+    """A type whose texts `parse` reads; a value that is no text is one already."""
+
+    def parse(self, text: str) -> Any:
+        """The value of ``text``; raises `ValueError` or `UsageError` where it has none."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except (ValueError, UsageError) as error:
+            self.fail(str(error), param, ctx)
+
+
+class MemberName(TextType):
+    """The name of a buffer library or a binding; hyphens stand for underscores."""
+
+    name = "name"
+
+    def parse(self, text: str) -> str:
+        return text.replace("-", "_")
+
+
+class Bytes(TextType):
+    """One number of bytes."""
+
+    name = "bytes"
+
+    def parse(self, text: str) -> int:
+        return parse_bytes(text)
+
+
+class SizeRange(TextType):
+    """``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, as a pair in which None is the default."""
+
+    name = "[min:]max"
+
+    def parse(self, text: str) -> tuple[int | None, int | None]:
+        smallest, colon, largest = text.rpartition(":")
+        low = parse_bytes(smallest) if smallest else None
+        high = parse_bytes(largest) if largest or not colon else None
+        if low is None and high is None:
+            raise ValueError("name the smallest message, the largest or both, as in 1:65536")
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"the smallest message ({low}) is larger than the largest ({high})")
+        return low, high
+
+
+class SizeList(TextType):
+    """Numbers of bytes separated by commas."""
+
+    name = "size,size,…"
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(parse_bytes(part) for part in text.split(",")))
+
+
+class Devices(TextType):
+    """Numbers of devices separated by commas."""
+
+    name = "n,n,…"
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        return counts(text.split(","), f"{text!r} is not a list of device numbers, as in 0 or 0,2")
+
+
+class Percentiles(TextType):
+    """Percentages separated by commas, fractions allowed."""
+
+    name = "p,p,…"
+
+    def parse(self, text: str) -> tuple[float, ...]:
+        try:
+            percents = tuple(dict.fromkeys(map(parse_decimal, text.split(","))))
+        except ValueError:
+            raise ValueError(f"{text!r} is not a list of percentages, as in 50,90,99.9") from None
+        for percent in percents:
+            if not 0 <= percent <= 100:
+                raise ValueError(f"{percent:g} is not a percentage from 0 to 100")
+        return percents
+
+
+class Warmup(TextType):
+    """A whole number, or ``auto``."""
+
+    name = "n|auto"
+
+    def parse(self, text: str) -> int | str:
+        if text == "auto":
+            return text
+        return counts([text], f"{text!r} is neither a whole number from 0 on nor auto")[0]
+
+
+class Precision(TextType):
+    """A percentage, as in ``2%``, kept as a fraction."""
+
+    name = "p%"
+
+    def parse(self, text: str) -> float:
+        try:
+            percent = parse_decimal(text.removesuffix("%"))
+        except ValueError:
+            percent = 0.0
+        if not 0 < percent < 100:
+            raise ValueError(f"{text!r} is not a percentage between 0 and 100, as in 2%")
+        return percent / 100
+
+
+class Root(TextType):
+    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
+
+    name = "fixed:rank|rotate"
+
+    def parse(self, text: str) -> int | None:
+        if text == "rotate":
+            return None
+        kind, _, rank = text.partition(":")
+        return counts([rank] * (kind == "fixed"), f"{text!r} is neither fixed:RANK nor rotate")[0]
+
+
+class LayoutType(TextType):
+    """``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``."""
+
+    name = "layout"
+
+    def parse(self, text: str) -> Layout:
+        return parse_layout(text)
+
+
+class ValidationLog(TextType):
+    """``log`` or ``log:DIR``; empty for no log."""
+
+    name = "log[:dir]"
+
+    def parse(self, text: str) -> str:
+        kind, _, directory = text.partition(":")
+        if text and kind != "log":
+            raise ValueError(f"{text!r} is not log or log:DIRECTORY")
+        return directory or ("validation_output" if kind else "")
+
+
+class TopologyType(TextType):
+    """``cart:DIMENSIONS:RADIUS`` or ``graph:FILE``."""
+
+    name = "topology"
+
+    def parse(self, text: str) -> Topology:
+        return parse_topology(text)
+
+
+class Threads(TextType):
+    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
+
+    name = "n[:n]"
+
+    def parse(self, text: str) -> tuple[int, int]:
+        parts = text.split(":")
+        refusal = f"{text!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4"
+        numbers = counts(parts if len(parts) <= 2 else (), refusal)
+        if 0 in numbers:
+            raise ValueError("each side needs at least 1")
+        return numbers[0], numbers[-1]
+
+
+class Label(TextType):
+    """A name of the user's own: any text of one line."""
+
+    name = "text"
+
+    def parse(self, text: str) -> str:
+        text = text.strip()
+        if not text:
+            raise ValueError("it is empty: name what was chosen, as in UCX_TLS=tcp")
+        if not text.isprintable():
+            raise ValueError(f"{text!r} has characters that cannot be printed: use plain text")
+        return text
+
+
+class NodeMap(TextType):
+    """A number of ranks for each node, or the node of each rank separated by commas."""
+
+    name = "n|n,n,…"
+
+    def parse(self, text: str) -> tuple[int, ...] | int:
+        refusal = f"{text!r} is neither a number nor a list such as 0,0,1,1"
+        numbers = counts(text.split(","), refusal)
+        if len(numbers) > 1:
+            return numbers
+        if numbers[0] == 0:
+            raise ValueError("a node has at least 1 rank")
+        return numbers[0]
+
+
+class Graphs(Parameter):
+    """Kinds of figures, separated by commas as in native OMB."""
+
+    name = "kind,kind,…"
+    kinds = ("tty", "png", "svg", "pdf")
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return tuple(value)
+        words = tuple(word.strip() for word in value.split(",") if word.strip())
+        for word in words:
+            if word not in self.kinds:
+                raise UsageError(f"-G {word}: choose from {', '.join(self.kinds)}")
+        return words
+
+
+class OwnAlgorithm(Parameter):
+    """An algorithm of `omb_py.benchmarks.algorithms`, loaded only where one is named."""
+
+    name = "name"
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str | None:
+        return "NAME" if ctx is None else "|".join(self._names(ctx))
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        names = self._names(ctx)
+        if value not in names:
+            self.fail(f"{value!r} is none of {', '.join(names)}", param, ctx)
+        return str(value)
+
+    def _names(self, ctx: Any) -> tuple[str, ...]:
+        from omb_py.benchmarks.algorithms import words
+
+        return words(ctx.command.name)
+
+
+def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
+    """Whole numbers from 0 on; raises `ValueError` with ``refusal`` for no or other texts."""
+    try:
+        numbers = tuple(map(parse_count, texts))
+    except ValueError:
+        numbers = ()
+    if not numbers:
+        raise ValueError(refusal)
+    return numbers
