@@ -87,9 +87,12 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
 
     >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
-    from omb_py.measure.in_program import measured
+    from omb_py.benchmarks import find_benchmark
+    from omb_py.measure.in_program import measure
+    from omb_py.options.parse import parse, words_of
 
-    rows, runs = measured(benchmark, options)
+    found = find_benchmark(benchmark)
+    rows, runs = measure(found, parse(found, words_of(found, options)))
     if rows is None:
         return None
     with needing("analysis"):

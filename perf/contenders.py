@@ -14,11 +14,11 @@ from typing import Any
 
 from jobs import BIN, ENVIRONMENT, compile_reference
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
-from omb_py.cli.benchmark import in_job
 from omb_py.core.calls import Message, Round, Step, Window
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
+from omb_py.measure.launch import launch
 
 WINDOW = 64
 
@@ -120,20 +120,17 @@ def compare(benchmark: str, sizes: Sequence[int], names: Sequence[str], rounds: 
 def rank(benchmark: str, sizes: str, names: str, rounds: str) -> None:
     """One rank of a comparison; rank 0 prints it."""
     from omb_py.benchmarks import find_benchmark
-    from omb_py.measure.overhead import Overhead
-    from omb_py.measure.walk import Setting
+    from omb_py.measure.overhead import OverheadMeasurement
 
-    options = Options(sizes=tuple(int(size) for size in sizes.split(",")), window=WINDOW)
-
-    def measure(setting: Setting) -> None:
-        comm = setting.job.comm
+    options = Options(
+        sizes=tuple(int(size) for size in sizes.split(",")), window=WINDOW, debug=True
+    )
+    with launch(find_benchmark(benchmark), options) as context:
         members = [
-            (CONTENDERS.get(name) or BINDINGS.load(name))(comm, options)
+            (CONTENDERS.get(name) or BINDINGS.load(name))(context.job.comm, options)
             for name in names.split(",")
         ]
-        Overhead(setting, members, int(rounds), optional=False).measure()
-
-    in_job(find_benchmark(benchmark), options, debug=True, action=measure)
+        OverheadMeasurement(context, members, int(rounds), optional=False).run()
 
 
 if __name__ == "__main__":

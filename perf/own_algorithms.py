@@ -69,14 +69,17 @@ def contenders(benchmark: str, ranks: int) -> list[Contender]:
 
 def measure(ranks: str, rounds: str, binding: str) -> None:
     """One rank of a job; rank 0 prints a line for each run and size."""
-    from omb_py.measure.in_program import measured
+    from omb_py.benchmarks import find_benchmark
+    from omb_py.measure.in_program import measure as measure_here
+    from omb_py.options.parse import parse, words_of
 
     common = {"sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP, "max_time": SECONDS}
     for _ in range(int(rounds)):
         for benchmark in ("bcast", "allreduce"):
             for contender in contenders(benchmark, int(ranks)):
                 options = {**common, "binding": binding, **contender.options()}
-                rows, _ = measured(benchmark, options)
+                subject = find_benchmark(benchmark)
+                rows, _ = measure_here(subject, parse(subject, words_of(subject, options)))
                 for row in rows or ():
                     found = (benchmark, contender.name, row["bytes"], row["sample_p50_us"])
                     print("ROW", json.dumps(found), flush=True)

@@ -9,7 +9,7 @@ import click
 from omb_py.apps import Application
 from omb_py.apps.runtime import math_threads
 from omb_py.cli.benchmark import CONTEXT
-from omb_py.cli.launched import launched
+from omb_py.measure.launch import start_job
 from omb_py.options.application import application_parameters, make_asked
 
 
@@ -19,7 +19,7 @@ def application_command(application: Application[Any]) -> click.Command:
     def callback(**values: Any) -> None:
         asked = make_asked(application, values)
         math_threads.ask_for(asked.choices.threads)
-        with launched(application.name, asked.options) as found:
+        with start_job(application.name, asked.options) as found:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 

@@ -8,16 +8,16 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
-from omb_py.cli.benchmark import CONTEXT, in_job
+from omb_py.cli.benchmark import CONTEXT
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.options import Options
+from omb_py.measure.launch import launch
 from omb_py.options.parse import OptionsCommand, make_options
 from omb_py.options.table import parameters
 from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.job import Job
-    from omb_py.measure.walk import Setting
 
 DEFAULT_BINDINGS = ("native", "buffer", "pickle")
 KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", "pkl5")
@@ -42,13 +42,11 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         names = chosen(bindings)
         optional = bindings in (None, "all")
 
-        def measure(setting: Setting) -> None:
-            from omb_py.measure.overhead import Overhead
+        with launch(benchmark, options) as context:
+            from omb_py.measure.overhead import OverheadMeasurement
 
-            members = load(names, setting.job, options, optional)
-            Overhead(setting, members, rounds, optional).measure()
-
-        in_job(benchmark, options, measure)
+            members = load(names, context.job, options, optional)
+            OverheadMeasurement(context, members, rounds, optional).run()
 
     more = [
         click.Option(

@@ -26,7 +26,7 @@ MPICH_REFUSES = "User set collective algorithm"
 """What stands in MPICH's error where a fall-back is one."""
 
 
-class AlgorithmCheck:
+class LibraryAlgorithm:
     """What makes sure of one algorithm, as long as the run lasts."""
 
     def __init__(self, job: Job, library: Library, algorithm: Algorithm, benchmark: str) -> None:
@@ -104,10 +104,10 @@ def shape_of(case: Case) -> Shape:
     return Shape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
 
 
-def check_of(job: Job, benchmark: str, word: str | None) -> AlgorithmCheck | None:
+def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:
     """What makes sure of the algorithm called ``word``; None where the library chooses.
 
     Collective; raises `OmbError` where the library did not take it.
     """
     choice = chosen(benchmark, word)
-    return None if choice is None else AlgorithmCheck(job, *choice, benchmark)
+    return None if choice is None else LibraryAlgorithm(job, *choice, benchmark)

@@ -17,9 +17,9 @@ from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
+from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
-from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import overhead_writers
 from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
@@ -47,20 +47,20 @@ SPLITS = (
 """What is reported by name wherever both bindings were measured."""
 
 
-class Overhead(Walk):
-    """A comparison about to be measured."""
+class OverheadMeasurement(Measurement):
+    """Several bindings that take turns."""
 
     def __init__(
-        self, setting: Setting, bindings: Sequence[Binding], rounds: int, optional: bool
+        self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
     ) -> None:
         """``optional`` bindings are left out with a note where they cannot do a benchmark."""
-        super().__init__(setting, bindings)
+        super().__init__(context, bindings)
         self._rounds = rounds
         self._optional = optional
         self._spreads: list[float] = []
 
-    def measure(self) -> None:
-        super().measure()
+    def run(self) -> None:
+        super().run()
         doubt = busy(self._spreads)
         if doubt is not None:
             self.job.note(doubt)
@@ -159,7 +159,7 @@ class Overhead(Walk):
         ratio_median, ratio_low, ratio_high = with_interval(ratio)
         sized = self.benchmark.sized
         return OverheadRow(
-            run=self.run,
+            run=self.run_name,
             benchmark=self.benchmark.name,
             bytes=case.size if sized else None,
             ranks=case.ranks,

@@ -21,8 +21,8 @@ from omb_py.core.mpi.startup_timer import (
     seconds_before,
 )
 from omb_py.measure import devices
+from omb_py.measure.measurement import RunContext, check_ranks
 from omb_py.measure.rows import MICROSECONDS
-from omb_py.measure.walk import Setting, check_ranks
 from omb_py.measure.writers import start_writers
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import COLUMNS, Row, new_run
@@ -46,30 +46,38 @@ class Spread:
     greatest: array[float]
 
 
-def report(setting: Setting, measured: StartUp) -> None:
-    """Write what the start of this job was; collective.
+class StartUpMeasurement:
+    """The start of this job, which is over already."""
 
-    Raises `UsageError` or `SharedError` on all ranks when it cannot be written.
-    """
-    job, options = setting.job, setting.options
-    check_ranks(setting.benchmark, options, job)
-    devices.check_host_only(options, setting.buffer.device)
-    parts = measured_parts(setting.stages, measured)
-    seconds = spread(job, [part.seconds for part in parts])
-    files = spread(job, [part.files or 0 for part in parts])
-    nodes = job.nodes(devices.word(setting.buffer.device))
-    for note in (job.crowding(nodes), _unknown(setting.stages, measured)):
-        if note is not None:
-            job.note(note)
-    run = new_run()
-    opened = partial(benchmark_writers, setting.benchmark, options)
-    writers = start_writers(setting, run, nodes, opened)
-    with job.agreement():
-        for writer in writers:
-            writer.section(None)
-            for number, part in enumerate(parts):
-                writer.row(_row(setting, run, part, number, seconds, files))
-            writer.finish()
+    def __init__(self, context: RunContext, measured: StartUp) -> None:
+        self._context = context
+        self._measured = measured
+
+    def run(self) -> None:
+        """Write what the start of this job was; collective.
+
+        Raises `UsageError` or `SharedError` on all ranks when it cannot be written.
+        """
+        context, measured = self._context, self._measured
+        job, options = context.job, context.options
+        check_ranks(context.benchmark, options, job)
+        devices.check_host_only(options, context.buffer.device)
+        parts = measured_parts(context.stages, measured)
+        seconds = spread(job, [part.seconds for part in parts])
+        files = spread(job, [part.files or 0 for part in parts])
+        nodes = job.nodes(devices.word(context.buffer.device))
+        for note in (job.crowding(nodes), _unknown(context.stages, measured)):
+            if note is not None:
+                job.note(note)
+        run = new_run()
+        opened = partial(benchmark_writers, context.benchmark, options)
+        writers = start_writers(context, run, nodes, opened)
+        with job.agreement():
+            for writer in writers:
+                writer.section(None)
+                for number, part in enumerate(parts):
+                    writer.row(_row(context, run, part, number, seconds, files))
+                writer.finish()
 
 
 def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
@@ -115,14 +123,14 @@ def spread(job: Job, values: Sequence[float]) -> Spread:
 
 
 def _row(
-    setting: Setting, run: str, part: Part, number: int, seconds: Spread, files: Spread
+    context: RunContext, run: str, part: Part, number: int, seconds: Spread, files: Spread
 ) -> Row:
     """The row of part ``number``; what is of calls stays empty."""
     found: dict[str, Any] = dict.fromkeys(COLUMNS) | {
         "run": run,
-        "benchmark": setting.benchmark.name,
-        "ranks": setting.job.ranks,
-        "buffer": setting.options.buffer,
+        "benchmark": context.benchmark.name,
+        "ranks": context.job.ranks,
+        "buffer": context.options.buffer,
         "latency_us": seconds.mean[number] * MICROSECONDS,
         "latency_min_us": seconds.least[number] * MICROSECONDS,
         "latency_max_us": seconds.greatest[number] * MICROSECONDS,
@@ -130,7 +138,7 @@ def _row(
         "iterations": 1,
         "warmup": 0,
         "part": part.name,
-        "variant": setting.options.variant,
+        "variant": context.options.variant,
     }
     if part.files is not None:
         found |= {

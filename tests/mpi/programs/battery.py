@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from omb_py.apps.runtime import math_threads
 from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
-from omb_py.cli.launched import prepare_buffer
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import (
     OmbError,
@@ -33,9 +32,9 @@ from omb_py.core.mpi import launcher
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.watchdog import Watchdog
 from omb_py.core.options import Options
+from omb_py.measure.launch import StartedJob, adapted, prepare_buffer
 from omb_py.options.application import parse_application
 from omb_py.options.parse import parse
-from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 SECONDS_WITHOUT_PROGRESS = 300
@@ -87,18 +86,14 @@ def measure(
         setting = Setting(benchmark, buffer, job)
         KeepingMeasurement(setting, nodes_of(setting)).measure()
         return
-    from omb_py.measure.runner import Run
-    from omb_py.measure.walk import Setting
+    from omb_py.measure.benchmark import BenchmarkMeasurement
+    from omb_py.measure.measurement import RunContext
 
-    class KeepingRun(Run):
-        def open_writers(self) -> list[Writer[Row]]:
-            return [*super().open_writers(), Kept(record)]
-
-    if options.window_kind is None:
-        options = replace(options, window_kind="allocate" if buffer.device is None else "create")
+    options = adapted(options, StartedJob(job, buffer, None, True))
     types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
     binding = BINDINGS.load(options.binding)(job.comm, options)
-    KeepingRun(Setting(benchmark, options, types, buffer, job, None), binding).measure()
+    context = RunContext(benchmark, options, types, buffer, job, None)
+    BenchmarkMeasurement(context, binding, [Kept(record)]).run()
 
 
 class Battery:

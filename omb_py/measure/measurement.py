@@ -1,4 +1,4 @@
-"""What every run does: on all ranks together, for each element type, message size and window."""
+"""What every measurement does: on all ranks, for each element type, message size and window."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """What is to be measured, and the job that will do it."""
 
     benchmark: Benchmark
@@ -48,26 +48,26 @@ class Setting:
     """How long the job's start took."""
 
 
-class Walk(ABC):
-    """A run about to be measured; what it does at each message size is up to its kind."""
+class Measurement(ABC):
+    """A benchmark about to be measured; what is done at each message size is up to its kind."""
 
     times_calls = True
     """Whether it is of interest that other programs kept the cores busy meanwhile."""
 
-    def __init__(self, setting: Setting, bindings: Sequence[Binding]) -> None:
-        self.benchmark = setting.benchmark
-        self.options = setting.options
-        self.job = setting.job
+    def __init__(self, context: RunContext, bindings: Sequence[Binding]) -> None:
+        self.benchmark = context.benchmark
+        self.options = context.options
+        self.job = context.job
         self.bindings = list(bindings)
-        self.run = new_run()
-        self._setting = setting
+        self.run_name = new_run()
+        self._context = context
         self._clock: SharedClock | None = None
-        self._buffer = setting.buffer
+        self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
         self._stepped: list[int] = []
-        watchdog = setting.watchdog
+        watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
         from omb_py.measure.resources import Resources
 
@@ -81,7 +81,7 @@ class Walk(ABC):
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         """Measure one message size, and write what came of it on rank 0, which has writers."""
 
-    def measure(self) -> None:
+    def run(self) -> None:
         """Measure everything that was asked for.
 
         Raises `UsageError` or `SharedError` on all ranks when the run cannot go on; rows written
@@ -91,8 +91,8 @@ class Walk(ABC):
         check_ranks(self.benchmark, options, job)
         check_counts(options)
         self._place()
-        sizes = sizes_by_type(self.benchmark, options, self._setting.datatypes, job.ranks)
-        nodes = job.nodes(devices.word(self._setting.buffer.device))
+        sizes = sizes_by_type(self.benchmark, options, self._context.datatypes, job.ranks)
+        nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
         threads = sum(options.threads) if "threads" in self.benchmark.options else 0
         crowding = job.crowding(nodes, threads)
@@ -102,7 +102,9 @@ class Walk(ABC):
         for note in [*dict.fromkeys(notes), unused, crowding, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
-        writers = start_writers(self._setting, self.run, nodes, self.open_writers, self.bindings)
+        writers = start_writers(
+            self._context, self.run_name, nodes, self.open_writers, self.bindings
+        )
         if options.sync == "clock":
             from omb_py.core.mpi.clock import SharedClock
 
@@ -111,7 +113,7 @@ class Walk(ABC):
         alone = self.times_calls and "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None
         try:
-            self._walk(sizes, writers)
+            self._measure_types(sizes, writers)
         except SharedError:
             for binding in self.bindings:
                 binding.release()
@@ -119,7 +121,7 @@ class Walk(ABC):
             raise
         metadata, note = host_load.finish() if host_load else ({}, None)
         self.resources.close()
-        finish_writers(job, writers, self.run, metadata)
+        finish_writers(job, writers, self.run_name, metadata)
         if note is not None:
             job.note(note)
         if self._clock is not None:
@@ -144,14 +146,14 @@ class Walk(ABC):
         if parts:
             raise SharedError(f"left out {'; and '.join(parts)}", LeftOutError.exit_code)
 
-    def _walk(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
+    def _measure_types(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
         """Measure each type; one of several that is not supported is left out."""
         measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
         for datatype, found in measurable.items():
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
-                self._walk_type(datatype, found, writers)
+                self._measure_type(datatype, found, writers)
             except SharedError as error:
                 if error.exit_code != UnsupportedError.exit_code:
                     raise
@@ -160,11 +162,11 @@ class Walk(ABC):
                     raise SharedError(self._skipped_types[0][1], error.exit_code) from error
                 self._release()
 
-    def _walk_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
+    def _measure_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
         options = self.options
         for size in found.sizes:
             for window in VARIED_WINDOWS if options.vary_window else (options.window,):
-                self._measure(self._case(datatype, size, window), writers)
+                self._measure_one(self._case(datatype, size, window), writers)
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""
@@ -230,9 +232,9 @@ class Walk(ABC):
         """Make a failure of any rank inside the block a failure of all at its end."""
         return self.job.agreement()
 
-    def _measure(self, case: Case, writers: list[Writer[Any]]) -> None:
-        if self._setting.watchdog is not None:
-            self._setting.watchdog.progress(f"measuring {self.where(case)}")
+    def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
+        if self._context.watchdog is not None:
+            self._context.watchdog.progress(f"measuring {self.where(case)}")
         try:
             self.measure_case(case, writers)
         except SharedError as error:
@@ -251,9 +253,9 @@ class Walk(ABC):
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
         job, options = self.job, self.options
         with self.agreement():
-            self._buffer = devices.placed(self._setting.buffer, options, job.rank, job.ranks)
+            self._buffer = devices.placed(self._context.buffer, options, job.rank, job.ranks)
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
-            devices.check_host_only(options, self._setting.buffer.device)
+            devices.check_host_only(options, self._context.buffer.device)
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):

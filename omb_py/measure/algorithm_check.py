@@ -16,8 +16,8 @@ from omb_py.benchmarks import Case
 from omb_py.bindings import Binding
 from omb_py.core.errors import SharedError, UnsupportedError, UsageError
 from omb_py.core.mpi.tool_interface import ToolInterface
-from omb_py.measure.library_algorithm import AlgorithmCheck, check_of, shape_of
-from omb_py.measure.walk import Setting, Walk
+from omb_py.measure.library_algorithm import LibraryAlgorithm, requested_algorithm, shape_of
+from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.results.writer import Writer
 
 MESSAGES, BYTES = "pml_monitoring_messages_count", "pml_monitoring_messages_size"
@@ -25,7 +25,7 @@ MESSAGES, BYTES = "pml_monitoring_messages_count", "pml_monitoring_messages_size
 
 
 @dataclass(frozen=True)
-class Line:
+class SizeCheck:
     """One message size: messages and bytes of all ranks together, and what they say."""
 
     size: int
@@ -35,33 +35,33 @@ class Line:
     differs: bool = False
 
 
-class ProofWriter(Writer[Line]):
+class CheckWriter(Writer[SizeCheck]):
     """A line of text for each size."""
 
     def start(self, metadata: dict[str, str]) -> None:
         print(f"# {'Size':<11}{'Messages':>10}{'Bytes':>14}  Sent", flush=True)
 
-    def row(self, row: Line) -> None:
+    def row(self, row: SizeCheck) -> None:
         print(f"{row.size:<13}{row.messages:>10}{row.nbytes:>14}  {row.verdict}", flush=True)
 
 
-class Proof(Walk):
+class AlgorithmCheck(Measurement):
     """A line for each message size: what was sent, and whether the algorithm sends that."""
 
     times_calls = False
 
-    def __init__(self, setting: Setting, binding: Binding) -> None:
-        super().__init__(setting, [binding])
+    def __init__(self, context: RunContext, binding: Binding) -> None:
+        super().__init__(context, [binding])
         self.binding = binding
-        self._check: AlgorithmCheck | None = None
+        self._check: LibraryAlgorithm | None = None
         self._different: list[int] = []
         if self.options.root is None:
             raise UsageError("--verify-algorithm compares with a fixed root: leave out -k rotate")
 
-    def measure(self) -> None:
+    def run(self) -> None:
         job, options = self.job, self.options
         with self.agreement():
-            self._check = check_of(job, self.benchmark.name, options.library_algorithm)
+            self._check = requested_algorithm(job, self.benchmark.name, options.library_algorithm)
             if not self.check.library.counting:
                 raise UnsupportedError(
                     f"{self.check.library.name} counts no messages that could be compared: leave "
@@ -69,7 +69,7 @@ class Proof(Walk):
                 )
             tools = ToolInterface()
             self._counters = [tools.counter(name, job.comm) for name in (MESSAGES, BYTES)]
-        super().measure()
+        super().run()
         if self._different:
             sizes = ", ".join(map(str, self._different))
             raise SharedError(
@@ -78,13 +78,13 @@ class Proof(Walk):
             )
 
     @property
-    def check(self) -> AlgorithmCheck:
+    def check(self) -> LibraryAlgorithm:
         """What makes sure of the algorithm."""
         assert self._check is not None
         return self._check
 
     def open_writers(self) -> list[Writer[Any]]:
-        return [ProofWriter()]
+        return [CheckWriter()]
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         plan, _ = self.plan(case)
@@ -97,11 +97,11 @@ class Proof(Walk):
         for call in (*bound.before, *bound.calls, *bound.after):
             call()
         sent = self._gathered([b - a for a, b in zip(before, self._read(), strict=True)], case)
-        line = self._compared(case, sent) if sent else None
-        if self.job.total(int(line is not None and line.differs)):
+        found = self._compared(case, sent) if sent else None
+        if self.job.total(int(found is not None and found.differs)):
             self._different.append(case.size)
         for writer in writers:
-            writer.row(line)
+            writer.row(found)
 
     def _read(self) -> list[int]:
         messages, nbytes = (counter.read() for counter in self._counters)
@@ -115,7 +115,7 @@ class Proof(Walk):
         rows = [everybody[start : start + width] for start in range(0, len(everybody), width)]
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 
-    def _compared(self, case: Case, sent: Sent) -> Line:
+    def _compared(self, case: Case, sent: Sent) -> SizeCheck:
         """What the messages say."""
         algorithm = self.check.algorithm
         messages = sum(count for row in sent for count, _ in row)
@@ -123,6 +123,6 @@ class Proof(Walk):
         try:
             found = difference(algorithm.sends, shape_of(case), sent, self.options.root or 0)
         except NotImplementedError as error:
-            return Line(case.size, messages, nbytes, f"not known: {error}")
+            return SizeCheck(case.size, messages, nbytes, f"not known: {error}")
         verdict = f"as {algorithm.word}" if found is None else f"NOT as {algorithm.word}: {found}"
-        return Line(case.size, messages, nbytes, verdict, found is not None)
+        return SizeCheck(case.size, messages, nbytes, verdict, found is not None)

@@ -1,15 +1,19 @@
-"""From a command line to a job: the device is chosen, MPI started, and both ended in order."""
+"""From options to a job: the device is chosen, MPI started, and both ended in order."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from omb_py.benchmarks import Benchmark, StartUp
+from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
+from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
@@ -17,10 +21,12 @@ from omb_py.core.options import Options
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.measure.measurement import Measurement, RunContext
+    from omb_py.measure.startup import StartUpMeasurement
 
 
 @dataclass(frozen=True)
-class Launched:
+class StartedJob:
     """A job that has started, with the buffer whose device was chosen for it."""
 
     job: Job
@@ -30,13 +36,13 @@ class Launched:
 
 
 @contextmanager
-def launched(
+def start_job(
     name: str,
     options: Options,
     stages: Stages | None = None,
-    guest: bool = False,
+    in_program: bool = False,
     numpy_apart: bool = False,
-) -> Iterator[Launched]:
+) -> Iterator[StartedJob]:
     """The job in which ``name`` runs, started with its buffer, and ended.
 
     ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
@@ -62,12 +68,12 @@ def launched(
             from omb_py.algorithms.choice import tell
 
             tell(name, options.library_algorithm, options.verify_algorithm)
-        with Job(options.thread_level, options.session, options.debug, stages, guest) as job:
+        with Job(options.thread_level, options.session, options.debug, stages, in_program) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core.opened_files import record_shared_memory
 
                 record_shared_memory(records)
-            job.expect(None if guest else launcher.expected_ranks())
+            job.expect(None if in_program else launcher.expected_ranks())
             job.agree(failure)
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
@@ -78,9 +84,78 @@ def launched(
                 job.note(
                     f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
-            yield Launched(job, buffer, watchdog, device_first)
+            yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None:
                 watchdog.progress("ending MPI")
+
+
+@contextmanager
+def launch(
+    benchmark: Benchmark, options: Options, in_program: bool = False
+) -> Iterator[RunContext]:
+    """A job in which ``benchmark`` can be measured; ended when the block is left.
+
+    The device, if any, is chosen before MPI is started. ``in_program``, within somebody's program,
+    MPI and the process go on, and errors are raised.
+    """
+    stages = stages_of(benchmark)
+    default = "mpi_int" if benchmark.reduces else "mpi_char"
+    datatypes = find_types(options.types or (default,))
+    numpy_apart = benchmark.start_up is StartUp.PARTS
+    with start_job(benchmark.name, options, stages, in_program, numpy_apart) as started:
+        from omb_py.measure.measurement import RunContext
+
+        yield RunContext(
+            benchmark,
+            adapted(options, started),
+            datatypes,
+            started.buffer,
+            started.job,
+            started.watchdog,
+            started.device_first,
+            stages,
+        )
+
+
+def adapted(options: Options, started: StartedJob) -> Options:
+    """The options with the choices that are left to the buffer, which is known now."""
+    if options.window_kind is None:
+        # what MPI allocates is on the host
+        kind = "allocate" if started.buffer.device is None else "create"
+        options = replace(options, window_kind=kind)
+    if options.placement and started.buffer.device is None:
+        if {*options.placement} != {Place.HOST}:
+            letters = " ".join(place.value for place in options.placement)
+            started.job.note(f"buffer {options.buffer} has no device: {letters} is measured as H H")
+        options = replace(options, placement=())
+    return options
+
+
+def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
+    """The measurement that the options ask for."""
+    benchmark, options = context.benchmark, context.options
+    if benchmark.start_up is not None:
+        from omb_py.measure.startup import StartUpMeasurement
+
+        return StartUpMeasurement(context, benchmark.start_up)
+    binding = BINDINGS.load(options.binding)(context.job.comm, options)
+    if options.verify_algorithm:
+        from omb_py.measure.algorithm_check import AlgorithmCheck
+
+        return AlgorithmCheck(context, binding)
+    from omb_py.measure.benchmark import BenchmarkMeasurement
+
+    return BenchmarkMeasurement(context, binding)
+
+
+def stages_of(benchmark: Benchmark) -> Stages:
+    """What times the start; only where its parts are asked for are files looked at."""
+    if benchmark.start_up is StartUp.PARTS:
+        from omb_py.core import opened_files
+
+        if opened_files.can_be_told():
+            return Stages(watch=opened_files.opened)
+    return Stages()
 
 
 def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, OmbError | None]:

@@ -12,42 +12,45 @@ from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, time_once
 from omb_py.core.errors import BenchmarkError, ValidationError
 from omb_py.core.options import MAX_ITERATIONS
+from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import Goal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
-from omb_py.measure.walk import Setting, Walk
 from omb_py.results.output import benchmark_writers
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
-    from omb_py.measure.library_algorithm import AlgorithmCheck
+    from omb_py.measure.library_algorithm import LibraryAlgorithm
     from omb_py.measure.work import Worker
 
 
-class Run(Walk):
-    """A benchmark about to be measured in a job."""
+class BenchmarkMeasurement(Measurement):
+    """One benchmark through one binding; ``writers`` get its rows beside those of the options."""
 
-    def __init__(self, setting: Setting, binding: Binding) -> None:
-        super().__init__(setting, [binding])
+    def __init__(
+        self, context: RunContext, binding: Binding, writers: Sequence[Writer[Row]] = ()
+    ) -> None:
+        super().__init__(context, [binding])
+        self._writers = writers
         self.binding = binding
         self._imprecise: list[int] = []
         self._worker: Worker | None = None
-        self._algorithm_check: AlgorithmCheck | None = None
+        self._library_algorithm: LibraryAlgorithm | None = None
 
-    def measure(self) -> None:
+    def run(self) -> None:
         if self.options.validation_log is not None:
             with self.agreement():
                 check_log(self.options.validation_log, self.job.rank)
         if self.options.library_algorithm is not None:
-            from omb_py.measure.library_algorithm import check_of
+            from omb_py.measure.library_algorithm import requested_algorithm
 
             with self.agreement():
-                self._algorithm_check = check_of(
+                self._library_algorithm = requested_algorithm(
                     self.job, self.benchmark.name, self.options.library_algorithm
                 )
-        super().measure()
+        super().run()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
             self.job.note(
@@ -56,7 +59,7 @@ class Run(Walk):
             )
 
     def open_writers(self) -> list[Writer[Row]]:
-        return benchmark_writers(self.benchmark, self.options)
+        return [*self._writers, *benchmark_writers(self.benchmark, self.options)]
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job, options = self.job, self.options
@@ -64,9 +67,9 @@ class Run(Walk):
         goal = self._goal(case)
         plan, check = self.plan(case)
         self._report_topology(case, plan, writers)
-        if self._algorithm_check is not None:
+        if self._library_algorithm is not None:
             with self.agreement():
-                self._algorithm_check.check(self.binding, plan, case)
+                self._library_algorithm.check(self.binding, plan, case)
         checked = options.validate and self._has_outputs(plan)
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
@@ -93,7 +96,7 @@ class Run(Walk):
                 outcome = Outcome(
                     combined, plan, sampled.warmup, passed, starts, on_device, overlap
                 )
-                row = make_row(self.run, self.benchmark, case, outcome)
+                row = make_row(self.run_name, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
         if passed is False:
@@ -120,7 +123,7 @@ class Run(Walk):
         combined = self.job.combine(array("d", [seconds]), timed=True)
         with self.agreement():
             if combined is not None:
-                what = (self.run, self.benchmark, case, plan)
+                what = (self.run_name, self.benchmark, case, plan)
                 row = make_part_row(*what, "topology creation", combined)
                 for writer in writers:
                     writer.row(row)
@@ -131,7 +134,7 @@ class Run(Walk):
             from omb_py.measure.work import NumpyWorker, find_worker
 
             with self.agreement():
-                self._worker = find_worker(self.job.comm, self.options, self._setting.buffer)
+                self._worker = find_worker(self.job.comm, self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "
