@@ -1,1 +1,1 @@
-"""The options of all commands as data, and the one way from words to `omb_py.core.options.Options`."""
+"""The options of all commands as rows of tables, and one road from words to their values."""

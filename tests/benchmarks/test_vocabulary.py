@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
+from omb_py.cli.options import TABLE
 
 from omb_py.benchmarks import FEATURES, all_benchmarks, find_benchmark
-from omb_py.cli.options import TABLE
 from omb_py.core.calls import Call
 from omb_py.core.errors import BenchmarkError
 
