@@ -70,6 +70,25 @@ comm, token = MPI.COMM_WORLD, bytearray(8)
 comm.Recv(token, source=(comm.rank + 1) % comm.size)
 """
 
+FAILED = """
+import time
+from pathlib import Path
+from mpi4py import MPI
+
+comm, token = MPI.COMM_WORLD, bytearray(8)
+if comm.rank == 0:
+    comm.Recv(token, source=1)
+else:
+    for call in (comm.Send, comm.Sendrecv_replace):
+        try:
+            call(token, comm.size)
+        except MPI.Exception:
+            pass
+    while not Path("go").exists():
+        time.sleep(0.05)
+    comm.Send(token, dest=0)
+"""
+
 KILLED = """
 import os, signal, time
 from mpi4py import MPI
@@ -181,6 +200,18 @@ def test_a_chain_of_receives_is_followed_to_its_end(
 def test_a_deadlock_is_named(finding: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     with job(tmp_path, CIRCLE, 3):
         finding("deadlock", ranks=[0, 1, 2])
+
+
+@pytest.mark.any_library
+def test_a_rank_whose_call_has_failed_is_outside_mpi(
+    finding: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    with job(tmp_path, FAILED, 2) as started:
+        found = finding("waiting", ranks=[1], waiting=[0])
+        assert "for rank 1, which is outside MPI" in found["text"]
+        (tmp_path / "go").touch()
+        out, _ = started.communicate(timeout=SECONDS)
+        assert started.returncode == 0, out
 
 
 def test_a_rank_that_was_killed_is_named_and_ends_the_watch(

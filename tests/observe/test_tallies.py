@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.tracing.recorder import tallies
-from omb_py.tracing.recorder.tallies import Tallies, keep
+from omb_py.tracing.recorder.tallies import Tallies, remember
 from omb_py.tracing.records.layout import size_bin
 
 calls = st.tuples(
@@ -30,7 +30,7 @@ def in_the_world(communicator: int, peer: int) -> int:
 @given(st.lists(calls, max_size=60), st.integers(1, 8))
 def test_cells_have_every_call_however_few_tallies_are_kept(made: list, most: int) -> None:
     found = Tallies(in_the_world, 1)
-    with patch.object(tallies, "MOST", most):
+    with patch.object(tallies, "MAX_TALLIES", most):
         for *key, ns in made:
             found.count(*key, ns)
     expected: dict[tuple[int, ...], list[int]] = {}
@@ -75,13 +75,13 @@ def test_ticks_may_be_seconds() -> None:
     assert (calls, nbytes, ns, least, greatest) == (3, 24, 2_750_000_000, 250_000_000, 2 * 10**9)
 
 
-def test_a_quicker_way_does_not_lead_to_a_tally_that_was_put_together() -> None:
+def test_a_cache_does_not_lead_to_a_tally_that_was_put_together() -> None:
     found = Tallies(in_the_world, 1)
-    known = found.known()
-    keep(known, found.tally(1, 0, 3, 8), 0, 3, memoryview(bytes(8)))
-    assert known[0][3][8] is found.tally(1, 0, 3, 8)
-    keep(known, found.tally(1, 0, 3, 9), 0, 3, "has no nbytes")
-    assert list(known[0][3]) == [8]
-    with patch.object(tallies, "MOST", 2):
+    cache = found.cache()
+    remember(cache, found.tally(1, 0, 3, 8), 0, 3, 8)
+    assert cache[0][3][8] is found.tally(1, 0, 3, 8)
+    remember(cache, found.tally(1, 0, 3, 9), 0, 3, "no number")
+    assert list(cache[0][3]) == [8]
+    with patch.object(tallies, "MAX_TALLIES", 2):
         found.tally(1, 0, 3, 10)
-    assert not known
+    assert not cache

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.tracing.recorder.message_sizes import COLLECTIVES, UNKNOWN
-from omb_py.tracing.recorder.operations import Operation
-from omb_py.tracing.recorder.pickled import Pickled
-from omb_py.tracing.recorder.probing import Probe
+from omb_py.tracing.recorder.message_sizes import COLLECTIVES, UNKNOWN, Pickled
+from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed, bound, number_of, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.recorder.wrapping import Method, Observed, bound, number_of
+from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, Kind
 from omb_py.tracing.records.routines import PICKLED, base, nonblocking, started
 
 
 def collective(
-    method: Method, recorder: PythonRecorder, pickled: Pickled, probe: Probe | None
+    method: Method, recorder: PythonRecorder, pickled: Pickled, hook: CollectiveHook | None
 ) -> Observed:
     """A collective method, with everything that is recorded of it."""
-    number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names = method.parameters
     begins = nonblocking(method.routine)
     persistent = method.routine.endswith("_init")
     starts = recorder.name(started(method.routine)) if persistent else 0
@@ -31,20 +29,15 @@ def collective(
         communicator = number_of(self, recorder)
         before = pickled.mark() if objects else None
         given = bound(names, args, kwargs)
-        watched = probe is not None and not begins and not objects
-        if watched and probe is not None:
+        root = given.get("root", 0) if rooted else NOBODY
+        hooked = hook if not begins and not objects else None
+        if hooked is not None:
             nbytes = bytes_of(size, self, given)
-            root = int(given.get("root", 0)) if rooted else NOBODY
-            probe.before(method.routine, self, nbytes, max(NOBODY, root))
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
-        if watched and probe is not None:
-            probe.after(method.routine, self, nbytes)
-        peer = NOBODY
-        if rooted:
-            root = int(given.get("root", 0))
-            peer = root if root >= 0 else NOBODY
+            hooked.before(method.routine, self, nbytes, max(NOBODY, int(root)))
+        result, began, ended = call(self, root, self, *args, **kwargs)
+        if hooked is not None:
+            hooked.after(method.routine, self, nbytes)
+        peer = max(NOBODY, int(root))
         if before is not None:
             moved = pickled.since(before)
             nbytes = moved.sent or moved.received

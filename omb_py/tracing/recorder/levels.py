@@ -11,7 +11,7 @@ from omb_py.tracing.recorder.record_file import PYTHON, C, RecordFile
 from omb_py.tracing.recorder.settings import Settings
 
 if TYPE_CHECKING:
-    from omb_py.tracing.recorder.probing import Probe
+    from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.recorder import PythonRecorder
 
 
@@ -49,9 +49,9 @@ class PythonLevel(Level):
 
     number = PYTHON
 
-    def __init__(self, settings: Settings, probe: Probe | None) -> None:
+    def __init__(self, settings: Settings, hook: CollectiveHook | None) -> None:
         self._settings = settings
-        self._probe = probe
+        self._hook = hook
 
     def imported(self, module: ModuleType) -> None:
         from omb_py.tracing.recorder.recorder import PythonRecorder
@@ -59,8 +59,8 @@ class PythonLevel(Level):
 
         settings = self._settings
         self.recorder = PythonRecorder(settings.sites, settings.events > 0)
-        probe, cpu_time = self._probe, settings.cpu_time
-        self._substitution = Substitution(module, self.recorder, probe, cpu_time)
+        hook, cpu_time = self._hook, settings.cpu_time
+        self._substitution = Substitution(module, self.recorder, hook, cpu_time)
         self._substitution.install()
 
     def attach(self, file: RecordFile, world: Any) -> None:

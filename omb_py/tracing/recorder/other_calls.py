@@ -6,36 +6,31 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import UNKNOWN, spec_bytes
-from omb_py.tracing.recorder.operations import Operation
-from omb_py.tracing.recorder.pickled import Pickled
-from omb_py.tracing.recorder.probing import Probe
+from omb_py.tracing.recorder.message_sizes import UNKNOWN, Pickled, spec_bytes
+from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed, bound, number_of, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.recorder.wrapping import Method, Observed, bound, number_of
+from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, Kind
 from omb_py.tracing.records.routines import PICKLED, nonblocking
 
 
 def on_window(method: Method, recorder: PythonRecorder) -> Observed:
     """A call of a window; its communicator is that of the call that made the window."""
-    number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names = method.parameters
     targeted = "target_rank" in names
     moves = "origin" in names
     makes = "comm" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
+        peer = given.get("target_rank", given.get("rank", NOBODY)) if targeted else NOBODY
+        result, began, ended = call(self, peer, self, *args, **kwargs)
         result = method.adopt(result)
         if makes:
             result._number = recorder.communicator(given.get("comm", MPI.COMM_SELF))
         communicator = getattr(result if makes else self, "_number", 0)
-        peer = NOBODY
-        if targeted:
-            peer = int(given.get("target_rank", given.get("rank", NOBODY)))
+        peer = int(peer)
         nbytes = _moved(given) if moves else UNKNOWN
         if targeted and peer == MPI.PROC_NULL:
             peer, nbytes = NOBODY, 0
@@ -52,15 +47,13 @@ def _moved(given: dict[str, Any]) -> int:
 
 def on_file(method: Method, recorder: PythonRecorder) -> Observed:
     """A call of a file."""
-    number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names = method.parameters
     opens = "filename" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
+        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
         result = method.adopt(result)
         if opens:
             result._number = recorder.communicator(given["comm"])
@@ -74,8 +67,8 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
 
 def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Observed:
     """The receive of a message that a probe has matched."""
-    number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names = method.parameters
     begins = nonblocking(method.routine)
     objects = method.routine.endswith(PICKLED)
 
@@ -87,9 +80,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
             status = kwargs["status"] = MPI.Status()
             args = args[: names.index("status")]
         before = pickled.mark()
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
+        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
         peer, tag, nbytes = NOBODY, 0, UNKNOWN
         if not begins:
             peer, tag = status.source, status.tag
@@ -123,17 +114,16 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
     return observed
 
 
-def probing(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
+def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:
     """A probe that matches a message, which remembers its communicator."""
-    number = recorder.name(method.routine)
-    original, names, clock = method.original, method.parameters, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names = method.parameters
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
-        comm = given["comm"] if of_class else self
+        comm = given.get("comm") if of_class else self
+        peer = given.get("source", NOBODY)
+        result, began, ended = call(comm, peer, self, *args, **kwargs)
         communicator = number_of(comm, recorder)
         message = method.adopt(result)
         if isinstance(message, MPI.Message) and message != MPI.MESSAGE_NO_PROC:
@@ -145,9 +135,9 @@ def probing(method: Method, recorder: PythonRecorder, of_class: bool) -> Observe
     return observed
 
 
-def managing(method: Method, recorder: PythonRecorder, probe: Probe | None) -> Observed:
+def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | None) -> Observed:
     """A call that makes, frees or agrees: only its time is recorded."""
-    number, original, clock = recorder.name(method.routine), method.original, recorder.clock
+    number, call = recorder.name(method.routine), timed(method, recorder)
     frees = method.name in ("Free", "Disconnect")
     later = method.name.startswith("I") and method.name != "Iagree"
     makes = method.name not in ("Get_parent", "Agree", "Iagree")
@@ -158,11 +148,9 @@ def managing(method: Method, recorder: PythonRecorder, probe: Probe | None) -> O
             communicator = number_of(self, recorder)
             if frees:
                 recorder.forget(self)
-                if probe is not None:
-                    probe.forget(self)
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
+                if hook is not None:
+                    hook.forget(self)
+        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
         _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
         made = method.adopt(result)
         for one in made if isinstance(made, tuple) else (made,):

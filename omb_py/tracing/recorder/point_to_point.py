@@ -6,11 +6,16 @@ from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import UNKNOWN, partitioned_bytes, spec_bytes, together
-from omb_py.tracing.recorder.operations import Operation
-from omb_py.tracing.recorder.pickled import Pickled
+from omb_py.tracing.recorder.message_sizes import (
+    UNKNOWN,
+    Pickled,
+    partitioned_bytes,
+    spec_bytes,
+    together,
+)
+from omb_py.tracing.recorder.method import Method, Observed, bound, number_of, peer_parameter, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.recorder.wrapping import Method, Observed, bound, number_of
+from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, Kind
 from omb_py.tracing.records.routines import PICKLED, Role, nonblocking, role, started
 
@@ -26,8 +31,8 @@ class Half(NamedTuple):
 
 def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Observed:
     """A method that sends, receives, both or probes, with everything that is recorded of it."""
-    number = recorder.name(method.routine)
-    original, names = method.original, method.parameters
+    number, call = recorder.name(method.routine), timed(method, recorder)
+    names, (whom, nobody) = method.parameters, peer_parameter(method.parameters)
     roles = role(method.routine)
     begins = nonblocking(method.routine) and roles is not Role.PROBE
     persistent = method.routine.endswith("_init")
@@ -36,7 +41,6 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
     receives = roles in (Role.RECEIVE, Role.SENDRECV)
     partitioned = "partitions" in names
     starts = recorder.name(started(method.routine)) if persistent else 0
-    clock = recorder.clock
 
     def posted(given: dict[str, Any], name: str) -> int:
         spec = given.get(name, given.get("buf"))
@@ -50,9 +54,8 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
             status = kwargs["status"] = MPI.Status()
             args = args[: names.index("status")]
         before = pickled.mark() if objects else None
-        began = clock()
-        result = original(self, *args, **kwargs)
-        ended = clock()
+        peer = given.get(whom, nobody)
+        result, began, ended = call(self, peer, self, *args, **kwargs)
         communicator = number_of(self, recorder)
         moved = pickled.since(before) if before is not None else None
         sent = got = None

@@ -1,21 +1,17 @@
 """Keeps a rank's record up to date while it runs: a thread that writes a few times a second.
 
-What is written is there for others (`omb-py watch`), and for everybody if the rank is killed. The
-thread sees what the rank is doing by looking at its frames, which costs the rank nothing.
+What is written is there for others (`omb-py watch`), and for everybody if the rank is killed.
 """
 
 from __future__ import annotations
 
 import resource
-import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 from omb_py.tracing.recorder.record_file import RecordFile
-from omb_py.tracing.recorder.recorder import OBSERVERS, PythonRecorder
+from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import begins_collective
 
@@ -34,7 +30,6 @@ class Publisher:
         self._file = file
         self._recorder = recorder
         self._thread_clock = time.pthread_getcpuclockid(threading.get_ident())
-        self._main = threading.get_ident()
         self._first = self._usage()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -71,7 +66,7 @@ class Publisher:
             if self._recorder is not None:
                 cells = self._recorder.tallies.cells()
                 file.write_cells(cells, 0)
-                self._say_what_now(self._recorder, cells)
+                self._publish_call(self._recorder, cells)
             file.set("updated", time.monotonic_ns())
 
     def _usage(self) -> dict[str, int]:
@@ -84,18 +79,17 @@ class Publisher:
             "switches": used.ru_nivcsw,
         }
 
-    def _say_what_now(self, recorder: PythonRecorder, cells: list[tuple[int, ...]]) -> None:
-        call = _call_of(sys._current_frames().get(self._main))
-        file = self._file
-        if call is None:
+    def _publish_call(self, recorder: PythonRecorder, cells: list[tuple[int, ...]]) -> None:
+        """Write the call that the rank is in."""
+        file, now = self._file, recorder.now
+        number, comm, peer, began = now.routine, now.comm, now.peer, now.began
+        if not number:
             file.set("now_name", 0)
             return
-        given = {**call.get("given", {}), **call}
-        communicator = getattr(call.get("self"), "_number", 0)
+        communicator = getattr(comm, "_number", 0)
         if not isinstance(communicator, int) or not communicator:
-            communicator = recorder.met(call.get("self"))  # it has it after its first call
-        peer = next((given[p] for p in ("dest", "source", "target_rank", "root") if p in given), -1)
-        routine = recorder.names[call["number"]]
+            communicator = recorder.met(comm)  # it has it after its first call
+        routine = recorder.names[number]
         begun = sum(
             cell[6]
             for cell in cells
@@ -104,16 +98,6 @@ class Publisher:
         rank = recorder.world_rank(communicator, peer) if isinstance(peer, int) else NOBODY
         file.set("now_communicator", communicator)
         file.set("now_peer", rank)
-        file.set("now_began", round(call["began"] * recorder.tick))
+        file.set("now_began", round(began * recorder.tick))
         file.set("now_collectives", begun + begins_collective(routine))
-        file.set("now_name", call["number"])
-
-
-def _call_of(frame: FrameType | None) -> dict[str, Any] | None:
-    """What an observed call that a thread is in knows, None when it is in none."""
-    while frame is not None and frame.f_code.co_filename.startswith(OBSERVERS):
-        if frame.f_code.co_name == "observed":
-            known = dict(frame.f_locals)
-            return known if "began" in known and "ended" not in known else None
-        frame = frame.f_back
-    return None
+        file.set("now_name", number)

@@ -31,8 +31,27 @@ OBSERVERS = __file__.rpartition("/")[0]
 """Where code is that no program has written."""
 
 
+class CallInProgress:
+    """The call that a rank is in: observed methods write it, the publisher's thread reads it.
+
+    ``routine`` is the number of its name, 0 outside MPI; what else there is then belongs to the
+    last call. ``comm`` is the object whose communicator it uses, None where there is none, ``peer``
+    a rank of it, and ``began`` is in the recorder's ticks. Methods write ``routine`` last, right
+    after they have read the clock, and 0 when the call has returned or failed. Of calls that
+    several threads are in, it is the one that began last, until any of them ends, as from C.
+    """
+
+    __slots__ = ("began", "comm", "peer", "routine")
+
+    def __init__(self) -> None:
+        self.routine = 0
+        self.comm: Any = None
+        self.peer: Any = NOBODY
+        self.began: float = 0
+
+
 class PythonRecorder:
-    """Keeps what `observe.wrapping` sees.
+    """Keeps what observed methods see.
 
     Times are read from ``clock``, in ticks of ``tick`` ns each: ns where a timeline needs them,
     else seconds, because adding those takes less time. Both are of CLOCK_MONOTONIC.
@@ -44,6 +63,7 @@ class PythonRecorder:
         self.timeline = timeline
         self.clock: Callable[[], Any] = monotonic_ns if timeline else monotonic
         self.tick = 1 if timeline else SECOND
+        self.now = CallInProgress()
         self.tallies = Tallies(self.world_rank, self.tick)
         self.collectives: dict[int, int] = {}
         self.inside_ns = 0
@@ -224,13 +244,13 @@ class PythonRecorder:
         self, received: bool, number: int, tally: Tally, tag: int, began: int, ended: int
     ) -> None:
         """The event of a blocking message that was counted in a tally."""
-        nbytes, communicator, world = tally[4:]
+        nbytes, communicator, world = tally.nbytes, tally.communicator, tally.peer
         sequence = self.message(received, communicator, world, tag)
         self.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence)
 
     def collective_event(self, number: int, tally: Tally, began: int, ended: int) -> None:
         """The event of a blocking collective call that was counted in a tally."""
-        nbytes, communicator, world = tally[4:]
+        nbytes, communicator, world = tally.nbytes, tally.communicator, tally.peer
         sequence = self.collective(communicator)
         self.event(CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, sequence)
 

@@ -21,7 +21,19 @@ from typing import Any
 
 from omb_py.tracing.recorder import methods
 from omb_py.tracing.recorder.collective_calls import collective
-from omb_py.tracing.recorder.completion import (
+from omb_py.tracing.recorder.fast_paths import fast_path
+from omb_py.tracing.recorder.message_sizes import Pickled
+from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed
+from omb_py.tracing.recorder.other_calls import (
+    managing,
+    matching_probe,
+    on_file,
+    on_message,
+    on_window,
+)
+from omb_py.tracing.recorder.point_to_point import point_to_point
+from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.recorder.request_calls import (
     cancelling,
     completion_of_one,
     completion_of_several,
@@ -29,13 +41,6 @@ from omb_py.tracing.recorder.completion import (
     starting,
     starting_several,
 )
-from omb_py.tracing.recorder.other_calls import managing, on_file, on_message, on_window, probing
-from omb_py.tracing.recorder.pickled import Pickled
-from omb_py.tracing.recorder.point_to_point import point_to_point
-from omb_py.tracing.recorder.probing import Probe
-from omb_py.tracing.recorder.quick import quicker
-from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.recorder.wrapping import Method, Observed
 from omb_py.tracing.records.routines import Role, role
 
 COMMUNICATORS = "Comm Intracomm Topocomm Cartcomm Graphcomm Distgraphcomm Intercomm".split()
@@ -72,13 +77,13 @@ class Substitution:
         self,
         module: ModuleType,
         recorder: PythonRecorder,
-        probe: Probe | None = None,
+        hook: CollectiveHook | None = None,
         cpu_time: bool = False,
     ) -> None:
         """``cpu_time``: the CPU time of calls is added up, too."""
         self._recorder = recorder
         self._cpu_time = cpu_time
-        self._probe = probe
+        self._hook = hook
         self._pickled = Pickled()
         self._module = module
         self._observed: dict[type, type] = {}
@@ -190,9 +195,9 @@ class Substitution:
     def _observe(self, kind: str, method: Method, of_class: bool) -> Observed:
         general = self._general(kind, method, of_class)
         others = kind in ("Win", "File", "Message")
-        if others or self._recorder.sites or self._probe is not None:
+        if others or self._recorder.sites or self._hook is not None:
             return general
-        return quicker(method, self._recorder, self._pickled, general)
+        return fast_path(method, self._recorder, self._pickled, general)
 
     def _general(self, kind: str, method: Method, of_class: bool) -> Observed:
         recorder, what = self._recorder, role(method.routine)
@@ -203,14 +208,14 @@ class Substitution:
         if kind in REQUESTS:
             return _on_request(method, recorder, of_class)
         if what is Role.PROBE and (kind == "Message" or "mprobe" in method.name.lower()):
-            return probing(method, recorder, of_class)
+            return matching_probe(method, recorder, of_class)
         if kind == "Message":
             return on_message(method, recorder, self._pickled)
         if what is Role.COLLECTIVE:
-            return collective(method, recorder, self._pickled, self._probe)
+            return collective(method, recorder, self._pickled, self._hook)
         if what in (Role.SEND, Role.RECEIVE, Role.SENDRECV, Role.PROBE):
             return point_to_point(method, recorder, self._pickled)
-        return managing(method, recorder, self._probe)
+        return managing(method, recorder, self._hook)
 
 
 def _on_request(method: Method, recorder: PythonRecorder, of_class: bool) -> Observed:

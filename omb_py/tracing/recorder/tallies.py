@@ -1,4 +1,4 @@
-"""How often a rank has called what, and how long it took: counted in memory, told in cells."""
+"""How often a rank has called what, and how long it took: counted in memory, reported as cells."""
 
 from __future__ import annotations
 
@@ -8,21 +8,52 @@ from typing import Any
 
 from omb_py.tracing.records.layout import size_bin
 
-MOST = 20_000
+MAX_TALLIES = 20_000
 """Tallies of distinct sizes and peers that are kept at a time; then they are put together."""
 
 FOREVER = 1 << 62
 
-Tally = list[Any]
-"""Of calls that are alike: how many, the ticks they took, the least and the greatest of them, then
-what does not change: bytes, communicator, the peer's rank in MPI_COMM_WORLD. It is changed without
-a call in between, so that no other thread can come between under CPython's lock."""
 
-Known = dict[Any, dict[Any, dict[Any, Tally]]]
+class Tally:
+    """Calls that are alike: how many, and the ticks that they took in all, at least and at most.
+
+    ``nbytes``, ``communicator`` and ``peer`` (the rank in MPI_COMM_WORLD) do not change. A call is
+    counted without a call of Python in between, so that no other thread can come between under
+    CPython's lock.
+    """
+
+    __slots__ = ("calls", "communicator", "max", "min", "nbytes", "peer", "ticks")
+
+    calls: int
+    ticks: float
+    min: float
+    max: float
+
+    def __init__(self, nbytes: int, communicator: int, peer: int) -> None:
+        self.nbytes = nbytes
+        self.communicator = communicator
+        self.peer = peer
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all calls."""
+        self.calls = 0
+        self.ticks = 0
+        self.min = inf
+        self.max = 0
+
+    def update_range(self, ticks: float) -> None:
+        """Let ``min`` and ``max`` include what a call took."""
+        self.min = min(self.min, ticks)
+        self.max = max(self.max, ticks)
+
+
+Cache = dict[Any, dict[Any, dict[Any, Tally]]]
 """Tallies of a routine by communicator, peer and bytes as the program gave them."""
 
-MET_FIRST = (KeyError, AttributeError, TypeError)
-"""What looking for a tally raises when there is none yet, or the bytes are not easy to tell."""
+MISS = (KeyError, AttributeError, TypeError)
+"""What a look-up in a cache raises when the tally is not there, or the bytes are not easy to tell.
+"""
 
 Key = tuple[int, int, int, int, int]
 """Routine, communicator, the peer's rank in it, bytes, site."""
@@ -39,37 +70,36 @@ class Tallies:
         self._world_rank = world_rank
         self._tick = tick
         self._tallies: dict[Key, Tally] = {}
-        self._ways: list[Known] = []
+        self._caches: list[Cache] = []
         self._folded: dict[Cell, list[int]] = {}
         self._kept: dict[Cell, list[int]] | None = None
 
-    def known(self) -> Known:
-        """Room for a quicker way to tallies, which is emptied when they are put together."""
-        known: Known = {}
-        self._ways.append(known)
-        return known
+    def cache(self) -> Cache:
+        """A new cache, which is emptied when tallies are put together."""
+        cache: Cache = {}
+        self._caches.append(cache)
+        return cache
 
     def tally(self, number: int, communicator: int, peer: int, nbytes: int, site: int = 0) -> Tally:
         """The tally of calls of a routine that are alike, a new one if there is none yet."""
         key = number, communicator, peer, nbytes, site
-        found = self._tallies.get(key)
-        if found is None:
-            if len(self._tallies) >= MOST:
+        tally = self._tallies.get(key)
+        if tally is None:
+            if len(self._tallies) >= MAX_TALLIES:
                 self._fold()
-            world = self._world_rank(communicator, peer)
-            new = [0, 0, inf, 0, nbytes, communicator, world]
-            found = self._tallies.setdefault(key, new)
-        return found
+            new = Tally(nbytes, communicator, self._world_rank(communicator, peer))
+            tally = self._tallies.setdefault(key, new)
+        return tally
 
     def count(
-        self, number: int, communicator: int, peer: int, nbytes: int, site: int, spent: float
+        self, number: int, communicator: int, peer: int, nbytes: int, site: int, ticks: float
     ) -> None:
-        """Count a call that took ``spent`` ticks."""
+        """Count a call that took ``ticks``."""
         tally = self.tally(number, communicator, peer, nbytes, site)
-        tally[0] += 1
-        tally[1] += spent
-        if not tally[2] <= spent <= tally[3]:
-            widen(tally, spent)
+        tally.calls += 1
+        tally.ticks += ticks
+        if ticks < tally.min or ticks > tally.max:
+            tally.update_range(ticks)
 
     @property
     def paused(self) -> bool:
@@ -84,7 +114,7 @@ class Tallies:
         """Go on from where `pause` was called."""
         assert self._kept is not None
         for tally in list(self._tallies.values()):
-            tally[:4] = 0, 0, inf, 0
+            tally.reset()
         self._folded, self._kept = self._kept, None
 
     def cells(self) -> list[tuple[int, ...]]:
@@ -102,33 +132,26 @@ class Tallies:
         """Put tallies together whose sizes are in the same bin."""
         tallies = list(self._tallies.items())
         self._tallies.clear()
-        for known in self._ways:
-            known.clear()
+        for cache in self._caches:
+            cache.clear()
         self._add(tallies, self._folded)
 
     def _add(self, tallies: Iterable[tuple[Key, Tally]], totals: dict[Cell, list[int]]) -> None:
         tick = self._tick
         for (routine, communicator, _, nbytes, site), tally in tallies:
-            calls, spent, least, greatest = tally[:4]
+            calls, ticks, shortest, longest = tally.calls, tally.ticks, tally.min, tally.max
             if calls:
-                key = routine, communicator, tally[-1], size_bin(nbytes), site
-                into = totals.setdefault(key, [0, 0, 0, FOREVER, 0])
-                into[0] += calls
-                into[1] += calls * max(0, nbytes)
-                into[2] += round(spent * tick)
-                into[3] = min(into[3], round(least * tick))
-                into[4] = max(into[4], round(greatest * tick))
+                key = routine, communicator, tally.peer, size_bin(nbytes), site
+                total = totals.setdefault(key, [0, 0, 0, FOREVER, 0])
+                total[0] += calls
+                total[1] += calls * max(0, nbytes)
+                total[2] += round(ticks * tick)
+                total[3] = min(total[3], round(shortest * tick))
+                total[4] = max(total[4], round(longest * tick))
 
 
-def widen(tally: Tally, spent: float) -> None:
-    """Let the least and the greatest of a tally include what a call took."""
-    tally[2] = min(tally[2], spent)
-    tally[3] = max(tally[3], spent)
-
-
-def keep(known: Known, tally: Tally, communicator: int, peer: Any, buf: Any) -> Tally:
-    """Let a tally be found by these arguments from now on, where they tell their bytes."""
-    nbytes = getattr(buf, "nbytes", None)
+def remember(cache: Cache, tally: Tally, communicator: int, peer: Any, nbytes: Any) -> Tally:
+    """Let a tally be found by these from now on, unless ``nbytes`` is no number of bytes."""
     if isinstance(nbytes, int):
-        known.setdefault(communicator, {}).setdefault(peer, {})[nbytes] = tally
+        cache.setdefault(communicator, {}).setdefault(peer, {})[nbytes] = tally
     return tally

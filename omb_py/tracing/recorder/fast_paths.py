@@ -1,0 +1,415 @@
+"""Fast paths of the methods that programs call most: little is done around the call itself.
+
+They record what the general paths record where neither sites nor a collective hook are asked for,
+and leave calls that need more (a status to be filled in) to those. A call of a function in Python
+costs a tenth of a microsecond, so that a path is one function that calls none: `TEMPLATE`, filled
+in from a row of `PATHS` and compiled once for all methods of its shape.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from mpi4py import MPI
+
+from omb_py.tracing.recorder.collective_calls import bytes_of
+from omb_py.tracing.recorder.message_sizes import (
+    COLLECTIVES,
+    UNKNOWN,
+    Pickled,
+    spec_bytes,
+    together,
+)
+from omb_py.tracing.recorder.method import Method, Observed, number_of
+from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.recorder.request_calls import Operation, complete, needs_status
+from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
+from omb_py.tracing.records.layout import NOBODY, Kind
+
+CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
+PROC_NULL = MPI.PROC_NULL
+
+TEMPLATE = """\
+def make(method, recorder, pickled, general):
+    number, original, adopt = recorder.name(method.routine), method.original, method.adopt
+    clock, now, known = recorder.clock, recorder.now, recorder.tallies.cache()
+    counts = pickled.counts
+    def observed({parameters}):
+        {before}
+        now.comm = {comm}
+        now.peer = {peer}
+        now.began = began = clock()
+        now.routine = number
+        try:
+            result = original({arguments})
+        except BaseException:
+            now.routine = 0
+            raise
+        ended = clock()
+        now.routine = 0
+        {after}
+        try:
+            tally = known[{communicator}][{peer}][{nbytes}]
+        except MISS:
+            tally = {meet}(recorder, known, number, {comm}, {peer}, {measured})
+        ticks = ended - began
+        tally.calls += 1
+        tally.ticks += ticks
+        if ticks < tally.min or ticks > tally.max:
+            tally.update_range(ticks)
+        {record}
+        return result
+    return observed
+"""
+PLACES = ("before", "after", "record")
+"""Where a path and its timeline have lines of their own."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of Python before and after the call of mpi4py's method, and at the end."""
+
+    before: str = ""
+    after: str = ""
+    record: str = ""
+
+
+@dataclass(frozen=True)
+class Path:
+    """What is particular to a shape of call, as text in Python.
+
+    ``parameters`` are the method's, from ``self`` or (of a class method) ``cls`` on. The call is
+    one of ``comm`` with ``peer``, of ``nbytes`` where these are easy to tell, else of ``measured``
+    bytes. Where a timeline is kept, ``timeline`` has what is done more; None leaves those calls to
+    the general path, as ``general`` does where it is true.
+    """
+
+    name: str
+    parameters: str
+    peer: str
+    nbytes: str
+    measured: str
+    timeline: Lines | None
+    lines: Lines = Lines()
+    comm: str = "self"
+    general: str = ""
+
+    def source(self, timeline: bool) -> str:
+        """The text of the path, with a timeline or without."""
+        names = [one.partition("=")[0].strip() for one in self.parameters.split(", ")]
+        parts = [self.lines]
+        if self.general:
+            taken = f"if {self.general}:\n    return general({', '.join(names)})"
+            parts.insert(0, Lines(before=taken))
+        if timeline and self.timeline is not None:
+            parts.append(self.timeline)
+        added = {
+            place: "\n".join(filter(None, (getattr(one, place) for one in parts))).replace(
+                "\n", f"\n{' ' * 8}"
+            )
+            for place in PLACES
+        }
+        text = TEMPLATE.format(
+            **vars(self) | added,
+            arguments=", ".join(names[1:] if names[0] == "cls" else names),
+            communicator="0" if self.comm == "None" else "self._number",
+            meet="meet_message" if self.peer in ("dest", "source") else "meet",
+        )
+        return "\n".join(line for line in text.split("\n") if line.strip())
+
+
+def meet(
+    recorder: PythonRecorder, known: Cache, number: int, comm: Any, peer: int, nbytes: int
+) -> Tally:
+    """The tally of a call that is met first, or whose bytes are not easy to tell."""
+    communicator = number_of(comm, recorder)
+    tally = recorder.tallies.tally(number, communicator, max(peer, NOBODY), nbytes)
+    return remember(known, tally, communicator, peer, nbytes)
+
+
+def meet_message(
+    recorder: PythonRecorder, known: Cache, number: int, comm: Any, peer: int, nbytes: int
+) -> Tally:
+    """`meet` for a message, of which nothing goes to or comes from PROC_NULL."""
+    communicator, counted = number_of(comm, recorder), 0 if peer == PROC_NULL else nbytes
+    tally = recorder.tallies.tally(number, communicator, max(peer, NOBODY), counted)
+    return remember(known, tally, communicator, peer, nbytes)
+
+
+def record_both(
+    recorder: PythonRecorder,
+    number: int,
+    communicator: int,
+    sent: tuple[int, int, int],
+    received: tuple[int, int, int],
+    began: int,
+    ended: int,
+) -> None:
+    """The events of a call that sends and receives: peer in the communicator, tag, bytes."""
+    for kind, (peer, tag, nbytes) in ((CALL, sent), (ARRIVED, received)):
+        world = recorder.world_rank(communicator, peer)
+        sequence = recorder.message(kind == ARRIVED, communicator, world, tag)
+        recorder.event(kind, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence)
+
+
+def record_begun(
+    recorder: PythonRecorder,
+    number: int,
+    tally: Tally,
+    tag: int,
+    began: int,
+    ended: int,
+    receives: bool,
+    wildcard: bool,
+    request: Any,
+) -> None:
+    """The event of a non-blocking message, and what its request stands for."""
+    nbytes, communicator, world = tally.nbytes, tally.communicator, tally.peer
+    sequence = 0 if wildcard else recorder.message(receives, communicator, world, tag)
+    one = recorder.request()
+    request._operations = [
+        Operation(
+            number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
+        )
+    ]
+    known = 0 if receives else sequence
+    recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, known)
+
+
+SEND = Path(
+    "send",
+    "self, buf, dest, tag=0",
+    "dest",
+    "buf.nbytes",
+    "spec_bytes(buf)",
+    Lines(record="recorder.message_event(False, number, tally, tag, began, ended)"),
+)
+RECEIVE = Path(
+    "receive",
+    "self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None",
+    "source",
+    "buf.nbytes",
+    "spec_bytes(buf)",
+    Lines(
+        before="""\
+if source == ANY_SOURCE or tag == ANY_TAG:
+    status = MPI.Status()""",
+        after="""\
+if status is not None:
+    source, tag = status.source, status.tag""",
+        record="recorder.message_event(True, number, tally, tag, began, ended)",
+    ),
+    general="status is not None",
+)
+NEED_STATUS = """\
+if source == ANY_SOURCE or recvtag == ANY_TAG:
+    status = MPI.Status()"""
+SENDRECV = Path(
+    "sendrecv",
+    "self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None",
+    "dest",
+    "sendbuf.nbytes + recvbuf.nbytes",
+    "together(spec_bytes(sendbuf), spec_bytes(recvbuf))",
+    Lines(
+        before=NEED_STATUS,
+        record="""\
+if status is not None:
+    source, recvtag = status.source, status.tag
+sent, received = spec_bytes(sendbuf), spec_bytes(recvbuf)
+sent, received = (dest, sendtag, sent), (source, recvtag, received)
+record_both(recorder, number, tally.communicator, sent, received, began, ended)""",
+    ),
+    general="status is not None or dest == PROC_NULL or source == PROC_NULL",
+)
+ADOPT = Lines(record="result = adopt(result)")
+NONBLOCKING_SEND = replace(
+    SEND,
+    name="nonblocking send",
+    timeline=Lines(
+        record="""\
+record_begun(recorder, number, tally, tag, began, ended, False, False, result)"""
+    ),
+    lines=ADOPT,
+)
+NONBLOCKING_RECEIVE = Path(
+    "nonblocking receive",
+    "self, buf, source=ANY_SOURCE, tag=ANY_TAG",
+    "source",
+    "buf.nbytes",
+    "spec_bytes(buf)",
+    Lines(
+        record="""\
+wildcard = source == ANY_SOURCE or (tag == ANY_TAG and source != PROC_NULL)
+record_begun(recorder, number, tally, tag, began, ended, True, wildcard, result)"""
+    ),
+    ADOPT,
+)
+WAIT = Path(
+    "wait",
+    "self, status=None",
+    "NOBODY",
+    "UNKNOWN",
+    "UNKNOWN",
+    Lines(
+        before="""\
+operations = getattr(self, "_operations", None)
+if operations and status is None and needs_status(operations):
+    status = MPI.Status()""",
+        record="""\
+recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+if operations:
+    complete(recorder, operations, status, ended)""",
+    ),
+    comm="None",
+)
+WAITALL = replace(
+    WAIT,
+    name="waitall",
+    parameters="cls, requests, statuses=None",
+    timeline=Lines(
+        before="""\
+if statuses is not None:
+    return general(cls, requests, statuses)
+waiting = [getattr(request, "_operations", None) for request in requests]
+for operations in waiting:
+    if operations and needs_status(operations):
+        statuses = [MPI.Status() for _ in requests]
+        break""",
+        record="""\
+recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+for index, operations in enumerate(waiting):
+    if operations:
+        status = None if statuses is None else statuses[index]
+        complete(recorder, operations, status, ended)""",
+    ),
+)
+TEST = replace(WAIT, name="test", timeline=None)
+COMPLETION = replace(WAITALL, name="completion", parameters="cls, *args, **kwargs", timeline=None)
+BARRIER = Path(
+    "barrier",
+    "self",
+    "NOBODY",
+    "0",
+    "0",
+    Lines(record="recorder.collective_event(number, tally, began, ended)"),
+)
+BCAST = replace(
+    BARRIER,
+    name="bcast",
+    parameters="self, buf, root=0",
+    peer="root",
+    nbytes="buf.nbytes",
+    measured="spec_bytes(buf)",
+)
+REDUCTION = replace(
+    BARRIER,
+    name="reduction",
+    parameters="self, sendbuf, recvbuf, op=MPI.SUM",
+    nbytes="sendbuf.nbytes",
+    measured="""\
+bytes_of(COLLECTIVES["allreduce"], self, {"sendbuf": sendbuf, "recvbuf": recvbuf})""",
+)
+SENT = Lines("before = counts.sent", "nbytes = counts.sent - before")
+SEND_OBJECT, NONBLOCKING_SEND_OBJECT = (
+    replace(
+        path,
+        name=f"{path.name} of an object",
+        parameters="self, obj, dest, tag=0",
+        nbytes="nbytes",
+        measured="nbytes",
+        lines=replace(SENT, record=path.lines.record),
+    )
+    for path in (SEND, NONBLOCKING_SEND)
+)
+RECEIVE_OBJECT = replace(
+    RECEIVE,
+    name="receive of an object",
+    parameters="self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None",
+    nbytes="nbytes",
+    measured="nbytes",
+    lines=Lines("before = counts.received", "nbytes = counts.received - before"),
+)
+SENDRECV_OBJECTS = replace(
+    SENDRECV,
+    name="sendrecv of objects",
+    parameters=SENDRECV.parameters.replace("sendbuf", "sendobj"),
+    nbytes="sent + received",
+    measured="sent + received",
+    timeline=Lines(
+        NEED_STATUS,
+        record="""\
+if status is not None:
+    source, recvtag = status.source, status.tag
+sent, received = (dest, sendtag, sent), (source, recvtag, received)
+record_both(recorder, number, tally.communicator, sent, received, began, ended)""",
+    ),
+    lines=Lines(
+        "sent_before, received_before = counts.sent, counts.received",
+        "sent, received = counts.sent - sent_before, counts.received - received_before",
+    ),
+)
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    *(bytes_of, complete, meet, meet_message, needs_status, record_begun, record_both),
+    *(spec_bytes, together),
+)
+NAMES = {
+    **{function.__name__: function for function in FUNCTIONS},
+    "ANY_SOURCE": MPI.ANY_SOURCE,
+    "ANY_TAG": MPI.ANY_TAG,
+    "PROC_NULL": PROC_NULL,
+    "CALL": CALL,
+    "COLLECTIVES": COLLECTIVES,
+    "MPI": MPI,
+    "MISS": MISS,
+    "NOBODY": NOBODY,
+    "UNKNOWN": UNKNOWN,
+}
+"""What the text of paths refers to."""
+
+PATHS: dict[str, Path] = {
+    **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), SEND),
+    **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), NONBLOCKING_SEND),
+    "Recv": RECEIVE,
+    "Sendrecv": SENDRECV,
+    "Irecv": NONBLOCKING_RECEIVE,
+    **dict.fromkeys(("Wait", "wait"), WAIT),
+    **dict.fromkeys(("Test", "test"), TEST),
+    **dict.fromkeys(("Waitall", "waitall"), WAITALL),
+    **dict.fromkeys(("Waitany", "Waitsome", "Testall", "Testany", "Testsome"), COMPLETION),
+    **dict.fromkeys(("waitany", "waitsome", "testall", "testany", "testsome"), COMPLETION),
+    "Barrier": BARRIER,
+    "Bcast": BCAST,
+    **dict.fromkeys(("Allreduce", "Scan", "Exscan"), REDUCTION),
+    **dict.fromkeys(("send", "ssend", "bsend"), SEND_OBJECT),
+    **dict.fromkeys(("isend", "issend", "ibsend"), NONBLOCKING_SEND_OBJECT),
+    "recv": RECEIVE_OBJECT,
+    "sendrecv": SENDRECV_OBJECTS,
+}
+"""By the names of methods of communicators and requests, which differ in all of these."""
+
+
+@cache
+def compiled(path: Path, timeline: bool) -> Callable[..., Observed]:
+    """What makes a path of a method, with a timeline or without; tracebacks show its text."""
+    text = path.source(timeline)
+    name = f"<omb_py fast path: {path.name}{' with a timeline' if timeline else ''}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    namespace: dict[str, Any] = dict(NAMES)
+    exec(compile(text, name, "exec"), namespace)
+    make: Callable[..., Observed] = namespace["make"]
+    return make
+
+
+def fast_path(
+    method: Method, recorder: PythonRecorder, pickled: Pickled, general: Observed
+) -> Observed:
+    """The fast path of a communicator's or a request's method, else the general one."""
+    path = PATHS.get(method.name)
+    if path is None or (recorder.timeline and path.timeline is None):
+        return general
+    return compiled(path, recorder.timeline)(method, recorder, pickled, general)
