@@ -34,7 +34,7 @@ def collective(
         if hooked is not None:
             nbytes = bytes_of(size, self, given)
             hooked.before(method.routine, self, nbytes, max(NOBODY, int(root)))
-        result, began, ended = call(self, root, self, *args, **kwargs)
+        result, began, ended = call(self, root, (self, *args), kwargs)
         if hooked is not None:
             hooked.after(method.routine, self, nbytes)
         peer = max(NOBODY, int(root))

@@ -12,6 +12,7 @@ import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from textwrap import indent
 from typing import Any
 
 from mpi4py import MPI
@@ -24,7 +25,7 @@ from omb_py.tracing.recorder.message_sizes import (
     spec_bytes,
     together,
 )
-from omb_py.tracing.recorder.method import Method, Observed, number_of
+from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, meet
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation, complete, needs_status
 from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
@@ -33,6 +34,13 @@ from omb_py.tracing.records.layout import NOBODY, Kind
 CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
 PROC_NULL = MPI.PROC_NULL
 
+FIND = """\
+try:
+    tally = known[{communicator}][{peer}][{nbytes}]
+except MISS:
+    tally = {meet}(recorder, known, number, {comm}, {peer}, {measured})"""
+STOP = ("ticks = clock() - began",)
+STOP_WITH_TIMELINE = ("ended = clock()", "ticks = ended - began")
 TEMPLATE = """\
 def make(method, recorder, pickled, general):
     number, original, adopt = recorder.name(method.routine), method.original, method.adopt
@@ -40,23 +48,16 @@ def make(method, recorder, pickled, general):
     counts = pickled.counts
     def observed({parameters}):
         {before}
-        now.comm = {comm}
-        now.peer = {peer}
         now.began = began = clock()
-        now.routine = number
+        now.call = tally
         try:
             result = original({arguments})
         except BaseException:
-            now.routine = 0
+            now.call = None
             raise
-        ended = clock()
-        now.routine = 0
+        {stop}
+        now.call = None
         {after}
-        try:
-            tally = known[{communicator}][{peer}][{nbytes}]
-        except MISS:
-            tally = {meet}(recorder, known, number, {comm}, {peer}, {measured})
-        ticks = ended - began
         tally.calls += 1
         tally.ticks += ticks
         if ticks < tally.min or ticks > tally.max:
@@ -65,8 +66,8 @@ def make(method, recorder, pickled, general):
         return result
     return observed
 """
-PLACES = ("before", "after", "record")
-"""Where a path and its timeline have lines of their own."""
+"""The text of a path, and of finding the tally of a call in it: before the call, so that others see
+what the rank is doing, and once more where only the call says its peer or bytes."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Path:
 
     ``parameters`` are the method's, from ``self`` or (of a class method) ``cls`` on. The call is
     one of ``comm`` with ``peer``, of ``nbytes`` where these are easy to tell, else of ``measured``
-    bytes. Where a timeline is kept, ``timeline`` has what is done more; None leaves those calls to
+    bytes. ``lines`` are added to it, and ``timeline`` where one is kept; None leaves those calls to
     the general path, as ``general`` does where it is true.
     """
 
@@ -101,43 +102,49 @@ class Path:
     def source(self, timeline: bool) -> str:
         """The text of the path, with a timeline or without."""
         names = [one.partition("=")[0].strip() for one in self.parameters.split(", ")]
-        parts = [self.lines]
+        before, after, record = (
+            [one] for one in (self.lines.before, self.lines.after, self.lines.record)
+        )
         if self.general:
-            taken = f"if {self.general}:\n    return general({', '.join(names)})"
-            parts.insert(0, Lines(before=taken))
+            before.insert(0, f"if {self.general}:\n    return general({', '.join(names)})")
         if timeline and self.timeline is not None:
-            parts.append(self.timeline)
-        added = {
-            place: "\n".join(filter(None, (getattr(one, place) for one in parts))).replace(
-                "\n", f"\n{' ' * 8}"
-            )
-            for place in PLACES
+            before.append(self.timeline.before)
+            after.append(self.timeline.after)
+            record.append(self.timeline.record)
+        find = FIND.format(
+            communicator="self._number" if self.comm == "self" else "0",
+            meet="meet_message" if self.peer in ("dest", "source") else "meet",
+            comm=self.comm,
+            peer=self.peer,
+            nbytes="{nbytes}",
+            measured="{measured}",
+        )
+        found = find.format(nbytes=self.nbytes, measured=self.measured)
+        pending = find.format(nbytes="UNKNOWN", measured="UNKNOWN") if self.lines.after else found
+        parts = {
+            "before": [*before, pending],
+            "stop": ["ended = clock()", "ticks = ended - began"]
+            if timeline
+            else ["ticks = clock() - began"],
+            "after": [*after, found] if any(after) else [],
+            "record": record,
         }
         text = TEMPLATE.format(
-            **vars(self) | added,
+            parameters=self.parameters,
             arguments=", ".join(names[1:] if names[0] == "cls" else names),
-            communicator="0" if self.comm == "None" else "self._number",
-            meet="meet_message" if self.peer in ("dest", "source") else "meet",
+            **{name: indent("\n".join(lines), 8 * " ").lstrip() for name, lines in parts.items()},
         )
         return "\n".join(line for line in text.split("\n") if line.strip())
 
 
-def meet(
-    recorder: PythonRecorder, known: Cache, number: int, comm: Any, peer: int, nbytes: int
-) -> Tally:
-    """The tally of a call that is met first, or whose bytes are not easy to tell."""
-    communicator = number_of(comm, recorder)
-    tally = recorder.tallies.tally(number, communicator, max(peer, NOBODY), nbytes)
-    return remember(known, tally, communicator, peer, nbytes)
-
-
 def meet_message(
-    recorder: PythonRecorder, known: Cache, number: int, comm: Any, peer: int, nbytes: int
+    recorder: PythonRecorder, cache: Cache, routine: int, comm: Any, peer: int, nbytes: int
 ) -> Tally:
     """`meet` for a message, of which nothing goes to or comes from PROC_NULL."""
-    communicator, counted = number_of(comm, recorder), 0 if peer == PROC_NULL else nbytes
-    tally = recorder.tallies.tally(number, communicator, max(peer, NOBODY), counted)
-    return remember(known, tally, communicator, peer, nbytes)
+    if peer == PROC_NULL:
+        tally = meet(recorder, {}, routine, comm, peer, 0)
+        return remember(cache, tally, tally.communicator, peer, nbytes)
+    return meet(recorder, cache, routine, comm, peer, nbytes)
 
 
 def record_both(
@@ -264,7 +271,7 @@ recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
 if operations:
     complete(recorder, operations, status, ended)""",
     ),
-    comm="None",
+    comm="NO_COMMUNICATOR",
 )
 WAITALL = replace(
     WAIT,
@@ -367,6 +374,7 @@ NAMES = {
     "MPI": MPI,
     "MISS": MISS,
     "NOBODY": NOBODY,
+    "NO_COMMUNICATOR": NO_COMMUNICATOR,
     "UNKNOWN": UNKNOWN,
 }
 """What the text of paths refers to."""

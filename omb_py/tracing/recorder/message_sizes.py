@@ -19,10 +19,10 @@ UNKNOWN = -1
 
 def spec_bytes(spec: Any) -> int:
     """The bytes that a buffer specification names; `UNKNOWN` for what mpi4py alone understands."""
-    found = getattr(spec, "nbytes", None)
-    if found is not None:
-        return int(found)
     try:
+        nbytes = getattr(spec, "nbytes", None)
+        if nbytes is not None:
+            return int(nbytes)
         if spec is None or spec is MPI.BOTTOM or isinstance(spec, type(MPI.IN_PLACE)):
             return 0
         if isinstance(spec, list | tuple):

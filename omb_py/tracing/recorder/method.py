@@ -7,7 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from omb_py.tracing.recorder.message_sizes import UNKNOWN
 from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
 from omb_py.tracing.records.layout import NOBODY
 
 Observed = Callable[..., Any]
@@ -43,27 +45,55 @@ class CollectiveHook(Protocol):
         """A communicator is about to be freed."""
 
 
+class NoCommunicator:
+    """In the place of a communicator, for calls that use none."""
+
+    _number = 0
+
+
+NO_COMMUNICATOR = NoCommunicator()
+
+
+def meet(
+    recorder: PythonRecorder, cache: Cache, routine: int, comm: Any, peer: int, nbytes: int
+) -> Tally:
+    """The tally of a call that no cache has: met first, or its bytes are not easy to tell.
+
+    Arguments that are wrong have a tally that is not reported, for the call will fail.
+    """
+    try:
+        communicator = number_of(comm, recorder)
+        tally = recorder.tallies.tally(routine, communicator, max(peer, NOBODY), nbytes)
+        return remember(cache, tally, communicator, peer, nbytes)
+    except Exception:
+        return Tally(routine, 0, NOBODY, nbytes)
+
+
 def timed(method: Method, recorder: PythonRecorder) -> Callable[..., tuple[Any, Any, Any]]:
     """What calls a method, and returns its result and when the call began and ended, in ticks.
 
-    Its arguments are the object whose communicator the call uses, if any, the peer in it, and those
-    of ``method.original``. While the call lasts, it is the recorder's `CallInProgress`.
+    It takes the object whose communicator the call uses, the peer in it, and the arguments of
+    ``method.original``. While the call lasts, it is the recorder's `CallInProgress`.
     """
     number, original = recorder.name(method.routine), method.original
-    clock, now = recorder.clock, recorder.now
+    clock, now, cache = recorder.clock, recorder.now, recorder.tallies.cache()
 
-    def call(comm: Any, peer: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        now.comm = comm
-        now.peer = peer
+    def call(
+        comm: Any, peer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any, Any]:
+        try:
+            tally = cache[comm._number][peer][UNKNOWN]
+        except MISS:
+            tally = meet(recorder, cache, number, comm, peer, UNKNOWN)
         now.began = began = clock()
-        now.routine = number
+        now.call = tally
         try:
             result = original(*args, **kwargs)
         except BaseException:
-            now.routine = 0
+            now.call = None
             raise
         ended = clock()
-        now.routine = 0
+        now.call = None
         return result, began, ended
 
     return call
@@ -87,6 +117,7 @@ def number_of(comm: Any, recorder: PythonRecorder) -> int:
         number: int = comm._number
     except AttributeError:
         number = recorder.communicator(comm)
-        with suppress(AttributeError):  # one that is not observed
-            comm._number = number
+        if number:
+            with suppress(AttributeError):  # one that is not observed
+                comm._number = number
     return number

@@ -7,7 +7,15 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.tracing.recorder.message_sizes import UNKNOWN, Pickled, spec_bytes
-from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed, bound, number_of, timed
+from omb_py.tracing.recorder.method import (
+    NO_COMMUNICATOR,
+    CollectiveHook,
+    Method,
+    Observed,
+    bound,
+    number_of,
+    timed,
+)
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, Kind
@@ -25,10 +33,11 @@ def on_window(method: Method, recorder: PythonRecorder) -> Observed:
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
         peer = given.get("target_rank", given.get("rank", NOBODY)) if targeted else NOBODY
-        result, began, ended = call(self, peer, self, *args, **kwargs)
+        comm = given.get("comm", MPI.COMM_SELF) if makes else self
+        result, began, ended = call(comm, peer, (self, *args), kwargs)
         result = method.adopt(result)
         if makes:
-            result._number = recorder.communicator(given.get("comm", MPI.COMM_SELF))
+            result._number = recorder.communicator(comm)
         communicator = getattr(result if makes else self, "_number", 0)
         peer = int(peer)
         nbytes = _moved(given) if moves else UNKNOWN
@@ -53,10 +62,11 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bound(names, args, kwargs)
-        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
+        comm = given.get("comm") if opens else self
+        result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
         result = method.adopt(result)
         if opens:
-            result._number = recorder.communicator(given["comm"])
+            result._number = recorder.communicator(comm)
         communicator = getattr(result if opens else self, "_number", 0)
         nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN
         _record(recorder, number, communicator, NOBODY, nbytes, began, ended)
@@ -80,7 +90,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
             status = kwargs["status"] = MPI.Status()
             args = args[: names.index("status")]
         before = pickled.mark()
-        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
+        result, began, ended = call(self, NOBODY, (self, *args), kwargs)
         peer, tag, nbytes = NOBODY, 0, UNKNOWN
         if not begins:
             peer, tag = status.source, status.tag
@@ -123,7 +133,7 @@ def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> 
         given = bound(names, args, kwargs)
         comm = given.get("comm") if of_class else self
         peer = given.get("source", NOBODY)
-        result, began, ended = call(comm, peer, self, *args, **kwargs)
+        result, began, ended = call(comm, peer, (self, *args), kwargs)
         communicator = number_of(comm, recorder)
         message = method.adopt(result)
         if isinstance(message, MPI.Message) and message != MPI.MESSAGE_NO_PROC:
@@ -144,13 +154,15 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         communicator = 0
+        comm: Any = NO_COMMUNICATOR
         if isinstance(self, MPI.Comm):
+            comm = self
             communicator = number_of(self, recorder)
             if frees:
                 recorder.forget(self)
                 if hook is not None:
                     hook.forget(self)
-        result, began, ended = call(self, NOBODY, self, *args, **kwargs)
+        result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
         _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
         made = method.adopt(result)
         for one in made if isinstance(made, tuple) else (made,):

@@ -55,7 +55,7 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
             args = args[: names.index("status")]
         before = pickled.mark() if objects else None
         peer = given.get(whom, nobody)
-        result, began, ended = call(self, peer, self, *args, **kwargs)
+        result, began, ended = call(self, peer, (self, *args), kwargs)
         communicator = number_of(self, recorder)
         moved = pickled.since(before) if before is not None else None
         sent = got = None

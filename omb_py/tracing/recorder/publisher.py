@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import begins_collective
 
 SECONDS = 0.25
@@ -81,23 +80,17 @@ class Publisher:
 
     def _publish_call(self, recorder: PythonRecorder, cells: list[tuple[int, ...]]) -> None:
         """Write the call that the rank is in."""
-        file, now = self._file, recorder.now
-        number, comm, peer, began = now.routine, now.comm, now.peer, now.began
-        if not number:
+        file, call, began = self._file, recorder.now.call, recorder.now.began
+        if call is None:
             file.set("now_name", 0)
             return
-        communicator = getattr(comm, "_number", 0)
-        if not isinstance(communicator, int) or not communicator:
-            communicator = recorder.met(comm)  # it has it after its first call
-        routine = recorder.names[number]
         begun = sum(
             cell[6]
             for cell in cells
-            if cell[1] == communicator and begins_collective(recorder.names[cell[0]])
+            if cell[1] == call.communicator and begins_collective(recorder.names[cell[0]])
         )
-        rank = recorder.world_rank(communicator, peer) if isinstance(peer, int) else NOBODY
-        file.set("now_communicator", communicator)
-        file.set("now_peer", rank)
+        file.set("now_communicator", call.communicator)
+        file.set("now_peer", call.peer)
         file.set("now_began", round(began * recorder.tick))
-        file.set("now_collectives", begun + begins_collective(routine))
-        file.set("now_name", number)
+        file.set("now_collectives", begun + begins_collective(recorder.names[call.routine]))
+        file.set("now_name", call.routine)

@@ -34,19 +34,16 @@ OBSERVERS = __file__.rpartition("/")[0]
 class CallInProgress:
     """The call that a rank is in: observed methods write it, the publisher's thread reads it.
 
-    ``routine`` is the number of its name, 0 outside MPI; what else there is then belongs to the
-    last call. ``comm`` is the object whose communicator it uses, None where there is none, ``peer``
-    a rank of it, and ``began`` is in the recorder's ticks. Methods write ``routine`` last, right
-    after they have read the clock, and 0 when the call has returned or failed. Of calls that
-    several threads are in, it is the one that began last, until any of them ends, as from C.
+    ``call`` is the tally of its routine, communicator and peer, None outside MPI, and ``began`` is
+    in the recorder's ticks. Methods write ``call`` last, right after they have read the clock, and
+    None when the call has returned or failed. Of calls that several threads are in, it is the one
+    that began last, until any of them ends, as from C.
     """
 
-    __slots__ = ("began", "comm", "peer", "routine")
+    __slots__ = ("began", "call")
 
     def __init__(self) -> None:
-        self.routine = 0
-        self.comm: Any = None
-        self.peer: Any = NOBODY
+        self.call: Tally | None = None
         self.began: float = 0
 
 
@@ -156,15 +153,8 @@ class PythonRecorder:
         number = self._numbers.get(handle)
         return self.new_communicator(comm) if number is None else number
 
-    def met(self, comm: Any) -> int:
-        """The number of a communicator that has one, 0 for all else; calls nothing of MPI."""
-        try:
-            return self._numbers.get(MPI._handleof(comm), 0)
-        except Exception:
-            return 0
-
     def new_communicator(self, comm: Any, alike: int | None = None) -> int:
-        """The same for one that has just been made, whose handle may have been another's.
+        """The number of one that has just been made, whose handle may have been another's.
 
         ``alike`` is the number of the one that it is a duplicate of, where it must not be asked
         itself, for it is still being made.

@@ -9,7 +9,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.tracing.recorder.message_sizes import UNKNOWN
-from omb_py.tracing.recorder.method import Method, Observed, bound, timed
+from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, bound, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.records.layout import NOBODY, Kind
 
@@ -120,7 +120,7 @@ def completion_of_one(method: Method, recorder: PythonRecorder) -> Observed:
         operations = operations_of(self)
         if status is None and needs_status(operations):
             status = MPI.Status()
-        result, began, ended = call(None, NOBODY, self, status)
+        result, began, ended = call(NO_COMMUNICATOR, NOBODY, (self, status), {})
         _count(recorder, number, began, ended)
         done = (result[0] if objects else result) if tests else True
         if operations and done:
@@ -141,7 +141,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
 
     def observed(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.timeline:
-            result, began, ended = call(None, NOBODY, *args, **kwargs)
+            result, began, ended = call(NO_COMMUNICATOR, NOBODY, args, kwargs)
             _count(recorder, number, began, ended)
             return result
         given = bound(names, args, kwargs)
@@ -153,7 +153,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
         if statuses is None and any(map(needs_status, waiting)):
             statuses = MPI.Status() if way == ANY else [MPI.Status() for _ in requests]
             given[told] = statuses
-        result, began, ended = call(None, NOBODY, **given)
+        result, began, ended = call(NO_COMMUNICATOR, NOBODY, (), given)
         _count(recorder, number, began, ended)
         if any(waiting):
             found = _completed(result, way, tests, objects, len(requests))
@@ -197,7 +197,7 @@ def freeing(method: Method, recorder: PythonRecorder) -> Observed:
 
     def observed(self: Any) -> None:
         free(recorder, operations_of(self))
-        _, began, ended = call(None, NOBODY, self)
+        _, began, ended = call(NO_COMMUNICATOR, NOBODY, (self,), {})
         _count(recorder, number, began, ended)
 
     return observed
@@ -208,7 +208,7 @@ def starting(method: Method, recorder: PythonRecorder) -> Observed:
     number, call = recorder.name(method.routine), timed(method, recorder)
 
     def observed(self: Any) -> Any:
-        result, began, ended = call(None, NOBODY, self)
+        result, began, ended = call(NO_COMMUNICATOR, NOBODY, (self,), {})
         _started(recorder, number, [self], began, ended)
         return result
 
@@ -221,7 +221,7 @@ def starting_several(method: Method, recorder: PythonRecorder) -> Observed:
 
     def observed(cls: Any, requests: Any) -> Any:
         requests = list(requests)
-        result, began, ended = call(None, NOBODY, requests)
+        result, began, ended = call(NO_COMMUNICATOR, NOBODY, (requests,), {})
         _started(recorder, number, requests, began, ended)
         return result
 

@@ -17,22 +17,23 @@ FOREVER = 1 << 62
 class Tally:
     """Calls that are alike: how many, and the ticks that they took in all, at least and at most.
 
-    ``nbytes``, ``communicator`` and ``peer`` (the rank in MPI_COMM_WORLD) do not change. A call is
-    counted without a call of Python in between, so that no other thread can come between under
-    CPython's lock.
+    ``routine``, ``communicator`` (numbers of names), ``peer`` (the rank in MPI_COMM_WORLD) and
+    ``nbytes`` do not change. A call is counted without a call of Python in between, so that no
+    other thread can come between under CPython's lock.
     """
 
-    __slots__ = ("calls", "communicator", "max", "min", "nbytes", "peer", "ticks")
+    __slots__ = ("calls", "communicator", "max", "min", "nbytes", "peer", "routine", "ticks")
 
     calls: int
     ticks: float
     min: float
     max: float
 
-    def __init__(self, nbytes: int, communicator: int, peer: int) -> None:
-        self.nbytes = nbytes
+    def __init__(self, routine: int, communicator: int, peer: int, nbytes: int) -> None:
+        self.routine = routine
         self.communicator = communicator
         self.peer = peer
+        self.nbytes = nbytes
         self.reset()
 
     def reset(self) -> None:
@@ -87,7 +88,8 @@ class Tallies:
         if tally is None:
             if len(self._tallies) >= MAX_TALLIES:
                 self._fold()
-            new = Tally(nbytes, communicator, self._world_rank(communicator, peer))
+            world = self._world_rank(communicator, peer)
+            new = Tally(number, communicator, world, nbytes)
             tally = self._tallies.setdefault(key, new)
         return tally
 
