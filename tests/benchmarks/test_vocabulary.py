@@ -3,15 +3,15 @@
 import dataclasses
 
 import pytest
-from omb_py.cli.options import TABLE
 
 from omb_py.benchmarks import FEATURES, all_benchmarks, find_benchmark
 from omb_py.core.calls import Call
 from omb_py.core.errors import BenchmarkError
+from omb_py.options.table import TABLE
 
 
 def test_every_feature_has_options_or_benchmarks() -> None:
-    of_options = {row.feature for row in TABLE} - {None}
+    of_options = {row.feature for rows in TABLE.values() for row in rows} - {None}
     of_benchmarks = {word for benchmark in all_benchmarks() for word in benchmark.options}
     assert of_options | of_benchmarks == FEATURES.keys()
 
