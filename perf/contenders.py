@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs import BIN, ENVIRONMENT, compile_reference
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
-from omb_py.core.calls import Message, Round, Step, Window
+from omb_py.core.calls import Iteration, Message, Step, Window
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
@@ -45,7 +45,7 @@ class CBinding(Binding):
     def bind(self, step: Step) -> BoundCall:
         raise NotImplementedError
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         from mpi4py import MPI
 
         functions = ctypes.CDLL(self.library)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from omb_py.core.calls import Call, Cell, Message, Step
+from omb_py.core.calls import Call, Message, Slot, Step
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Simulation:
 
     def _rank(self, rank: int, steps: Sequence[Step]) -> Iterator[list[Side]]:
         """Makes a rank's steps; gives what it has to wait for."""
-        cells: dict[Cell, list[Side]] = defaultdict(list)
+        cells: dict[Slot, list[Side]] = defaultdict(list)
         for step in steps:
             assert isinstance(step, Call)
             name, messages = step.function, step.messages

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from omb_py.benchmarks import Exchange
-from omb_py.core.calls import Call, Cell, Round, Step, Window
+from omb_py.benchmarks import CheckedIteration
+from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.forms import nonblocking, persistent, setup_of
 
 
@@ -11,12 +11,12 @@ def names(steps: tuple[Step, ...]) -> list[str]:
     return [step.function for step in steps if isinstance(step, Call)]
 
 
-def cells(steps: tuple[Step, ...]) -> list[Cell | None]:
+def cells(steps: tuple[Step, ...]) -> list[Slot | None]:
     return [step.cell for step in steps if isinstance(step, Call)]
 
 
 def test_a_nonblocking_call_is_started_and_waited_for() -> None:
-    round_ = nonblocking(Round((Call("bcast", root=1), Call("barrier"))))
+    round_ = nonblocking(Iteration((Call("bcast", root=1), Call("barrier"))))
     assert names(round_.steps) == ["ibcast", "wait", "ibarrier", "wait"]
     first, second, third, fourth = cells(round_.steps)
     assert first is second is not None
@@ -29,7 +29,7 @@ def test_a_nonblocking_call_is_started_and_waited_for() -> None:
 
 def test_the_rest_of_an_exchange_stays() -> None:
     settle = (Call("barrier"),)
-    exchange = Exchange((Call("bcast", root=0),), before=settle, settle=settle)
+    exchange = CheckedIteration((Call("bcast", root=0),), before=settle, settle=settle)
     for form in (nonblocking, persistent):
         assert form(exchange).settle == settle
         assert form(exchange).before == settle
@@ -37,7 +37,7 @@ def test_the_rest_of_an_exchange_stays() -> None:
 
 
 def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
-    round_ = persistent(Round((Call("send", peer=1, tag=7), Call("recv", peer=1, tag=7))))
+    round_ = persistent(Iteration((Call("send", peer=1, tag=7), Call("recv", peer=1, tag=7))))
     assert names(round_.setup) == ["send_init", "recv_init"]
     assert names(round_.steps) == ["start", "wait", "start", "wait"]
     assert names(round_.teardown) == ["request_free", "request_free"]
@@ -49,7 +49,7 @@ def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:
 
 def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_first() -> None:
     receives, sends = (Call("irecv", peer=1),) * 3, (Call("isend", peer=1),) * 2
-    round_ = persistent(Round((Window((receives, sends)),)))
+    round_ = persistent(Iteration((Window((receives, sends)),)))
     assert names(round_.setup) == ["recv_init"] * 3 + ["send_init"] * 2
     assert names(round_.steps) == ["startall", "startall", "waitall", "waitall"]
     assert len(round_.teardown) == 5
@@ -63,13 +63,13 @@ def test_a_persistent_window_is_started_by_group_and_the_last_group_waited_for_f
 
 
 def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_wait() -> None:
-    cell = Cell()
+    cell = Slot()
     start, test, wait = (
         Call("iallreduce", cell=cell),
         Call("test", cell=cell),
         Call("wait", cell=cell),
     )
-    round_ = persistent(Round((start, test, wait)), lambda call: call.function == "iallreduce")
+    round_ = persistent(Iteration((start, test, wait)), lambda call: call.function == "iallreduce")
     assert names(round_.setup) == ["allreduce_init"]
     assert names(round_.steps) == ["start", "test", "wait"]
     assert len({id(one) for one in cells(round_.steps + round_.setup)}) == 1
@@ -77,7 +77,7 @@ def test_a_nonblocking_call_that_becomes_persistent_keeps_what_comes_before_its_
 
 def test_calls_that_are_left_out_stay_as_they_are() -> None:
     reply = Call("recv", peer=1, tag=5)
-    round_ = persistent(Round((Call("send", peer=1), reply)), lambda call: call.tag != 5)
+    round_ = persistent(Iteration((Call("send", peer=1), reply)), lambda call: call.tag != 5)
     assert round_.steps[-1] is reply
     assert names(round_.setup) == ["send_init"]
 

@@ -26,7 +26,7 @@ from omb_py.algorithms.patterns import (
     together,
     up_and_down,
 )
-from omb_py.benchmarks import Case, Plan, Provider, all_benchmarks, find_benchmark
+from omb_py.benchmarks import Case, Plan, Resources, all_benchmarks, find_benchmark
 from omb_py.benchmarks.algorithms import TABLE, check, further_memory, words
 from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
@@ -55,7 +55,7 @@ def plans(
     benchmark = find_benchmark(name)
     size = elements * datatype.itemsize
     of_node = tuple(rank // nodes for rank in range(ranks))
-    provider = cast("Provider", None)
+    provider = cast("Resources", None)
     return [
         benchmark.plan(Case(rank, ranks, size, datatype, 64, BUFFER, options, provider, of_node))
         for rank in range(ranks)
@@ -135,7 +135,7 @@ def test_whatever_the_ranks_lengths_types_roots_and_segments(
 
 def test_nodes_need_not_be_alike_nor_in_order() -> None:
     options = Options(algorithm="hierarchical")
-    provider = cast("Provider", None)
+    provider = cast("Resources", None)
     nodes = (2, 0, 0, 1, 2, 0, 2)
     plan = find_benchmark("allreduce").plan
     made = [plan(Case(r, 7, 40, INT, 64, BUFFER, options, provider, nodes)) for r in range(7)]
@@ -175,7 +175,7 @@ DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("allreduce", "ring"): around(share, lambda ranks: 2 * (ranks - 1)),
     ("allreduce", "segmented_ring"): together(cut(around(share), SEGMENT), around(share)),
     ("allreduce", "recursive_doubling"): folding.recursive_doubling,
-    ("allreduce", "rabenseifner"): folding.folded(
+    ("allreduce", "rabenseifner"): folding.fold(
         folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
     ),
     ("allreduce", "tree"): cut(up_and_down(trees.down(trees.binomial_by_lowest)), SEGMENT),
@@ -261,7 +261,7 @@ def test_further_memory_is_what_is_allocated(
     monkeypatch.setattr(type(BUFFER), "allocate", count)
     options = Options(algorithm=word, segment=64)
     benchmark, size = find_benchmark(name), elements * INT.itemsize
-    case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Provider", None), (0,) * ranks)
+    case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Resources", None), (0,) * ranks)
     benchmark.plan(case)
     promised = benchmark.memory(options, size, ranks)
     plain = benchmark.memory(Options(), size, ranks)

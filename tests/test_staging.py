@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omb_py.benchmarks import Exchange
+from omb_py.benchmarks import CheckedIteration
 from omb_py.buffers.numpy import BUFFER
 from omb_py.core.calls import Call, Message, Step
 from omb_py.core.datatypes import find_types
@@ -15,7 +15,7 @@ def test_a_call_is_not_taken_for_one_that_is_gone() -> None:
 
     def staged(function: str) -> Step:
         message = Message(BUFFER.allocate(4, datatype), datatype, (1,))
-        (step,) = staging.exchange(Exchange((Call(function, (message,), peer=1),))).steps
+        (step,) = staging.exchange(CheckedIteration((Call(function, (message,), peer=1),))).steps
         return step
 
     functions = ["send", "recv"] * 20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omb_py.benchmarks import Content, Exchange
+from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.buffers import BUFFERS, PAGE, Buffer
 from omb_py.core.datatypes import TYPES, Datatype
 from omb_py.core.errors import OmbError
@@ -46,7 +46,7 @@ def test_any_changed_byte_is_found(
     content = content_of(BUFFERS.load(name), datatype, elements, range(3, 4))
     memory = content.memory
     check = DataCheck(rank=1, ranks=4, size=memory.nbytes, datatype=datatype)
-    exchange = Exchange((), inputs=(content,), outputs=(content,))
+    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
     check.fill(exchange, iteration=5)
     assert check.faults(exchange, iteration=5) == []
     offset = data.draw(st.integers(0, memory.nbytes - 1))
@@ -72,7 +72,7 @@ def memory_before(check: DataCheck, content: Content) -> bytes:
 def test_memory_that_nothing_was_written_to_is_found(name: str, datatype: Datatype) -> None:
     content = content_of(BUFFERS.load(name), datatype, 3, range(1))
     check = DataCheck(0, 1, content.memory.nbytes, datatype)
-    exchange = Exchange((), outputs=(content,))
+    exchange = CheckedIteration((), outputs=(content,))
     check.fill(exchange, 0)
     assert len(check.faults(exchange, 0)) == 1
 
@@ -179,7 +179,7 @@ def test_a_fault_says_where_it_is_and_what_was_expected(
     memory = BUFFERS.load("bytearray").allocate(40, datatype)
     content = Content(memory, sources, block=4, added=len(sources) > 1)
     check = DataCheck(rank=5, ranks=3, size=40, datatype=datatype)
-    exchange = Exchange((), inputs=(content,), outputs=(content,))
+    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
     check.fill(exchange, iteration=1)
     data = bytearray(memory.read(0, 40))
     data[34] ^= 1

@@ -9,7 +9,7 @@ from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 
 
-def chosen(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:
+def select(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:
     """The library of this process and the algorithm called ``word``; None for its own choice.
 
     MPI need not be started. Raises `UsageError` where there is no such algorithm.
@@ -20,13 +20,13 @@ def chosen(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None
     return found, found.algorithm(function_of(benchmark), word)
 
 
-def tell(benchmark: str, word: str | None, counted: bool = False) -> None:
+def request(benchmark: str, word: str | None, counted: bool = False) -> None:
     """Set the library's variables in this process, for an MPI that is not started yet.
 
     Messages are to be ``counted``, too, where the library can. Raises `UsageError` where that
     cannot be: there is no such algorithm, a variable says something else, or MPI is started.
     """
-    choice = chosen(benchmark, word)
+    choice = select(benchmark, word)
     if choice is None:
         return
     library, algorithm = choice

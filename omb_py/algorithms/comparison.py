@@ -44,7 +44,8 @@ def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str
             fewer = has_empty_blocks and messages < known
             rounding = shape.itemsize * shape.ranks * max(1, known)
             if messages != known and not fewer:
-                return f"rank {source} sent {counted(messages)} to rank {target} instead of {known}"
+                counted = count_messages(messages)
+                return f"rank {source} sent {counted} to rank {target} instead of {known}"
             if nbytes is not None and abs(nbytes - length) > rounding:
                 return (
                     f"rank {source} sent {nbytes:.0f} bytes to rank {target} instead of "
@@ -53,6 +54,6 @@ def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str
     return None
 
 
-def counted(messages: int) -> str:
+def count_messages(messages: int) -> str:
     """So many messages, in words."""
     return f"{messages} message{'' if messages == 1 else 's'}"

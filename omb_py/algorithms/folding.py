@@ -22,7 +22,7 @@ from omb_py.algorithms.patterns import (
 )
 
 
-def folded(
+def fold(
     inner: Pattern, before: Pattern | None, after: Pattern | None = None, keep: int = 1
 ) -> Pattern:
     """``inner`` among the ranks that stay; ``before`` and ``after`` are between 0 and 1 of a pair.
@@ -76,10 +76,10 @@ def signal(source: int, target: int) -> Pattern:
     return lambda shape: iter([(source, target, 0.0)])
 
 
-recursive_doubling = folded(exchanges(all_data), lower_to_upper, upper_to_lower)
+recursive_doubling = fold(exchanges(all_data), lower_to_upper, upper_to_lower)
 """Allreduce: all data in each round [TRG]."""
 
-doubling_barrier = folded(exchanges(no_data), signal(0, 1), signal(1, 0))
+doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 """Barrier by the same exchanges."""
 
 

@@ -59,7 +59,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "rabenseifner",
             "reduce_scatter_allgather",
-            folding.folded(
+            folding.fold(
                 folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
             ),
         ),
@@ -92,7 +92,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "rabenseifner",
             "reduce_scatter_gather",
-            folding.folded(folding.halving_and_gather, folding.upper_to_lower, keep=0),
+            folding.fold(folding.halving_and_gather, folding.upper_to_lower, keep=0),
         ),
     ),
     "allgather": (

@@ -136,7 +136,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "rabenseifner",
             "6",
-            folding.folded(
+            folding.fold(
                 folding.halving_and_doubling, folding.half_each, folding.lower_to_upper, keep=0
             ),
             (element_for_each_of_power,),
@@ -176,7 +176,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm(
             "rabenseifner",
             "7",
-            folding.folded(folding.halving_and_gather, folding.half_each, keep=0),
+            folding.fold(folding.halving_and_gather, folding.half_each, keep=0),
             (element_for_each_of_power,),
         ),
     ),

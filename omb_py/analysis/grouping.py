@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, valued
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, value_column
 
 SERIES = (*EXPERIMENT, *CONFIGURATION, "base", "unit")
 """What one line has in common. ``base`` is of overheads only."""
@@ -58,13 +58,15 @@ class Points:
 
 
 def values_of(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """Rows with their values (`valued`) and, whatever the statistic, their ``mean``.
+    """Rows with their values (`value_column`) and, whatever the statistic, their ``mean``.
 
     ``auto`` decides for each benchmark by itself: one without samples, such as the start of a
     job, must not make means of all others.
     """
     rows = rows.reindex(columns=list(NEEDED))
-    values = by_benchmark(rows) if statistic == "auto" and len(rows) else valued(rows, statistic)
+    values = (
+        by_benchmark(rows) if statistic == "auto" and len(rows) else value_column(rows, statistic)
+    )
     latency, bandwidth = values["unit"] == "us", values["unit"] == "MB/s"
     mean = values["bandwidth_MBps"].where(bandwidth, values["messages_per_s"])
     return values.assign(mean=values["latency_us"].where(latency, mean))
@@ -76,7 +78,7 @@ def by_benchmark(rows: pd.DataFrame) -> pd.DataFrame:
         rows["latency_us"].notna() | rows["sample_mean_us"].notna()
     )
     all_have = has_median.groupby(rows["benchmark"]).transform("all")
-    parts = [valued(rows[all_have], "median"), valued(rows[~all_have], "mean")]
+    parts = [value_column(rows[all_have], "median"), value_column(rows[~all_have], "mean")]
     return pd.concat([part for part in parts if not part.empty] or parts[:1]).sort_index()
 
 
@@ -84,8 +86,8 @@ def points_of(values: pd.DataFrame) -> Points:
     """Points of rows that have their values (`values_of`, `overhead_values`)."""
     frame = values.reset_index(drop=True)
     names = [name for name in SERIES if name in frame]
-    line = codes(frame[name] for name in names)
-    place = codes([pd.Series(line), frame["bytes"]])
+    line = group_ids(frame[name] for name in names)
+    place = group_ids([pd.Series(line), frame["bytes"]])
     first = pd.Series(np.arange(len(frame))).groupby(place).first().to_numpy()
     present = {name: column for name, column in MEDIANS.items() if column in frame}
     numbers = frame[list(dict.fromkeys(present.values()))].astype("float64")
@@ -107,7 +109,7 @@ def points_of(values: pd.DataFrame) -> Points:
     return Points(series, order.reset_index(drop=True))
 
 
-def codes(columns: Iterable[pd.Series]) -> np.ndarray:
+def group_ids(columns: Iterable[pd.Series]) -> np.ndarray:
     """A number from 0 for each row, the same where all columns are; a missing value is a value.
 
     Numbers are in the order in which rows first appear.
@@ -144,7 +146,7 @@ TELLING = ("binding", "buffer", "mpi", "ranks", "part", *EXPERIMENT[1:], *CONFIG
 """What tells lines of a benchmark apart, the words that people look for first in front."""
 
 
-def telling(frame: pd.DataFrame, names: Sequence[str] = TELLING) -> list[str]:
+def distinguishing_columns(frame: pd.DataFrame, names: Sequence[str] = TELLING) -> list[str]:
     """The columns of ``names`` that tell a frame's rows apart, in their order.
 
     One that follows from another before it tells nothing more: what lies on a device does so
@@ -154,13 +156,13 @@ def telling(frame: pd.DataFrame, names: Sequence[str] = TELLING) -> list[str]:
     for name in dict.fromkeys(names):
         if name not in frame or frame[name].nunique(dropna=False) < 2:
             continue
-        numbers = codes([frame[name]])
-        if not any(follows(numbers, known) for known in found.values()):
+        numbers = group_ids([frame[name]])
+        if not any(is_determined_by(numbers, known) for known in found.values()):
             found[name] = numbers
     return list(found)
 
 
-def follows(numbers: np.ndarray, known: np.ndarray) -> bool:
+def is_determined_by(numbers: np.ndarray, known: np.ndarray) -> bool:
     """Whether rows that share a number in ``known`` share that in ``numbers``."""
     together = known * (int(numbers.max()) + 1) + numbers
     return len(np.unique(together)) == len(np.unique(known))

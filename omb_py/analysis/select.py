@@ -22,7 +22,7 @@ def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
     for name, values in pairs(texts).items():
         if name not in frame.columns:
             continue
-        chosen = frame[frame[name].isin([converted(name, value) for value in values])]
+        chosen = frame[frame[name].isin([convert(name, value) for value in values])]
         if chosen.empty and not frame.empty:
             there = ", ".join(sorted({str(value) for value in frame[name].dropna()})[:12])
             asked = ",".join(values)
@@ -42,7 +42,7 @@ def assumptions(texts: Iterable[str]) -> dict[str, Any]:
     for name, values in pairs(texts).items():
         if len(values) != 1:
             raise UsageError(f"{name} can be assumed to have one value, not {len(values)}")
-        found[name] = converted(name, values[0])
+        found[name] = convert(name, values[0])
     return found
 
 
@@ -62,7 +62,7 @@ def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def converted(name: str, value: str) -> Any:
+def convert(name: str, value: str) -> Any:
     """A value as its column holds it.
 
     Raises `UsageError` when it cannot be one.

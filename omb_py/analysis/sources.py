@@ -26,7 +26,7 @@ ENOUGH_DIGITS = 8
 """Digits that a table and a run have in common by chance hardly ever."""
 
 
-def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Rows with the column ``source``, and notes about it.
 
     Rows that do not say all of `UNSAID` are repeated runs only within one file: where several
@@ -85,7 +85,7 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
     copied = same_run(rows)
     texts = of_text(rows)
     if bool(texts.any()):
-        copied |= printed_again(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
+        copied |= duplicates_of(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
     counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
     problems = [
         Problem(file, None, f"{count} rows of a run that is in {other}, too: counted once")
@@ -111,7 +111,7 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
     return {int(index): str(first[index]) for index in rows.index[other]}
 
 
-def printed_again(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
+def duplicates_of(texts: pd.DataFrame, others: pd.DataFrame) -> dict[int, str]:
     """The rows of our own text that a run of another file has with more digits, with that file."""
     if "bandwidth_MBps" not in texts:
         return {}

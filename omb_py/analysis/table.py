@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.sources import apart, without_copies
+from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import with_values
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.readers import Found, Problem, Table, has_marks, read_file
@@ -75,7 +75,7 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
                 rows.extend({**row, "file": str(file)} for row in found.rows)
                 yield from found.tables
 
-    frames = list(parsed(tables(), problems))
+    frames = list(parse(tables(), problems))
     read = []
     for record in (Row, OverheadRow):
         alone = [row for row in rows if is_of(record, row)]
@@ -86,7 +86,7 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
         problems += copies
         read.append(once)
     problems += not_above_zero(read[0])
-    benchmarks, notes = apart(read[0])
+    benchmarks, notes = label_sources(read[0])
     return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes))
 
 
@@ -178,7 +178,7 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
                 left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
 
 
-def parsed(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.DataFrame]:
+def parse(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.DataFrame]:
     """Tables of comma-separated values, many of the same columns in one go."""
     groups: dict[tuple[str, ...], list[Table]] = {}
     lengths: Counter[tuple[str, ...]] = Counter()
@@ -186,13 +186,13 @@ def parsed(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.Data
         groups.setdefault(table.columns, []).append(table)
         lengths[table.columns] += len(table.lines)
         if lengths[table.columns] > ROWS_AT_ONCE:
-            yield numeric(together(table.columns, groups.pop(table.columns)), problems)
+            yield numeric(concatenate(table.columns, groups.pop(table.columns)), problems)
             del lengths[table.columns]
     for names, members in groups.items():
-        yield numeric(together(names, members), problems)
+        yield numeric(concatenate(names, members), problems)
 
 
-def together(names: tuple[str, ...], tables: list[Table]) -> pd.DataFrame:
+def concatenate(names: tuple[str, ...], tables: list[Table]) -> pd.DataFrame:
     """Tables of the same columns as one; the lines are taken out of them, for they are many."""
     known = [name for name in names if name in KINDS]
     texts = [name for name in known if KINDS[name] not in ("int", "float")]
@@ -248,25 +248,25 @@ def complete(
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(names)}")
     parts = []
     while frames:
-        parts.append(shaped(frames.pop(0), names))
-    frame = pd.concat(parts, ignore_index=True) if parts else shaped(pd.DataFrame(), names)
+        parts.append(to_frame(frames.pop(0), names))
+    frame = pd.concat(parts, ignore_index=True) if parts else to_frame(pd.DataFrame(), names)
     del parts
     told = {run: from_metadata(data) for run, data in runs.items()}
     for place, name in enumerate(("suite", "mpi", "hosts")):
         by_run = frame["run"].map({run: values[place] for run, values in told.items()})
-        frame[name] = filled(frame[name], typed(by_run, name))
-    frame["run"] = filled(frame["run"], frame["file"])
+        frame[name] = fill(frame[name], convert_types(by_run, name))
+    frame["run"] = fill(frame["run"], frame["file"])
     for name, value in assume.items():
-        frame[name] = filled(frame[name], value)
+        frame[name] = fill(frame[name], value)
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame
 
 
-def shaped(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def to_frame(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """A table with these columns alone, each of its kind; missing where there is none."""
     missing = pd.Series(float("nan"), index=frame.index)
-    return pd.DataFrame({name: typed(frame.get(name, missing), name) for name in names})
+    return pd.DataFrame({name: convert_types(frame.get(name, missing), name) for name in names})
 
 
 def kind_of(name: str) -> str:
@@ -275,7 +275,7 @@ def kind_of(name: str) -> str:
     return kinds.get(name) or KINDS.get(name, "str")
 
 
-def typed(values: pd.Series, name: str) -> pd.Series:
+def convert_types(values: pd.Series, name: str) -> pd.Series:
     """A column's values as its kind, missing where they cannot be."""
     kind = kind_of(name)
     if kind == "int":
@@ -288,7 +288,7 @@ def typed(values: pd.Series, name: str) -> pd.Series:
     return values.astype(TEXT)
 
 
-def filled(values: pd.Series, others: Any) -> pd.Series:
+def fill(values: pd.Series, others: Any) -> pd.Series:
     """A column with what is missing taken from another or from one value."""
     return values.where(values.notna(), others)
 

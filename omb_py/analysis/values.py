@@ -65,7 +65,7 @@ PLACE = re.compile(r":\d+\Z")
 """What the name of a run ends with that is the place of a table in a text."""
 
 
-def valued(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
+def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """A copy of benchmark rows with columns about each row's own number.
 
     ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
@@ -164,7 +164,9 @@ def rounding(rows: pd.DataFrame) -> pd.Series:
     return digit.where(printed, 0.0)
 
 
-def differing(rows: pd.DataFrame, columns: Sequence[str] = (*CONFIGURATION, "ranks")) -> list[str]:
+def differing_columns(
+    rows: pd.DataFrame, columns: Sequence[str] = (*CONFIGURATION, "ranks")
+) -> list[str]:
     """The columns of ``columns`` in which rows differ."""
     return [name for name in columns if name in rows and rows[name].nunique(dropna=False) > 1]
 

@@ -49,7 +49,7 @@ def option(
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckedResult:
     """Whether a result is right: how far it is from what it was compared with, in words."""
 
     passed: bool
@@ -58,7 +58,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Part:
+class Detail:
     """Something that an application tells of beside its time as a whole: an epoch, a stage.
 
     ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each.
@@ -97,7 +97,7 @@ class Kernel(ABC, Generic[P]):
     def result(self) -> Any:
         """What rank 0 compares with the reference, on the host; collective and not timed."""
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """What there is to tell of the last `solve` beside its time; collective."""
         return []
 
@@ -119,7 +119,7 @@ class Application(Generic[P]):
     ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
-    ``references`` and ``split_wait`` are false where these `Choices` have no meaning, and
+    ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     """
 
@@ -130,7 +130,7 @@ class Application(Generic[P]):
     kernel: Callable[[Team, P], Kernel[P]]
     metric: Callable[[P, float], float]
     unit: str
-    compare: Callable[[P, Any, Any], Check | None]
+    compare: Callable[[P, Any, Any], CheckedResult | None]
     sequential: Callable[[P], Sequential | None] = lambda problem: None
     grown: Callable[[P, int], P] | None = None
     references: bool = True
@@ -138,7 +138,7 @@ class Application(Generic[P]):
     computes: Callable[[P], bool] = lambda problem: True
     details: str = ""
 
-    def meant(self, choices: Choices, problem: P) -> Choices:
+    def meant(self, choices: RunSettings, problem: P) -> RunSettings:
         """The choices, without those that have no meaning here."""
         return replace(
             choices,
@@ -148,7 +148,7 @@ class Application(Generic[P]):
 
 
 @dataclass(frozen=True)
-class Choices:
+class RunSettings:
     """How any application is measured.
 
     ``references`` times one rank and the sequential program too, ``check`` compares the results,
@@ -165,12 +165,12 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApplicationRequest:
     """An application and what the user wants of it; ``problem`` is that of one rank."""
 
     application: Application[Any]
     problem: Any
-    choices: Choices
+    choices: RunSettings
     options: Options
 
     def problem_for(self, ranks: int) -> Any:

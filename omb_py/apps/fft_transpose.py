@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from math import log2
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Sequential, option, share
+from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
 from omb_py.apps.numerics.transpose import Transpose, check_shares
-from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps.runtime.distribution import collect, random_numbers
 from omb_py.apps.runtime.team import Team
 
 
@@ -40,7 +40,7 @@ class Fourier(Kernel[Plane]):
         super().__init__(team, problem)
         check_shares(team, rows=problem.rows, columns=problem.columns)
         begin, end = share(problem.rows, team.ranks, team.rank)
-        self._rows = team.filled(generated(problem, begin, end))
+        self._rows = team.filled(generate(problem, begin, end))
         self._found: Any = None
         self._transpose: Transpose | None = None
         if team.ranks > 1:
@@ -70,7 +70,7 @@ class Fourier(Kernel[Plane]):
             transpose.unpack(self._found)
 
     def result(self) -> Any:
-        parts = collected(self.team, self._found)
+        parts = collect(self.team, self._found)
         if parts is None:
             return None
         import numpy as np
@@ -82,7 +82,7 @@ class Fourier(Kernel[Plane]):
         return np.concatenate(parts).reshape(problem.rows, problem.columns)
 
 
-def generated(problem: Plane, begin: int, end: int) -> Any:
+def generate(problem: Plane, begin: int, end: int) -> Any:
     """Rows ``begin`` to ``end`` of the plane, of numbers whose parts are from -1 to 1."""
     row = 2 * problem.columns
     numbers = random_numbers((problem.seed,), begin * row, end * row)
@@ -95,11 +95,11 @@ def sequential(problem: Plane) -> Sequential:
     """NumPy's transform."""
     import numpy as np
 
-    rows = generated(problem, 0, problem.rows)
+    rows = generate(problem, 0, problem.rows)
     return Sequential("NumPy", lambda: np.fft.fft2(rows))
 
 
-def compare(problem: Plane, plane: Any, reference: Any) -> Check:
+def compare(problem: Plane, plane: Any, reference: Any) -> CheckedResult:
     """The difference may be epsilon times log2 of the elements, as a fraction of the norm.
 
     The error of a fast Fourier transform grows no faster (Gentleman and Sande, Fast Fourier
@@ -110,7 +110,7 @@ def compare(problem: Plane, plane: Any, reference: Any) -> Check:
     difference = float(np.linalg.norm(plane - reference) / np.linalg.norm(reference))
     limit = float(np.finfo(problem.dtype).eps) * max(1.0, log2(problem.elements))
     text = f"the norm of the difference from NumPy's is {difference:.2g} of it (limit {limit:.2g})"
-    return Check(difference <= limit, text, difference)
+    return CheckedResult(difference <= limit, text, difference)
 
 
 APPLICATION = Application(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Part, Sequential, option
+from omb_py.apps import Application, CheckedResult, Detail, Kernel, Sequential, option
 from omb_py.apps.numerics.grid import (
     EVERYWHERE,
     Block,
@@ -16,7 +16,7 @@ from omb_py.apps.numerics.grid import (
     block_of,
     regions,
 )
-from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps.runtime.distribution import collect, random_numbers
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
@@ -45,7 +45,7 @@ class Jacobi(Kernel[Grid]):
         super().__init__(team, problem)
         check_fits(problem, team.ranks)
         block = block_of((problem.rows, problem.columns), team.ranks, team.rank)
-        values = generated(problem, block.rows, block.columns)
+        values = generate(problem, block.rows, block.columns)
         self._begin = team.filled(values)
         fields = team.filled(values), team.filled(values)
         columns = Columns(team, block)
@@ -70,7 +70,7 @@ class Jacobi(Kernel[Grid]):
     def result(self) -> Any:
         """The unknowns of the whole grid."""
         problem, ranks = self.problem, self.team.ranks
-        found = collected(self.team, self._fields[problem.steps % 2].data[1:-1, 1:-1])
+        found = collect(self.team, self._fields[problem.steps % 2].data[1:-1, 1:-1])
         if found is None:
             return None
         import numpy as np
@@ -81,14 +81,14 @@ class Jacobi(Kernel[Grid]):
             whole[slice(*block.rows), slice(*block.columns)] = cells.reshape(block.shape)
         return whole
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """The residual before the last step: four times what that step has changed."""
         old, new = (field.data[1:-1, 1:-1] for field in self._fields)
         squares = self.team.xp.square(4 * (new - old)).sum()
-        found = collected(self.team, squares)
+        found = collect(self.team, squares)
         if found is None:
             return []
-        return [Part("residual", value=math.sqrt(sum(float(one[0]) for one in found)))]
+        return [Detail("residual", value=math.sqrt(sum(float(one[0]) for one in found)))]
 
 
 class Update:
@@ -141,7 +141,7 @@ def check_fits(problem: Grid, ranks: int) -> None:
             )
 
 
-def generated(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def generate(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     """The values to begin with of some unknowns and of the cells around them, from 0 to 1."""
     import numpy as np
 
@@ -155,7 +155,7 @@ def generated(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) ->
 
 def sequential(problem: Grid) -> Sequential:
     """The same steps with NumPy, written as an expression; a solution has no border."""
-    begin = generated(problem, (0, problem.rows), (0, problem.columns))
+    begin = generate(problem, (0, problem.rows), (0, problem.columns))
 
     def solve() -> Any:
         old, new = begin.copy(), begin.copy()
@@ -169,13 +169,13 @@ def sequential(problem: Grid) -> Sequential:
     return Sequential("NumPy", solve)
 
 
-def compare(problem: Grid, found: Any, reference: Any) -> Check:
+def compare(problem: Grid, found: Any, reference: Any) -> CheckedResult:
     """The arithmetic is the same in the same order, so that nothing may differ."""
     import numpy as np
 
     difference = float(np.abs(found - reference).max())
     text = f"cells differ from NumPy's by {difference:.2g} (limit 0)"
-    return Check(difference == 0, text, difference)
+    return CheckedResult(difference == 0, text, difference)
 
 
 APPLICATION = Application(

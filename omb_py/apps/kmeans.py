@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.apps import Application, Kernel, Part
+from omb_py.apps import Application, Detail, Kernel
 from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
 from omb_py.apps.numerics.lloyd import Engine, Products
-from omb_py.apps.numerics.samples import drawn, grown
+from omb_py.apps.numerics.samples import draw, weak_scaled
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
@@ -30,7 +30,7 @@ class Search(Kernel[Clusters]):
         by_k = problem.divide == "k"
         whole: Array | None
         if by_k:
-            self._own = dealt(problem.ks, team.ranks)[team.rank]
+            self._own = deal_out(problem.ks, team.ranks)[team.rank]
             self._samples = whole = team.array((count, features), dtype)
             deal = broadcast(team, self._samples)
         else:
@@ -39,7 +39,7 @@ class Search(Kernel[Clusters]):
             self._samples, whole, deal = blocks.mine, blocks.whole, blocks.scatter
         self._deals = deal, broadcast(team, self._first)
         if team.rank == 0 and whole is not None:
-            samples, _ = drawn(problem)
+            samples, _ = draw(problem)
             whole.data[...] = team.xp.asarray(samples)
             self._first.data[...] = team.xp.asarray(first_centers(problem, samples))
         self._tells = by_k or team.rank == 0
@@ -62,16 +62,16 @@ class Search(Kernel[Clusters]):
     def result(self) -> list[Found] | None:
         return None if self._answer is None else self._read(self._answer)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """The inertia of each k, the k that the elbow criterion chooses, and what computed."""
         if self._answer is None:
             return []
         found = self._read(self._answer)
-        parts = [Part(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
+        parts = [Detail(f"k {one.k}", value=one.inertia, unit="inertia") for one in found]
         chosen = elbow(self.problem.ks, [one.inertia for one in found])
         if chosen is not None:
-            parts.append(Part("chosen k", value=chosen, unit="by the elbow"))
-        parts.append(Part(f"engine {self._engine.name}"))
+            parts.append(Detail("chosen k", value=chosen, unit="by the elbow"))
+        parts.append(Detail(f"engine {self._engine.name}"))
         return parts
 
     def _bind(self, summed: bool) -> None:
@@ -154,7 +154,7 @@ def _check_ranks(problem: Clusters, ranks: int) -> None:
         )
 
 
-def dealt(ks: Sequence[int], ranks: int) -> tuple[tuple[int, ...], ...]:
+def deal_out(ks: Sequence[int], ranks: int) -> tuple[tuple[int, ...], ...]:
     """The values of k of each rank: the greatest first, each to the rank with the least work.
 
     The work is proportional to k (R. Graham, Bounds on multiprocessing timing anomalies, 1969).
@@ -177,7 +177,7 @@ APPLICATION = Application(
     unit="samples/s",
     compare=compare,
     sequential=sequential,
-    grown=grown,
+    grown=weak_scaled,
 )
 
 

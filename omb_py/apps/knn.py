@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from omb_py.apps import Application, Kernel, Part
+from omb_py.apps import Application, Detail, Kernel
 from omb_py.apps.numerics.neighbours import (
     Classified,
     Nearest,
@@ -14,9 +14,9 @@ from omb_py.apps.numerics.neighbours import (
     sequential,
     smallest,
     split,
-    voted,
+    vote,
 )
-from omb_py.apps.numerics.samples import grown
+from omb_py.apps.numerics.samples import weak_scaled
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call
@@ -46,12 +46,12 @@ class Classification(Kernel[Queries]):
         squares.sort(axis=1)
         return Classified(on_host(self._classes.data), squares)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """How many of the queries got their true class."""
         if self._classes is None:
             return []
         right = self.team.on_host(self._classes.data) == self._truth
-        return [Part("accuracy", value=float(right.mean()))]
+        return [Detail("accuracy", value=float(right.mean()))]
 
     def _fill(self, samples: Array | None, classes: Array | None, queries: Array | None) -> None:
         """Draw the data, on rank 0."""
@@ -106,7 +106,7 @@ class OverSamples(Classification):
             chosen = smallest(xp, distances, self.problem.neighbours)
             self._squares.data[...] = xp.take_along_axis(distances, chosen, axis=1)
             labels = xp.take_along_axis(labels, chosen, axis=1)
-            self._classes.data[...] = voted(xp, labels, self.problem.clusters)
+            self._classes.data[...] = vote(xp, labels, self.problem.clusters)
 
 
 class Candidates:
@@ -158,7 +158,7 @@ class OverQueries(Classification):
             self._nearest.load(self._train.data)
             self._nearest.find(self._queries.mine.data, self._own_squares.mine.data, self._numbers)
             labels = self._known.data[self._numbers]
-            self._own_classes.mine.data[...] = voted(team.xp, labels, self.problem.clusters)
+            self._own_classes.mine.data[...] = vote(team.xp, labels, self.problem.clusters)
         self._own_squares.gather()
         self._own_classes.gather()
 
@@ -178,5 +178,5 @@ APPLICATION = Application(
     unit="queries/s",
     compare=compare,
     sequential=sequential,
-    grown=lambda problem, ranks: grown(problem, ranks, problem.divide),
+    grown=lambda problem, ranks: weak_scaled(problem, ranks, problem.divide),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Sequential, option
+from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option
 from omb_py.apps.runtime.distribution import Blocks, broadcast
 from omb_py.apps.runtime.team import Team
 
@@ -33,7 +33,7 @@ class Product(Kernel[Matrices]):
         self._second = team.array((problem.inner, problem.columns), dtype)
         self._product = Blocks(team, (problem.rows, problem.columns), dtype)
         if self._first.whole is not None:
-            first, second = generated(problem)
+            first, second = generate(problem)
             self._first.whole.data[...] = team.xp.asarray(first)
             self._second.data[...] = team.xp.asarray(second)
         self._broadcast = broadcast(team, self._second)
@@ -53,7 +53,7 @@ class Product(Kernel[Matrices]):
         return None if whole is None else self.team.on_host(whole.data)
 
 
-def generated(problem: Matrices) -> tuple[Any, Any]:
+def generate(problem: Matrices) -> tuple[Any, Any]:
     """The two matrices, of elements from -1 to 1."""
     import numpy as np
 
@@ -67,12 +67,12 @@ def sequential(problem: Matrices) -> Sequential:
     """NumPy's product."""
     import numpy as np
 
-    first, second = generated(problem)
+    first, second = generate(problem)
     product = np.empty((problem.rows, problem.columns), problem.dtype)
     return Sequential("NumPy", lambda: np.matmul(first, second, out=product))
 
 
-def compare(problem: Matrices, product: Any, reference: Any) -> Check:
+def compare(problem: Matrices, product: Any, reference: Any) -> CheckedResult:
     """Elements may differ by the rounding of sums of ``inner`` products."""
     import numpy as np
 
@@ -80,7 +80,7 @@ def compare(problem: Matrices, product: Any, reference: Any) -> Check:
     difference = float(np.abs(product - reference).max()) / scale
     limit = scale * float(np.finfo(problem.dtype).eps)
     text = f"elements differ from NumPy's by {difference:.2g} of their size (limit {limit:.2g})"
-    return Check(difference <= limit, text, difference)
+    return CheckedResult(difference <= limit, text, difference)
 
 
 APPLICATION = Application(

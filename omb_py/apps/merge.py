@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Sequential, option, share
-from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
+from omb_py.apps.runtime.distribution import collect, random_numbers
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -136,7 +136,7 @@ class Join(Kernel[Tables]):
     def __init__(self, team: Team, problem: Tables) -> None:
         super().__init__(team, problem)
         tables = [
-            [team.filled(column).data for column in generated(problem, side, team)]
+            [team.filled(column).data for column in generate(problem, side, team)]
             for side in (LEFT, RIGHT)
         ]
         self._columns = [column for table in tables for column in table]
@@ -174,7 +174,7 @@ class Join(Kernel[Tables]):
     def result(self) -> Any:
         """The checksums of all ranks' rows together."""
         assert self._joined is not None
-        parts = collected(self.team, checksums(self.team.xp, *self._joined))
+        parts = collect(self.team, checksums(self.team.xp, *self._joined))
         return None if parts is None else sum(parts[1:], parts[0])
 
     def _tell_counts(self) -> None:
@@ -182,7 +182,7 @@ class Join(Kernel[Tables]):
             self._leaving.data[:, table] = shuffle.counts
 
 
-def generated(problem: Tables, side: int, team: Team | None = None) -> tuple[Any, Any]:
+def generate(problem: Tables, side: int, team: Team | None = None) -> tuple[Any, Any]:
     """Keys and values of a rank's rows of the left or the right table, or of all rows."""
     total = problem.rows_left if side == LEFT else problem.rows_right
     begin, end = (0, total) if team is None else share(total, team.ranks, team.rank)
@@ -207,7 +207,7 @@ def sequential(problem: Tables) -> Sequential:
     """The merge of pandas; where that is not installed, this module's join on NumPy."""
     import numpy as np
 
-    tables = [generated(problem, side) for side in (LEFT, RIGHT)]
+    tables = [generate(problem, side) for side in (LEFT, RIGHT)]
     try:
         import pandas as pd
     except ModuleNotFoundError:
@@ -220,7 +220,7 @@ def sequential(problem: Tables) -> Sequential:
     return Sequential("pandas", lambda: pd.merge(left, right, on="key"))
 
 
-def compare(problem: Tables, found: Any, reference: Any) -> Check:
+def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
     """Rows and checksums are whole numbers, so that nothing may differ."""
     import numpy as np
 
@@ -229,10 +229,10 @@ def compare(problem: Tables, found: Any, reference: Any) -> Check:
     expected = checksums(np, *reference)
     wrong = int((found != expected).sum())
     text = f"{found[0]} rows, {expected[0]} of the sequential program; {wrong} checksums differ"
-    return Check(wrong == 0, text, float(wrong))
+    return CheckedResult(wrong == 0, text, float(wrong))
 
 
-def grown(problem: Tables, ranks: int) -> Tables:
+def weak_scaled(problem: Tables, ranks: int) -> Tables:
     """So many times the rows, and the keys too, so that each row matches as many as before."""
     return replace(
         problem,
@@ -252,6 +252,6 @@ APPLICATION = Application(
     unit="rows/s",
     compare=compare,
     sequential=sequential,
-    grown=grown,
+    grown=weak_scaled,
     details="Rows per second are those of both tables, not of the result.",
 )

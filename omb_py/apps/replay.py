@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Part, option
+from omb_py.apps import Application, CheckedResult, Detail, Kernel, option
 from omb_py.apps.runtime.team import Team
-from omb_py.benchmarks import Case, Content, Exchange, collective
-from omb_py.core.calls import Call, Cell, Step
+from omb_py.benchmarks import Case, CheckedIteration, Content, collective
+from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OutOfMemoryError, UsageError
 from omb_py.measure.validation import DataCheck
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import text
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, parsed, read_profile
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
 from omb_py.tracing.profile.store import TEXT, kind_of, load
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
@@ -235,7 +235,7 @@ def rank_profile(path: str) -> RankFile:
         raise UsageError(f"{path} has no rank's calls: name another profile")
     out = io.StringIO()
     text.write(profile, profile.counted[0].rank, out)
-    return parsed(source_of(path, out.getvalue().encode()))
+    return parse(source_of(path, out.getvalue().encode()))
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class Replay(Kernel[Recorded]):
         super().__init__(team, problem)
         self._profile = rank_profile(problem.file)
         self._plan = problem.plan(self._profile)
-        self._data: list[tuple[DataCheck, Exchange]] = []
+        self._data: list[tuple[DataCheck, CheckedIteration]] = []
         calls = [self._bound(item) for item in self._plan.items]
         self._calls = [calls[index] for index in self._plan.order]
 
@@ -268,9 +268,9 @@ class Replay(Kernel[Recorded]):
         mine = {key: tally.calls for key, tally in tallies.items() if tally.calls}
         return self.team.comm.gather(Made(mine, tuple(faults)))
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """This rank's seconds beside the profile's, both for all calls of the profile."""
-        found: list[Part] = []
+        found: list[Detail] = []
         replayed = recorded = 0.0
         for item in self._plan.items:
             calls = item.recorded
@@ -300,21 +300,21 @@ class Replay(Kernel[Recorded]):
         return team.bind(*exchange.steps)
 
 
-def _among_all(case: Case, item: Item) -> Exchange:
+def _among_all(case: Case, item: Item) -> CheckedIteration:
     """A collective call as its benchmark makes it, rank 0 the root."""
     (row,) = (row for row in collective.TABLE if row.name == item.function)
     (exchange,) = collective.plan(row, case).exchanges
     return exchange
 
 
-def _between_two(case: Case, item: Item) -> Exchange:
+def _between_two(case: Case, item: Item) -> CheckedIteration:
     """A call with this rank's partner, if there is one; rank 0 makes that of the profile."""
     name = item.function
     if case.ranks == 1:
         raise UsageError(f"{name} needs another rank: start 2 or more, or --leave-out {name}")
     peer = partner(case.rank, case.ranks)
     if peer is None:
-        return Exchange()
+        return CheckedIteration()
     function = name if case.rank % 2 == 0 else ANSWERS[name]
     messages = tuple(case.message() for _ in range(1 + (function == "sendrecv")))
     sends, receives = "send" in function, "recv" in function
@@ -324,10 +324,10 @@ def _between_two(case: Case, item: Item) -> Exchange:
     if function == "sendrecv":
         steps = (Call(function, messages, values=(peer, TAG, peer, TAG)),)
     elif function in COMPLETED:
-        cell = Cell()
+        cell = Slot()
         started = Call(function, messages, peer, TAG, cell=cell)
         steps = (started, Call("waitall", cell=cell))
-    return Exchange(steps, inputs=inputs, outputs=outputs)
+    return CheckedIteration(steps, inputs=inputs, outputs=outputs)
 
 
 def _beside(
@@ -336,32 +336,32 @@ def _beside(
     recorded: float,
     calls: int | None = None,
     nbytes: float | None = None,
-) -> Iterator[Part]:
+) -> Iterator[Detail]:
     """Two rows: what was measured with the quotient of both, and what the profile says."""
     quotient = replayed / recorded if recorded else None
     unit = "of the profile's time" if recorded else ""
-    yield Part(f"replayed {name}", replayed, quotient, unit, calls, nbytes)
-    yield Part(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
+    yield Detail(f"replayed {name}", replayed, quotient, unit, calls, nbytes)
+    yield Detail(f"profile's {name}", recorded, calls=calls, nbytes=nbytes)
 
 
-def _told(profile: RankFile, plan: Plan) -> Iterator[Part]:
+def _told(profile: RankFile, plan: Plan) -> Iterator[Detail]:
     """What else the profile says, and what of it was not replayed."""
     if profile.ranks is not None:
-        yield Part("profile's ranks", value=profile.ranks, unit="ranks")
+        yield Detail("profile's ranks", value=profile.ranks, unit="ranks")
     if profile.rank is not None:
-        yield Part("profile's own rank", value=profile.rank)
+        yield Detail("profile's own rank", value=profile.rank)
     if profile.communicate_s is not None:
-        yield Part("profile's time in MPI", profile.communicate_s)
+        yield Detail("profile's time in MPI", profile.communicate_s)
     if profile.elapsed_s is not None:
-        yield Part("profile's elapsed time", profile.elapsed_s)
+        yield Detail("profile's elapsed time", profile.elapsed_s)
     spread = profile.ranks_communicate_s
     for name, seconds in zip(("least", "median", "greatest"), spread or (), strict=False):
-        yield Part(f"profile's {name} time in MPI", seconds)
+        yield Detail(f"profile's {name} time in MPI", seconds)
     for calls in plan.left_out:
         name = f"left out MPI_{calls.routine}"
-        yield Part(name, calls.seconds, calls=calls.calls, nbytes=calls.nbytes)
+        yield Detail(name, calls.seconds, calls=calls.calls, nbytes=calls.nbytes)
     for note in profile.notes:
-        yield Part(f"note: {note}")
+        yield Detail(f"note: {note}")
 
 
 def calls_per_second(problem: Recorded, seconds: float) -> float:
@@ -370,14 +370,14 @@ def calls_per_second(problem: Recorded, seconds: float) -> float:
     return sum(item.calls for item in plan.items) / seconds
 
 
-def compare(problem: Recorded, made: Sequence[Made], reference: Any) -> Check:
+def compare(problem: Recorded, made: Sequence[Made], reference: Any) -> CheckedResult:
     """Each rank made exactly the calls that are planned for it, and data arrived as it was sent."""
     plan = problem.plan(rank_profile(problem.file))
     wrong, words = disagreement(plan, [one.tallies for one in made])
     faults = [fault for one in made for fault in one.faults]
     number = sum(sum(one.tallies.values()) for one in made)
     right = f"all of the {number} calls that were planned were made, and data arrived as sent"
-    return Check(not wrong and not faults, words or next(iter(faults), right), float(wrong))
+    return CheckedResult(not wrong and not faults, words or next(iter(faults), right), float(wrong))
 
 
 APPLICATION = Application(

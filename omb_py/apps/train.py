@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Sequential
+from omb_py.apps import Application, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import REAL_MODELS, Training, option_rules
 from omb_py.apps.training.data import check_samples
@@ -48,26 +48,26 @@ def sequential(training: Training) -> Sequential | None:
     """The same network trained by NumPy in one process; nothing for one that is replayed."""
     if training.model not in REAL_MODELS:
         return None
-    from omb_py.apps.training.sequential import prepared
+    from omb_py.apps.training.sequential import prepare
 
-    return Sequential("NumPy", prepared(training))
+    return Sequential("NumPy", prepare(training))
 
 
-def compare(training: Training, result: Any, reference: Any) -> Check:
+def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
     """Whether gradients were averaged rightly, or a network learns as in one process."""
     if training.model not in REAL_MODELS:
-        return averaged(training, result["difference"])
-    return learned(result, reference)
+        return mean_part(training, result["difference"])
+    return loss_part(result, reference)
 
 
-def averaged(training: Training, difference: float) -> Check:
+def mean_part(training: Training, difference: float) -> CheckedResult:
     """Whether every rank had the averages that are known."""
     limit = HALF_ROUNDING if training.compression == "fp16" else 0.0
     text = f"averages differ from those expected by {difference:.2g} (limit {limit:.2g})"
-    return Check(difference <= limit, text, difference)
+    return CheckedResult(difference <= limit, text, difference)
 
 
-def learned(result: Any, reference: Any) -> Check:
+def loss_part(result: Any, reference: Any) -> CheckedResult:
     """Whether the loss falls, parameters are the same on all ranks, and gradients are right."""
     difference, different = result["gradients"], result["different"]
     averages = result.get("averages", 0.0)
@@ -84,10 +84,10 @@ def learned(result: Any, reference: Any) -> Check:
     if different:
         said.append(f"rank {different[0]} has OTHER parameters than rank 0")
     right = difference <= ROUNDING and averages <= 1
-    return Check(falls and right and not different, "; ".join(said), difference)
+    return CheckedResult(falls and right and not different, "; ".join(said), difference)
 
 
-def grown(training: Training, ranks: int) -> Training:
+def weak_scaled(training: Training, ranks: int) -> Training:
     """As many samples for each rank, in an epoch and in a step.
 
     Raises `UsageError` where there are not so many.
@@ -113,7 +113,7 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     computes=lambda training: training.model in REAL_MODELS or training.sample_time > 0,
-    grown=grown,
+    grown=weak_scaled,
     details=(
         "mlp and cnn learn; the other models are replayed: gradients of their tensors' shapes "
         "travel, and computing takes --sample-time for each sample. Epochs after the first have "

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, Sequential, option, share
+from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
 from omb_py.apps.numerics.transpose import Transpose, check_shares
-from omb_py.apps.runtime.distribution import collected, random_numbers
+from omb_py.apps.runtime.distribution import collect, random_numbers
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -47,7 +47,7 @@ class TransposeSum(Kernel[Square]):
         size, dtype = problem.size, problem.dtype
         check_shares(team, size=size)
         begin, end = share(size, team.ranks, team.rank)
-        self._rows = team.filled(generated(problem, begin, end))
+        self._rows = team.filled(generate(problem, begin, end))
         self._sums = team.array((end - begin, size), dtype)
         self._own = team.array(1, "float64")
         self._total = self._own
@@ -77,11 +77,11 @@ class TransposeSum(Kernel[Square]):
         """The sum and, of an array that is not too large, x + x.T."""
         whole = None
         if self.problem.size**2 <= MOST_COMPARED:
-            whole = collected(self.team, self._sums.data)
+            whole = collect(self.team, self._sums.data)
         return float(self.team.on_host(self._total.data)[0]), whole
 
 
-def generated(problem: Square, begin: int, end: int) -> Any:
+def generate(problem: Square, begin: int, end: int) -> Any:
     """Rows ``begin`` to ``end`` of the array."""
     import numpy as np
 
@@ -95,7 +95,7 @@ def sequential(problem: Square) -> Sequential:
     """NumPy's sum, in double precision, and what it is the sum of."""
     import numpy as np
 
-    rows = generated(problem, 0, problem.size)
+    rows = generate(problem, 0, problem.size)
 
     def solve() -> tuple[float, Any]:
         sums = rows + rows.T
@@ -104,7 +104,7 @@ def sequential(problem: Square) -> Sequential:
     return Sequential("NumPy", solve)
 
 
-def compare(problem: Square, result: Any, reference: Any) -> Check:
+def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
     """All is a whole number, so that nothing may differ."""
     import numpy as np
 
@@ -114,13 +114,13 @@ def compare(problem: Square, result: Any, reference: Any) -> Check:
     text = f"the sum is {total:.0f}, NumPy's {expected:.0f}"
     if parts is None:
         text += f"; of more than {isqrt(MOST_COMPARED)} rows no more is compared"
-        return Check(difference == 0, text, difference)
+        return CheckedResult(difference == 0, text, difference)
     wrong = int((np.concatenate(parts) != sums.reshape(-1)).sum())
     text += f"; {wrong} of {sums.size} elements differ"
-    return Check(difference == wrong == 0, text, difference)
+    return CheckedResult(difference == wrong == 0, text, difference)
 
 
-def grown(problem: Square, ranks: int) -> Square:
+def weak_scaled(problem: Square, ranks: int) -> Square:
     """So many times the elements, as near as a size can come that the ranks divide evenly."""
     return replace(problem, size=ranks * max(1, round(problem.size / ranks**0.5)))
 
@@ -135,6 +135,6 @@ APPLICATION = Application(
     unit="GB/s",
     compare=compare,
     sequential=sequential,
-    grown=grown,
+    grown=weak_scaled,
     details="GB/s are the array's bytes per second.",
 )

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from omb_py.buffers import Buffer
-from omb_py.core.calls import Form, Message, Round, Step
+from omb_py.core.calls import Form, Iteration, Message, Step
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import BenchmarkError, UsageError
@@ -80,7 +80,7 @@ class Exposed:
     bases: tuple[int, ...]
 
 
-class Provider(Protocol):
+class Resources(Protocol):
     """Makes the MPI objects that a plan's calls need; the first three methods are collective.
 
     What it returns can be given to `Call.on` or `Call.values`. It takes everything back after the
@@ -120,7 +120,7 @@ class Case:
     window: int
     buffer: Buffer
     options: Options
-    provider: Provider
+    provider: Resources
     nodes: tuple[int, ...] = ()
 
     @property
@@ -167,7 +167,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Exchange(Round):
+class CheckedIteration(Iteration):
     """One iteration of one rank: its calls, the data before them and the data expected after.
 
     ``settle`` are steps that come before data is checked or written anew, where that takes more
@@ -189,7 +189,7 @@ class Plan:
     thread ``i % threads``. ``chained`` means that a call sends what an earlier one received.
     """
 
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[CheckedIteration, ...]
     payload: int
     timed: bool = True
     messages: int = 1

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Literal
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand
 from omb_py.core.options import Options
 
@@ -120,7 +120,7 @@ class Collective:
 def plan(row: Collective, case: Case) -> Plan:
     """This rank's part: one exchange, or one for each rank as root when the root rotates."""
     if row.send is NOTHING:
-        return Plan((Exchange((Call(row.name),)),), payload=0)
+        return Plan((CheckedIteration((Call(row.name),)),), payload=0)
     roots: range | list[int | None] = [None]
     if row.rooted:
         fixed = case.options.root
@@ -157,7 +157,7 @@ def exchange(
     send: Message | None,
     recv: Message | None,
     parts: tuple[int, ...],
-) -> Exchange:
+) -> CheckedIteration:
     """One iteration with ``root``: the call, what this rank puts in, what should come out."""
     here = root is None or case.rank == root
     source: Operand = send if row.rooted not in ("send", "both") or here else None
@@ -177,12 +177,12 @@ def exchange(
         counts=parts if row.divided == "any" else None,
     )
     data = target if source is IN_PLACE else source
-    inputs = contributed(row, case, data) if isinstance(data, Message) else ()
-    outputs = received(row, case, root, target, parts) if isinstance(target, Message) else ()
-    return Exchange((call,), inputs=inputs, outputs=outputs)
+    inputs = contributions(row, case, data) if isinstance(data, Message) else ()
+    outputs = expected_data(row, case, root, target, parts) if isinstance(target, Message) else ()
+    return CheckedIteration((call,), inputs=inputs, outputs=outputs)
 
 
-def contributed(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
+def contributions(row: Collective, case: Case, data: Message) -> tuple[Content, ...]:
     """What this rank puts into ``data``, which in place is also where the result goes."""
     me = case.rank
     if row.adds:
@@ -193,7 +193,7 @@ def contributed(row: Collective, case: Case, data: Message) -> tuple[Content, ..
     return (Content.of(me, block),)
 
 
-def received(
+def expected_data(
     row: Collective, case: Case, root: int | None, target: Message, parts: tuple[int, ...]
 ) -> tuple[Content, ...]:
     """What should stand in ``target`` after the call."""

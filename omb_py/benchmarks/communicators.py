@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from omb_py.benchmarks import Benchmark, Case, Defaults, Exchange, Plan
-from omb_py.core.calls import Call, Cell
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Defaults, Plan
+from omb_py.core.calls import Call, Slot
 
 COLORS = 2
 """How many communicators a split makes."""
@@ -15,7 +15,7 @@ COLORS = 2
 
 def making(function: str, case: Case) -> Plan:
     """Every rank makes a communicator; it is freed outside the time."""
-    cell = Cell()
+    cell = Slot()
     values: tuple[Any, ...] = ()
     if function == "comm_split":
         values = (case.rank % COLORS, case.rank)
@@ -25,7 +25,7 @@ def making(function: str, case: Case) -> Plan:
         values = (*case.options.topology.neighbors(case.rank, case.ranks), 0)
     make = Call(function, values=values, cell=cell)
     free = Call("comm_disconnect" if function == "comm_spawn" else "comm_free", cell=cell)
-    return Plan((Exchange((make,), after=(free,)),), payload=0)
+    return Plan((CheckedIteration((make,), after=(free,)),), payload=0)
 
 
 DUP = Benchmark(

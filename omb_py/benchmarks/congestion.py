@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from omb_py.benchmarks import Benchmark, Case, Content, Exchange, Metric, Plan, Ranks
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Metric, Plan, Ranks
 from omb_py.benchmarks.pt2pt import ACKNOWLEDGE_TAG, BANDWIDTH, WINDOWED, post, window_memory
 from omb_py.core.calls import Call, Step, Window
 from omb_py.core.datatypes.layout import CONTIGUOUS
@@ -35,7 +35,7 @@ def plan(inward: bool, case: Case) -> Plan:
         inputs += data if sends else [reply]
         outputs += [reply] if sends else data
     everything: tuple[Step, ...] = (Window(tuple(groups)), *steps)
-    exchange = Exchange(everything, inputs=tuple(inputs), outputs=tuple(outputs))
+    exchange = CheckedIteration(everything, inputs=tuple(inputs), outputs=tuple(outputs))
     children = sum(node > 0 for node in case.nodes)
     return Plan((exchange,), case.payload, not parent, messages=case.window * children)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
 from omb_py.core.calls import Call, Step
 from omb_py.core.options import Options
 
@@ -29,7 +29,7 @@ def plan(function: str, case: Case) -> Plan:
         steps += (Call("file_sync", on=file),)
     steps += (Call("barrier"),)
     source, target = (message.memory, part) if writes else (part, message.memory)
-    exchange = Exchange(
+    exchange = CheckedIteration(
         steps,
         inputs=(Content.of(case.rank, source),),
         outputs=(Content.of(case.rank, target),),

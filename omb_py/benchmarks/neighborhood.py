@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.benchmarks.variants import nonblocking_form, persistent_form
 from omb_py.core.calls import Call, Form
 from omb_py.core.options import Options
@@ -50,7 +50,7 @@ def plan(row: Neighborhood, case: Case) -> Plan:
             place = topology.neighbors(source, case.ranks)[1].index(case.rank)
         outputs.append(Content.of(source, block, place))
     call = Call(row.name, (sent, received), on=graph)
-    exchange = Exchange((call,), inputs=inputs, outputs=tuple(outputs))
+    exchange = CheckedIteration((call,), inputs=inputs, outputs=tuple(outputs))
     return Plan((exchange,), case.payload)
 
 

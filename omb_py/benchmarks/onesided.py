@@ -10,16 +10,16 @@ from typing import Any
 from omb_py.benchmarks import (
     Benchmark,
     Case,
+    CheckedIteration,
     Content,
     Defaults,
-    Exchange,
     Exposed,
     Metric,
     Plan,
     Ranks,
 )
 from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner, window_memory
-from omb_py.core.calls import Call, Cell, Step
+from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import Options
 
@@ -83,12 +83,12 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     exposed = case.provider.window(count * case.size, case.datatype)
     peer = partner(case)
     if peer is None:
-        steps = fenced(exposed, (), first=False, turns=False) if sync == "fence" else ()
-        exchange = Exchange(steps, settle=(Call("barrier"),))
+        steps = fence_epoch(exposed, (), first=False, turns=False) if sync == "fence" else ()
+        exchange = CheckedIteration(steps, settle=(Call("barrier"),))
         return Plan((exchange,), case.payload, timed=False)
     first = case.rank < peer
     turns = sync in ACTIVE and not windowed
-    exchange = Exchange(settle=(Call("barrier"),))
+    exchange = CheckedIteration(settle=(Call("barrier"),))
     if first or turns or both:
         exchange = origin_side(access, case, exposed, peer, count, exchange)
     if not first or turns or both:
@@ -96,7 +96,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     if sync not in ACTIVE:
         exchange = passive(sync, exposed, peer if first else case.rank, exchange, first)
     elif sync == "fence":
-        exchange = replace(exchange, steps=fenced(exposed, exchange.steps, first, turns))
+        exchange = replace(exchange, steps=fence_epoch(exposed, exchange.steps, first, turns))
     else:
         access_epoch, exposure = epochs(exposed, case.provider.group(peer), exchange.steps)
         steps = (*access_epoch, *exposure) if first else (*exposure, *access_epoch)
@@ -110,12 +110,12 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
 
 
 def origin_side(
-    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
-) -> Exchange:
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
+) -> CheckedIteration:
     """The calls of the origin, each at a place of its own, and the data on its side."""
     sides = count if case.options.validate or case.options.buffer_per_message else 1
     messages = [[case.message() for _ in range(access.messages)] for _ in range(sides)]
-    cell = Cell(count) if access.makes_request else None
+    cell = Slot(count) if access.makes_request else None
     steps: list[Step] = [
         Call(
             access.function,
@@ -144,8 +144,8 @@ def origin_side(
 
 
 def target_side(
-    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: Exchange
-) -> Exchange:
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
+) -> CheckedIteration:
     """The data in this rank's window, before the calls of its peer and after them."""
     low, high = sorted((case.rank, peer))
     both = range(low, high + 1, high - low)
@@ -158,7 +158,9 @@ def target_side(
     return replace(exchange, inputs=tuple(inputs), outputs=tuple(outputs))
 
 
-def passive(sync: str, exposed: Exposed, locked: int, exchange: Exchange, first: bool) -> Exchange:
+def passive(
+    sync: str, exposed: Exposed, locked: int, exchange: CheckedIteration, first: bool
+) -> CheckedIteration:
     """An iteration in which the target takes no part: it is locked once, or every time.
 
     Before data is checked the origin completes its calls and the target locks its own window, which
@@ -183,7 +185,9 @@ def passive(sync: str, exposed: Exposed, locked: int, exchange: Exchange, first:
     )
 
 
-def fenced(exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool) -> tuple[Step, ...]:
+def fence_epoch(
+    exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool
+) -> tuple[Step, ...]:
     """The calls between fences; one more where the other side has its turn."""
     fence = Call("win_fence", on=exposed.win, values=(0,))
     if not turns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import Call
 from omb_py.core.datatypes.layout import CONTIGUOUS
 
@@ -20,7 +20,7 @@ def plan(function: str, case: Case) -> Plan:
     packed = case.message((size,), layout=CONTIGUOUS)
     pack, unpack = Call("pack", (loose, packed)), Call("unpack", (packed, again))
     before, after = (Content.of(case.rank, message.memory) for message in (loose, again))
-    exchange = Exchange(inputs=(before,), outputs=(after,))
+    exchange = CheckedIteration(inputs=(before,), outputs=(after,))
     if function == "pack":
         exchange = replace(exchange, steps=(pack,), settle=(unpack,))
     else:

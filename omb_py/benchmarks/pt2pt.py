@@ -7,14 +7,14 @@ from dataclasses import replace
 from omb_py.benchmarks import (
     Benchmark,
     Case,
+    CheckedIteration,
     Content,
     Defaults,
-    Exchange,
     Metric,
     Plan,
     Ranks,
 )
-from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.calls import Call, Message, Slot, Step, Window
 from omb_py.core.datatypes.layout import CONTIGUOUS
 from omb_py.core.options import VARIED_WINDOWS, Options
 
@@ -50,7 +50,7 @@ def ready_first(plan: Plan, receive: Call) -> Plan:
     The second of a pair posts it, and both pass a barrier, before the time begins.
     """
     (exchange,) = plan.exchanges
-    cell = Cell()
+    cell = Slot()
     post, wait = replace(receive, function="irecv", cell=cell), Call("wait", cell=cell)
     (send,) = (step for step in exchange.steps if step is not receive)
     steps: tuple[Step, ...] = (post, send, wait) if plan.timed else (wait, send)
@@ -82,7 +82,7 @@ def posted_first(plan: Plan, window: Window) -> Plan:
     before: tuple[Step, ...] = (Call("barrier"),)
     if not plan.timed:
         calls = window.groups[0]
-        cell = Cell(len(calls))
+        cell = Slot(len(calls))
         posted = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
         before = (*posted, *before)
         exchange = replace(exchange, steps=(Call("waitall", cell=cell), *exchange.steps[1:]))
@@ -143,7 +143,7 @@ def plan_of(
         )
 
     inputs, outputs = contents(sent, case.rank), contents(received, peer)
-    exchange = Exchange(steps, inputs=inputs, outputs=outputs)
+    exchange = CheckedIteration(steps, inputs=inputs, outputs=outputs)
     return Plan((exchange,), case.payload, timed=case.rank < peer)
 
 
@@ -168,7 +168,7 @@ def mode_line(options: Options, ranks: int) -> tuple[str, ...]:
 
 def idle(case: Case) -> Plan:
     """The plan of a rank without a partner: it only takes part in the barriers."""
-    return Plan((Exchange(),), case.payload, timed=False)
+    return Plan((CheckedIteration(),), case.payload, timed=False)
 
 
 COMMON = frozenset({"layout", "placement"})

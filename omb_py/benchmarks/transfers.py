@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Metric, Plan
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
 from omb_py.benchmarks.pt2pt import (
     BANDWIDTH,
     COMMON,
@@ -15,7 +15,7 @@ from omb_py.benchmarks.pt2pt import (
     ping_pong,
     plan_of,
 )
-from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.calls import Call, Message, Slot, Step, Window
 from omb_py.core.options import Options
 
 
@@ -27,7 +27,7 @@ def sendrecv(case: Case) -> Plan:
     call = Call("sendrecv", (outgoing, incoming), values=values)
     sent = Content.of(case.rank, outgoing.memory)
     received = Content.of(before, incoming.memory)
-    return Plan((Exchange((call,), inputs=(sent,), outputs=(received,)),), case.payload)
+    return Plan((CheckedIteration((call,), inputs=(sent,), outputs=(received,)),), case.payload)
 
 
 def exchange(case: Case) -> Plan:
@@ -42,17 +42,19 @@ def exchange(case: Case) -> Plan:
     )
     inputs = (Content.of(case.rank, outgoing.memory),)
     outputs = Content.of(before, from_before.memory), Content.of(after, from_after.memory)
-    return Plan((Exchange((Window((calls,)),), inputs=inputs, outputs=outputs),), case.payload)
+    return Plan(
+        (CheckedIteration((Window((calls,)),), inputs=inputs, outputs=outputs),), case.payload
+    )
 
 
-def probed(receive: Call) -> tuple[Step, ...]:
+def probe_then_receive(receive: Call) -> tuple[Step, ...]:
     """A receive after a probe, as by who does not know the length of what comes."""
     return Call("probe", peer=receive.peer, tag=receive.tag), receive
 
 
-def matched(receive: Call) -> tuple[Step, ...]:
+def matched_probe(receive: Call) -> tuple[Step, ...]:
     """The same by a matched probe, which threads cannot take from each other."""
-    cell = Cell()
+    cell = Slot()
     probe = Call("mprobe", peer=receive.peer, tag=receive.tag, cell=cell)
     return probe, Call("mrecv", receive.operands, cell=cell)
 
@@ -68,14 +70,14 @@ def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) ->
     return replace(plan, exchanges=(replace(round_, steps=tuple(steps)),))
 
 
-def partitioned(case: Case, function: str, peer: int, message: Message) -> Exchange:
+def partitioned_calls(case: Case, function: str, peer: int, message: Message) -> CheckedIteration:
     """Set up a partitioned message and start it, all parts ready at once, and wait for it."""
-    cell, parts = Cell(), case.options.partitions
+    cell, parts = Slot(), case.options.partitions
     values = (parts, peer, DATA_TAG)
     steps: list[Step] = [Call("start", cell=cell)]
     if function == "psend":
         steps += [Call("pready", values=(part,), cell=cell) for part in range(parts)]
-    return Exchange(
+    return CheckedIteration(
         (*steps, Call("wait", cell=cell)),
         setup=(Call(f"{function}_init", (message,), values=values, cell=cell),),
         teardown=(Call("request_free", cell=cell),),
@@ -86,8 +88,8 @@ def partitioned_ping_pong(case: Case) -> Plan:
     """A ping-pong of messages whose parts become ready one by one."""
     peer = 1 - case.rank
     outgoing, incoming = case.message(), case.message()
-    send = partitioned(case, "psend", peer, outgoing)
-    receive = partitioned(case, "precv", peer, incoming)
+    send = partitioned_calls(case, "psend", peer, outgoing)
+    receive = partitioned_calls(case, "precv", peer, incoming)
     return together(
         case, (send, receive) if case.rank == 0 else (receive, send), outgoing, incoming
     )
@@ -98,13 +100,15 @@ def partitioned_one_way(case: Case) -> Plan:
     peer = 1 - case.rank
     message, answer = case.message(), case.message((1,))
     sends = case.rank == 0
-    parts = partitioned(case, "psend" if sends else "precv", peer, message)
-    reply = Exchange((Call("recv" if sends else "send", (answer,), peer, DATA_TAG),))
+    parts = partitioned_calls(case, "psend" if sends else "precv", peer, message)
+    reply = CheckedIteration((Call("recv" if sends else "send", (answer,), peer, DATA_TAG),))
     sides = (message, answer) if sends else (answer, message)
     return together(case, (parts, reply), *sides)
 
 
-def together(case: Case, parts: tuple[Exchange, ...], sent: Message, received: Message) -> Plan:
+def together(
+    case: Case, parts: tuple[CheckedIteration, ...], sent: Message, received: Message
+) -> Plan:
     """One iteration of several parts, one after the other."""
     plan = plan_of(case, tuple(step for part in parts for step in part.steps), [sent], [received])
     (whole,) = plan.exchanges
@@ -143,7 +147,7 @@ PROBED = replace(
     name="probe",
     title="Probe Latency",
     summary="Half the round-trip time of messages that are probed for before they are received.",
-    plan=partial(ping_pong_with, probed),
+    plan=partial(ping_pong_with, probe_then_receive),
     options=COMMON,
     native=False,
 )
@@ -181,7 +185,7 @@ BENCHMARKS = (
         name="mprobe",
         title="Matched Probe Latency",
         summary="Half the round-trip time of messages that a matched probe finds.",
-        plan=partial(ping_pong_with, matched),
+        plan=partial(ping_pong_with, matched_probe),
     ),
     PARTITIONED,
     replace(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from omb_py.benchmarks import Benchmark, Case, Exchange, Plan, collective, pt2pt
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Plan, collective, pt2pt
 from omb_py.core.calls import Call
 from omb_py.core.calls.forms import nonblocking, persistent
 
@@ -51,7 +51,9 @@ def persistent_form(
     )
 
 
-def in_form(plain: Benchmark, form: Callable[[Exchange], Exchange]) -> Callable[[Case], Plan]:
+def in_form(
+    plain: Benchmark, form: Callable[[CheckedIteration], CheckedIteration]
+) -> Callable[[Case], Plan]:
     """The plan of a benchmark with its calls in another form."""
 
     def formed(case: Case) -> Plan:

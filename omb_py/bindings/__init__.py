@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from omb_py.core.calls import Call, Round, Step, Window
+from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
@@ -29,7 +29,7 @@ BoundCall: TypeAlias = Callable[[], Any]
 
 @dataclass(frozen=True)
 class BoundRound:
-    """A `Round` of bound calls, set up."""
+    """A `Iteration` of bound calls, set up."""
 
     calls: Calls
     before: Calls = ()
@@ -62,11 +62,11 @@ class Binding(ABC):
         Raises `UnsupportedError` when this way of calling has no such function.
         """
 
-    def arranged(self, round_: Round) -> Round:
+    def arranged(self, round_: Iteration) -> Iteration:
         """The round as this way of calling makes it; most leave it as it is."""
         return round_
 
-    def set_up(self, round_: Round) -> None:
+    def set_up(self, round_: Iteration) -> None:
         """Do what comes before the first iteration; `release` does what comes after the last.
 
         Raises `UnsupportedError` where the MPI library lacks a function.
@@ -81,14 +81,14 @@ class Binding(ABC):
                 ) from None
         self._teardown += [self.bind(step) for step in round_.teardown]
 
-    def bound(self, round_: Round) -> BoundRound:
+    def bound(self, round_: Iteration) -> BoundRound:
         """The bound calls of one iteration, set up; raises `UnsupportedError` as `bind` does."""
         round_ = self.arranged(round_)
         self.set_up(round_)
         parts = (round_.steps, round_.before, round_.after)
         return BoundRound(*(tuple(self.bind(step) for step in steps) for steps in parts))
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         """The loop that runs these iterations in turn.
 
         Raises `UnsupportedError` as `bind` does.
@@ -101,7 +101,7 @@ class Binding(ABC):
             [(round_.before, round_.after) for round_ in bound],
         )
 
-    def functions(self, round_: Round) -> tuple[str, ...]:
+    def functions(self, round_: Iteration) -> tuple[str, ...]:
         """MPI's names of the functions that a round calls, in lower case."""
         steps = self.arranged(round_).everything
         return tuple(call.function for step in steps for call in calls_of(step))

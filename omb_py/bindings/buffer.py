@@ -13,7 +13,7 @@ from mpi4py import MPI
 from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings.machine.datatypes import Datatypes, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES
-from omb_py.core.calls import IN_PLACE, Call, Cell, Message, Operand
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot
 from omb_py.core.options import Options
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -38,7 +38,7 @@ class Cells:
     """The objects in all cells of a binding."""
 
     def __init__(self) -> None:
-        self._found: dict[Cell, list[Any]] = {}
+        self._found: dict[Slot, list[Any]] = {}
 
     def clear(self) -> None:
         """Forget them."""
@@ -61,7 +61,7 @@ class Cells:
             return partial(getattr(objects[call.index], method.__name__), *arguments)
         return partial(_use, method, objects, call.index, arguments)
 
-    def held(self, cell: Cell) -> list[Any]:
+    def held(self, cell: Slot) -> list[Any]:
         """The objects of a cell, None where there is none yet."""
         return self._found.setdefault(cell, [None] * cell.count)
 

@@ -18,7 +18,7 @@ from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings.machine.code import loaded
 from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.program import Library, Program, address_of
-from omb_py.core.calls import Call, Cell, Round, Step
+from omb_py.core.calls import Call, Iteration, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.errors import OmbError
 from omb_py.core.options import Options
@@ -43,12 +43,12 @@ class NativeBinding(Binding):
         self._run = RUN(self._code["omb_py_run"])
         self._library = Library()
         self._datatypes = Datatypes()
-        self._cells: dict[Cell, Any] = {}
+        self._cells: dict[Slot, Any] = {}
 
     def bind(self, step: Step) -> BoundCall:
-        return partial(self._loop([Round((step,))], Pace()).run, 0, array("d", [0.0]))
+        return partial(self._loop([Iteration((step,))], Pace()).run, 0, array("d", [0.0]))
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         rounds = [self.arranged(round_) for round_ in rounds]
         for round_ in rounds:
             self.set_up(round_)
@@ -59,7 +59,7 @@ class NativeBinding(Binding):
         self._cells.clear()
         self._datatypes.free()
 
-    def _loop(self, rounds: Sequence[Round], pace: Pace) -> NativeLoop:
+    def _loop(self, rounds: Sequence[Iteration], pace: Pace) -> NativeLoop:
         """The loop of rounds that are set up."""
         program = Program(self.comm, self._library, self._datatypes, self._cells, self._code)
         bounds = [len(rounds)]

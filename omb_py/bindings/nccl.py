@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.bindings import Binding, BoundCall, calls_of
-from omb_py.core.calls import Call, Message, Round, Step
+from omb_py.core.calls import Call, Iteration, Message, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
@@ -68,7 +68,7 @@ class NcclBinding(Binding):
 
         return call
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         if any(round_.everything != round_.steps for round_ in rounds):
             raise UnsupportedError("binding nccl has no such calls: use --binding buffer")
         return NcclLoop(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omb_py.bindings.buffer import BufferBinding
 from omb_py.bindings.machine.prototypes import PROTOTYPES
-from omb_py.core.calls import Call, Round
+from omb_py.core.calls import Call, Iteration
 from omb_py.core.calls.forms import persistent, setup_of
 from omb_py.core.errors import UnsupportedError
 
@@ -14,7 +14,7 @@ class PersistentBinding(BufferBinding):
 
     name = "persistent"
 
-    def arranged(self, round_: Round) -> Round:
+    def arranged(self, round_: Iteration) -> Iteration:
         for step in round_.steps:
             if isinstance(step, Call) and step.operands and not has_form(step):
                 raise UnsupportedError(

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.core.calls import IN_PLACE, Call, Cell, Message, Operand, Step
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import Options
 
@@ -34,7 +34,7 @@ class PickleBinding(MethodBinding):
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
         self._plain = BufferBinding(comm, options)
-        self._awaited: dict[Cell, dict[int, Message]] = {}
+        self._awaited: dict[Slot, dict[int, Message]] = {}
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 

@@ -73,7 +73,7 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
         note(str(problem))
     if len(results.problems) > MOST_NOTES:
         note(f"and {len(results.problems) - MOST_NOTES} more such lines")
-    rows, notes = sources.apart(select.where(results.rows, where))
+    rows, notes = sources.label_sources(select.where(results.rows, where))
     for sentence in notes:
         note(sentence)
     return replace(

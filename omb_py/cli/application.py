@@ -18,7 +18,7 @@ def application_command(application: Application[Any]) -> click.Command:
 
     def callback(**values: Any) -> None:
         asked = make_asked(application, values)
-        math_threads.ask_for(asked.choices.threads)
+        math_threads.request_threads(asked.choices.threads)
         with start_job(application.name, asked.options) as found:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting

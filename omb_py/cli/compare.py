@@ -346,7 +346,7 @@ def say_verdicts(
         click.echo(f"Note: {remark}", err=err)
     if allowed is None:
         return
-    unjudged = verdict.unjudged(points)
+    unjudged = verdict.without_verdict(points)
     if unjudged is not None:
         click.echo(f"UNCLEAR: {unjudged}", err=err)
     if not reasons and points["slowdown_low"].notna().any():

@@ -72,5 +72,5 @@ def command(
         from omb_py.tracing.efficiency import figure
 
     targets = figure_files.targets([figure.NAME], output, [])
-    for path in figure_files.written(lambda _: figure.draw(found), targets):
+    for path in figure_files.write_figures(lambda _: figure.draw(found), targets):
         click.echo(path, err=form in ("csv", "json"))

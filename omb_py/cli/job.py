@@ -328,7 +328,7 @@ def described(
     where = batch.with_settings(where, given)
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     words += ["--folder", str(folder)] if folder is not None else []
-    points = batch.planned(plan, where)
+    points = batch.plan_jobs(plan, where)
     return batch.Job(
         sweep=plan,
         machine=where,

@@ -125,7 +125,7 @@ def command(
     binary = units == "binary"
     if in_terminal:
         size = terminal_plot.terminal_size()
-        colored = terminal_plot.is_colored()
+        colored = terminal_plot.uses_color()
         for picture in pictures.values():
             click.echo(terminal_plot.text(picture, *size, colored, binary) + "\n")
     if images or not in_terminal or output is not None:

@@ -63,5 +63,5 @@ def command(
 
     named = figure.names_of(every)
     targets = figure_files.targets(list(named), output, formats)
-    for path in figure_files.written(lambda name: figure.draw(named[name], ranks), targets):
+    for path in figure_files.write_figures(lambda name: figure.draw(named[name], ranks), targets):
         click.echo(path)

@@ -97,7 +97,7 @@ def command(
         if commands:
             show_commands(where, plan, place)
         return 0
-    from omb_py.sweeps.run import measure
+    from omb_py.sweeps.run import run_sweep
 
     deadline = None if stop_after is None else began + stop_after
-    return measure(sweep, where, whole, nodes, place, deadline, words)
+    return run_sweep(sweep, where, whole, nodes, place, deadline, words)

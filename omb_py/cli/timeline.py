@@ -72,7 +72,7 @@ def command(
 
     path = folder / "timeline.json" if output is None else output
     files.check(path, force)
-    timeline = selection.chosen(timelines.read(folder), ranks, begin, end)
+    timeline = selection.select(timelines.read(folder), ranks, begin, end)
     for sentence in diagnostics.notes(timeline):
         note(sentence)
     nbytes = files.write(timeline, path, force)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, calls_of
 from omb_py.buffers import Buffer, Device
-from omb_py.core.calls import Round, Step
+from omb_py.core.calls import Iteration, Step
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.mpi.job import Node
 from omb_py.core.options import Options
@@ -48,7 +48,7 @@ def arranged(plan: Plan, case: Case) -> Plan:
     return plan
 
 
-def check(binding: Binding, rounds: Sequence[Round], options: Options) -> None:
+def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> None:
     """Raise `UnsupportedError` where MPI would be given device memory that it cannot take."""
     if not binding.passes_addresses:
         if options.staging:

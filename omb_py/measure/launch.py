@@ -65,9 +65,9 @@ def start_job(
         if buffer is not None:
             after_mpi.callback(buffer.close)
         if options.library_algorithm is not None:
-            from omb_py.algorithms.choice import tell
+            from omb_py.algorithms.choice import request
 
-            tell(name, options.library_algorithm, options.verify_algorithm)
+            request(name, options.library_algorithm, options.verify_algorithm)
         with Job(options.thread_level, options.session, options.debug, stages, in_program) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core.opened_files import record_shared_memory

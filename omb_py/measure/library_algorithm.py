@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omb_py.algorithms import Algorithm, Library, function_of
-from omb_py.algorithms.choice import chosen
+from omb_py.algorithms.choice import select
 from omb_py.algorithms.patterns import Shape
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
@@ -109,5 +109,5 @@ def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAl
 
     Collective; raises `OmbError` where the library did not take it.
     """
-    choice = chosen(benchmark, word)
+    choice = select(benchmark, word)
     return None if choice is None else LibraryAlgorithm(job, *choice, benchmark)

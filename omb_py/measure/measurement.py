@@ -284,9 +284,9 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
     Raises `UsageError` where a node is named for each and none asks.
     """
     if options.own_algorithm is not None:
-        from omb_py.benchmarks.algorithms import chosen
+        from omb_py.benchmarks.algorithms import select
 
-        algorithm = chosen(benchmark.name, options)
+        algorithm = select(benchmark.name, options)
         if algorithm is not None and algorithm.by_nodes:
             return True
     if options.node_map is not None:

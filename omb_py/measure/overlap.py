@@ -6,7 +6,7 @@ from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from omb_py.benchmarks import Exchange, Plan
+from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.memory import Local
@@ -53,8 +53,8 @@ class OverlapMeasure:
         work = self._worker.work(target / (self._test_calls + 1))
         laps = self._worker.laps(kinds=5)
         counts = (iterations, warmup)
-        nothing = self._run(replace(plan, exchanges=(Exchange(),)), Pace(), counts)
-        alone = Exchange(work * (self._test_calls + 1))
+        nothing = self._run(replace(plan, exchanges=(CheckedIteration(),)), Pace(), counts)
+        alone = CheckedIteration(work * (self._test_calls + 1))
         compute = self._run(replace(plan, exchanges=(alone,)), Pace(), counts)
         pace = Pace(barrier=True)
         overall = self._run(self._overlapped(plan, work, None), pace, counts)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from omb_py.benchmarks import Content, Exchange, Plan
+from omb_py.benchmarks import CheckedIteration, Content, Plan
 from omb_py.bindings import calls_of
-from omb_py.core.calls import Call, Cell, Message, Step, Window
+from omb_py.core.calls import Call, Message, Slot, Step, Window
 from omb_py.core.memory import Local, Memory, StagedMemory
 
 
@@ -35,11 +35,11 @@ class Staging:
         self._rank = rank
         self._twins: dict[int, StagedMemory | None] = {}
         self._calls: dict[int, Call] = {}
-        self._of_cell: dict[Cell, list[Call]] = {}
+        self._of_cell: dict[Slot, list[Call]] = {}
         # An object that is gone leaves its id to another one.
         self._kept: list[Memory | Call] = []
 
-    def exchange(self, exchange: Exchange) -> Exchange:
+    def exchange(self, exchange: CheckedIteration) -> CheckedIteration:
         def through(part: Sequence[Step], only_made: bool = False) -> tuple[Step, ...]:
             return tuple(
                 done for step in part for done in self._step(step, exchange.inputs, only_made)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from omb_py.benchmarks import Content, Exchange
+from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
 
@@ -74,14 +74,14 @@ class DataCheck:
     size: int
     datatype: Datatype
 
-    def fill(self, exchange: Exchange, iteration: int) -> None:
+    def fill(self, exchange: CheckedIteration, iteration: int) -> None:
         """Write the data of ``iteration`` into the inputs, and the untouched mark elsewhere."""
         for content in exchange.outputs:
             content.memory.fill(UNTOUCHED)
         for content in exchange.inputs:
             content.memory.fill(self._expected(content, iteration))
 
-    def faults(self, exchange: Exchange, iteration: int) -> list[str]:
+    def faults(self, exchange: CheckedIteration, iteration: int) -> list[str]:
         """A sentence for each output that does not hold the data of ``iteration``."""
         found = []
         for content in exchange.outputs:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from omb_py.apps import REPEATS, WARMUP, Application, Asked, Choices
+from omb_py.apps import REPEATS, WARMUP, Application, ApplicationRequest, RunSettings
 from omb_py.core.options import Options
 from omb_py.options.option import Option, row
 from omb_py.options.parse import read_words
@@ -61,7 +61,7 @@ def application_parameters(application: Application[Any]) -> list[click.Paramete
     ]
 
 
-def parse_application(application: Application[Any], words: Iterable[str]) -> Asked:
+def parse_application(application: Application[Any], words: Iterable[str]) -> ApplicationRequest:
     """What words after an application's name ask for.
 
     Raises `UsageError` for words that are no options, and options that exclude each other.
@@ -75,16 +75,16 @@ def _reader(application: Application[Any]) -> click.Command:
     return click.Command(application.name, params=parameters, add_help_option=False)
 
 
-def make_asked(application: Application[Any], values: Mapping[str, Any]) -> Asked:
+def make_asked(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
     """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
     values = dict(values)
     problem, choices = (
         kind(**{one.name: values.pop(one.name) for one in fields(kind)})
-        for kind in (application.problem, Choices)
+        for kind in (application.problem, RunSettings)
     )
     options = Options(**values)
     check_output(options.output, options.force)
-    return Asked(application, problem, choices, options)
+    return ApplicationRequest(application, problem, choices, options)
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:

@@ -30,7 +30,7 @@ class StartUpWriter(Writer[Row]):
     def section(self, datatype: Datatype | None) -> None:
         if self._benchmark.start_up is StartUp.PARTS:
             heads = ("Min(ms)", "Avg(ms)", "Max(ms)", "Min files", "Avg", "Max")
-            self._line("# Part".ljust(PART_WIDTH) + aligned(heads))
+            self._line("# Part".ljust(PART_WIDTH) + align(heads))
 
     def row(self, row: Row) -> None:
         if self._benchmark.start_up is StartUp.HELLO:
@@ -41,14 +41,14 @@ class StartUpWriter(Writer[Row]):
             self._line(f"nprocs: {row.ranks}, min: {least} ms, max: {greatest} ms, avg: {mean} ms")
         else:
             cells = (least, mean, greatest, *counts(row))
-            self._line(f"{row.part:<{PART_WIDTH}}{aligned(cells)}")
+            self._line(f"{row.part:<{PART_WIDTH}}{align(cells)}")
 
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 
 
-def aligned(cells: tuple[str, ...]) -> str:
+def align(cells: tuple[str, ...]) -> str:
     """Cells under their heads."""
     return "".join(cell.rjust(width) for cell, width in zip(cells, NUMBER_WIDTHS, strict=True))
 

@@ -126,7 +126,7 @@ def title_of(job: Job, script: str) -> str:
     return replace(job, nodes=nodes or job.nodes, only=nodes is not None).title
 
 
-def planned(sweep: Sweep, machine: Machine) -> Plan:
+def plan_jobs(sweep: Sweep, machine: Machine) -> Plan:
     """The points that jobs measure, and what they leave out; raises as `check` does."""
     check(machine)
     return plan(sweep, machine)
@@ -154,8 +154,8 @@ def check(machine: Machine) -> None:
 
 
 def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
-    """The numbers of nodes that a sweep takes; raises as `planned` does."""
-    return planned(sweep, machine).node_counts
+    """The numbers of nodes that a sweep takes; raises as `plan_jobs` does."""
+    return plan_jobs(sweep, machine).node_counts
 
 
 def with_settings(machine: Machine, given: Mapping[str, str]) -> Machine:

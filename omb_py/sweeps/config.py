@@ -48,7 +48,7 @@ def member(registry: Registry, name: str) -> str:
     return name
 
 
-def joined(value: object) -> object:
+def join(value: object) -> object:
     """A list of message sizes, or one, as text."""
     values = value if isinstance(value, list | tuple) else [value]
     whole = all(isinstance(item, str | int) and not isinstance(item, bool) for item in values)
@@ -100,7 +100,7 @@ BindingName = Annotated[
 ]
 Sizes = Annotated[
     str,
-    BeforeValidator(joined),
+    BeforeValidator(join),
     AfterValidator(sizes),
     WithJsonSchema(
         {

@@ -69,7 +69,7 @@ def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:
 
     Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
     """
-    launcher = launchers.chosen(machine.launcher, machine.name)
+    launcher = launchers.select(machine.launcher, machine.name)
     where = commands.Where(machine, launcher)
     for point in plan.points:
         sizes = folder.missing(point)

@@ -28,7 +28,7 @@ CHECK_BYTES_PER_SECOND = 1e9
 """What ``-c`` adds to an iteration beside its untimed calls: once, for each message of a window,
 and for the memory that is filled twice and compared. As `perf/checking.py` found on two cores."""
 
-CROWDING = 8.0
+OVERSUBSCRIPTION = 8.0
 """How much longer calls take where ranks share cores; it can be ten times that or nothing."""
 
 
@@ -44,7 +44,7 @@ def guess(point: Point, machine: Machine) -> float:
     options = parse_subject(point.benchmark, point.arguments(())[1:])
     steps = point.ranks if "all" in point.benchmark else 1 + log2(point.ranks)
     messages = options.window if "window" in benchmark.options else 1
-    slow = CROWDING * crowd if crowd > 1 else 1.0
+    slow = OVERSUBSCRIPTION * crowd if crowd > 1 else 1.0
     total = start
     for size in point.sizes or (0,):
         call = (CALL_SECONDS + size / BYTES_PER_SECOND) * steps * messages * slow

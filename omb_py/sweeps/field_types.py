@@ -179,6 +179,6 @@ def character(text: str) -> str:
     return "a blank" if text == " " else repr(text)
 
 
-def shown(values: Iterable[object]) -> str:
+def quoted_text(values: Iterable[object]) -> str:
     """Values as a list in a sentence."""
     return ", ".join(str(value) for value in values)

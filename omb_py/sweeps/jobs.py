@@ -210,7 +210,7 @@ def reports(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Report]:
         facts = facts_of(scheduler, some)
         forgotten = [number for number in some if short(number) not in facts]
         if forgotten and scheduler.history and scheduler.history_layout:
-            facts = {**past(scheduler, forgotten), **facts}
+            facts = {**is_past(scheduler, forgotten), **facts}
         found |= {
             number: report_of(scheduler, facts[short(number)], now)
             for number in some
@@ -240,7 +240,7 @@ def facts_of(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Facts]:
     return found
 
 
-def past(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Facts]:
+def is_past(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Facts]:
     """What the scheduler's accounts have of jobs, by `short` number; nothing without accounts."""
     try:
         answer = ask(scheduler, with_numbers(scheduler, scheduler.history, numbers))

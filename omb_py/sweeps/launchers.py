@@ -337,7 +337,7 @@ def detect() -> str:
     return name
 
 
-def chosen(name: str, machine: str) -> str:
+def select(name: str, machine: str) -> str:
     """The launcher that a machine's configuration names, or the one that is here for ``auto``.
 
     Raises `UsageError` when the `mpiexec` that would run is another library's, `OmbError` when

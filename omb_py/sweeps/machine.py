@@ -141,12 +141,12 @@ class Machine(Strict):
     @field_validator("scheduler")
     @classmethod
     def _scheduler(cls, value: str) -> str:
-        return known(value, [NO_SCHEDULER, *SCHEDULERS])
+        return is_known(value, [NO_SCHEDULER, *SCHEDULERS])
 
     @field_validator("launcher")
     @classmethod
     def _launcher(cls, value: str) -> str:
-        return known(value, [AUTO, *LAUNCHERS])
+        return is_known(value, [AUTO, *LAUNCHERS])
 
     @property
     def cores(self) -> int:
@@ -193,7 +193,7 @@ class Machine(Strict):
             )
 
 
-def known(value: str, names: list[str]) -> str:
+def is_known(value: str, names: list[str]) -> str:
     """The value if it is one of ``names``; raises `ValueError` with a suggestion otherwise."""
     if value not in names:
         raise ValueError(f"unknown {value!r}{suggestion(value, names)}")

@@ -21,7 +21,7 @@ from omb_py.sweeps.detection import Cluster
 from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, shortest
 from omb_py.sweeps.machine import NO_SCHEDULER, JobSettings, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.toml import prose, reason, written
+from omb_py.sweeps.toml import prose, reason, write_text
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Machine,
@@ -89,7 +89,7 @@ def keys(model: type[BaseModel]) -> Iterator[Key]:
             kind=kind(hints[name], field),
             default=default(field, hints[name]),
             meaning=prose(field.description),
-            example=f"{name} = {written(field.examples[0])}",
+            example=f"{name} = {write_text(field.examples[0])}",
         )
 
 
@@ -124,7 +124,7 @@ def default(field: FieldInfo, hint: Any) -> str:
         return "none"
     if hint == Duration:
         value = shortest(value)
-    return f"`{written(value)}`"
+    return f"`{write_text(value)}`"
 
 
 def directives(scheduler: str, **values: Any) -> list[str]:
@@ -241,7 +241,7 @@ def table(
         yield from wrap(first, WIDTH, initial_indent="# ", subsequent_indent="# ")
         if key.name in values:
             note = f"  # {notes[key.name]}" if key.name in notes else ""
-            yield f"{key.name} = {written(values[key.name])}{note}"
+            yield f"{key.name} = {write_text(values[key.name])}{note}"
         else:
             yield f"# {key.example}"
 

@@ -168,7 +168,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
     for index, experiment in enumerate(sweep.experiments):
         options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
         for benchmark, buffer, binding, (nodes, ranks), algorithm, environment, settings in product(
-            chosen(experiment),
+            select_benchmarks(experiment),
             experiment.buffers,
             experiment.bindings,
             places(experiment, machine),
@@ -234,7 +234,7 @@ def in_families(names: Iterable[str]) -> list[str]:
     return [*words, *left]
 
 
-def chosen(experiment: Experiment) -> Iterator[Benchmark]:
+def select_benchmarks(experiment: Experiment) -> Iterator[Benchmark]:
     """The benchmarks of an experiment, families and ``all`` written out."""
     without = {found.name for name in experiment.without for found in members(name)}
     names = (found.name for name in experiment.benchmarks for found in members(name))

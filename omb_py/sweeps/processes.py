@@ -52,18 +52,18 @@ def remove(records: Path) -> None:
     before = set(lines(records / THERE_BEFORE))
     for path in sorted(records.glob("*.mapped")):
         for line in lines(path):
-            name = told(line)
+            name = recorded_files(line)
             if name is not None and name.startswith(SHARED_MEMORY) and line not in before:
                 with contextlib.suppress(OSError):
                     if stat.S_ISREG(os.lstat(name).st_mode):
                         os.unlink(name)
     for line in lines(records / OWN_FOLDER):
-        folder = told(line)
+        folder = recorded_files(line)
         if folder is not None and Path(folder).name.startswith(PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def told(line: str) -> str | None:
+def recorded_files(line: str) -> str | None:
     """The path in a line of a record, if what it tells of is ours and still there."""
     try:
         path, *_, owner = loads(line)
@@ -165,7 +165,7 @@ def clear(mark: str) -> None:
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + GRACE_SECONDS
-        while left := list(marked(mark)):
+        while left := list(processes_with(mark)):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -174,7 +174,7 @@ def clear(mark: str) -> None:
             time.sleep(0.05)
 
 
-def marked(mark: str) -> Iterator[int]:
+def processes_with(mark: str) -> Iterator[int]:
     """The processes on this host that carry the mark, this one left out."""
     entry = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):

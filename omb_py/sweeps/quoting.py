@@ -76,7 +76,7 @@ def file_name(value: object) -> Safe:
     return plain(value)
 
 
-def checked(value: Any) -> Any:
+def check(value: Any) -> Any:
     """What a template prints: numbers, nothing, and what a filter has passed.
 
     Raises `TypeError` for any other text: the template forgets a filter.

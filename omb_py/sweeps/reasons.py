@@ -43,7 +43,7 @@ def last_words(log: Path) -> tuple[str | None, str]:
     ours = [line.strip() for line in lines if line.startswith(OURS) and ": note:" not in line]
     theirs = [FRAME.sub("  ", line) for line in lines if not line.startswith(OURS)]
     theirs = [line for line in theirs if "Warning" not in line]
-    return shortened(ours[-1].removeprefix(OURS)) if ours else None, shortened(first(theirs))
+    return shorten(ours[-1].removeprefix(OURS)) if ours else None, shorten(first(theirs))
 
 
 def first(lines: list[str]) -> str:
@@ -88,7 +88,7 @@ def has_words(line: str) -> bool:
     return any(letter.isalpha() for letter in line)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, cut after a word if it is too long."""
     if len(text) <= LONGEST:
         return text

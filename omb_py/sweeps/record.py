@@ -140,7 +140,7 @@ def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
     when = seconds_of(event.time)
     if when is None:
         return job
-    job = replace(job, bare=False, **linked(event.values, scheduler))
+    job = replace(job, bare=False, **link(event.values, scheduler))
     if event.name == SUBMITTED:
         return replace(job, submitted=when)
     if event.name == BEGAN:  # once more, where it is run again
@@ -152,7 +152,7 @@ def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
     return replace(job, cancelled=True) if event.name == CANCELLED else job
 
 
-def linked(values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
+def link(values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
     """What the values of any event say: the job before, the end of the walltime, the rows."""
     found: dict[str, Any] = {}
     if before := scheduler.number.fullmatch(values.get("after", "")):

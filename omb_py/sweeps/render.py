@@ -13,7 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.field_types import clock
-from omb_py.sweeps.quoting import Safe, checked, comment, plain, shell
+from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
 
 
@@ -72,7 +72,7 @@ def environment(scheduler: Scheduler) -> jinja2.Environment:
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("omb_py.sweeps"),
         undefined=jinja2.StrictUndefined,
-        finalize=checked,
+        finalize=check,
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -36,7 +36,7 @@ SECRET = ("TOKEN", "SECRET", "PASSW", "KEY", "JWT", "COOKIE", "CREDENTIAL")
 """Words in names of variables whose values are nobody's business."""
 
 
-def measure(
+def run_sweep(
     sweep: Sweep,
     machine: Machine,
     whole: Plan,
@@ -53,7 +53,7 @@ def measure(
     """
     plan = whole.on(nodes)
     points = [point for point in plan.points if folder.missing(point)]
-    launcher = launchers.chosen(machine.launcher, machine.name) if points else machine.launcher
+    launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     folder.prepare(sweep, machine)
     there = plan.rows - missing_rows(folder, plan.points)
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
@@ -67,7 +67,7 @@ def measure(
             begin(reporter, sweep, machine, plan, folder, larger)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
-        for name in strangers(folder, sweep, machine, whole):
+        for name in orphaned(folder, sweep, machine, whole):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
             folder=folder,
@@ -83,7 +83,7 @@ def measure(
         return end(reporter, plan, folder, stop, added, larger, short)
 
 
-def strangers(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> list[str]:
+def orphaned(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> list[str]:
     """Files of points that are in no plan of the sweep, whichever queue it is for."""
     known = list(whole.points)
     if machine.job.queues and folder.strangers(known):
@@ -112,7 +112,7 @@ def begin(
         reporter.say(left_out.describe())
 
 
-def shown_by(plan: Plan) -> str:
+def filter_points(plan: Plan) -> str:
     """The command that shows what was measured."""
     applications = all(subject(point.benchmark).family == APPLICATION for point in plan.points)
     return "scaling" if applications else "report"
@@ -133,15 +133,15 @@ def end(
     """
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
-    listed(reporter, folder, given_up, "could not be measured here")
+    list_points(reporter, folder, given_up, "could not be measured here")
     here = [point for point in left if point not in larger]
     code = exit_code(stop, not left, added, too_few_nodes=not here)
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""
-        reporter.say(f"complete{but}: omb-py {shown_by(plan)} {folder.root}")
+        reporter.say(f"complete{but}: omb-py {filter_points(plan)} {folder.root}")
         return code
     failed = [point for point in here if folder.state(point).outcome in FAILURES]
-    listed(reporter, folder, failed, "failed")
+    list_points(reporter, folder, failed, "failed")
     why = ""
     if stop:
         by = "its time was over" if stop.signal is None else f"signal {stop.signal} came"
@@ -152,7 +152,7 @@ def end(
     return code
 
 
-def listed(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
+def list_points(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
     """Name points, gathered by what they said for themselves."""
     for line in reasons.lines(folder, points, what):
         reporter.say(line)

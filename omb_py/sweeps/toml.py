@@ -130,12 +130,12 @@ def reason(fault: Any) -> str:
     return f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
 
 
-def written(value: Any) -> str:
+def write_text(value: Any) -> str:
     """A value as TOML has it on one line."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {written(item)}' for key, item in value.items())} }}"
+        return f"{{ {', '.join(f'{key} = {write_text(item)}' for key, item in value.items())} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(write_text, value))}]"
     # JSON's strings and numbers are TOML's too.
     return json.dumps(value, ensure_ascii=False)
 

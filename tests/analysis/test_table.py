@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.select import assumptions, where
 from omb_py.analysis.table import EXTRA, library, load
-from omb_py.analysis.values import differing, label, valued
+from omb_py.analysis.values import differing_columns, label, value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests.properties import examples
@@ -178,7 +178,7 @@ def test_libraries_are_named_shortly(text: str, name: str) -> None:
 
 def test_the_median_of_a_bandwidth_comes_from_the_times_of_its_windows() -> None:
     rows = where(load(RESULTS / "two-core-vm.csv").rows, ["benchmark=bw"])
-    frame = valued(rows, "median")
+    frame = value_column(rows, "median")
     mean = rows["bandwidth_MBps"] * rows["sample_mean_us"] / rows["sample_p50_us"]
     pd.testing.assert_series_equal(frame["value"], mean, check_names=False)
     assert (frame["spread_low"] <= frame["value"]).all()
@@ -190,11 +190,11 @@ def test_the_median_of_a_bandwidth_comes_from_the_times_of_its_windows() -> None
 def test_means_are_used_where_one_row_has_no_median() -> None:
     rows = load([REFERENCE, NATIVE / "osu_latency.txt"]).rows
     rows = where(rows, ["benchmark=latency"])
-    assert set(valued(rows)["statistic"]) == {"mean"}
-    assert set(valued(where(rows, ["suite=omb-py 0.1.0"]))["statistic"]) == {"median"}
+    assert set(value_column(rows)["statistic"]) == {"mean"}
+    assert set(value_column(where(rows, ["suite=omb-py 0.1.0"]))["statistic"]) == {"median"}
 
 
 def test_lines_are_named_by_what_differs() -> None:
     rows = where(load(REFERENCE).rows, ["benchmark=latency"])
-    assert differing(rows) == ["binding"]
+    assert differing_columns(rows) == ["binding"]
     assert label(("native", 8, pd.NA), ("binding", "ranks", "window")) == "native, 8 ranks"

@@ -16,7 +16,7 @@ from omb_py.analysis.compare.text import text as compare_text
 from omb_py.analysis.compare.verdict import factor, failures, times, verdict
 from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.table import complete, load
-from omb_py.analysis.values import valued
+from omb_py.analysis.values import value_column
 from omb_py.cli.compare import command as compare_command
 from omb_py.results.row import Row
 from tests.properties import examples
@@ -57,7 +57,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
     )
     @examples(50)
     def test_stay_bandwidths_whatever_was_printed(self, rows: list[tuple[int, float]]) -> None:
-        values = valued(table({"bytes": 1}, *(printed(size, rate) for size, rate in rows)))
+        values = value_column(table({"bytes": 1}, *(printed(size, rate) for size, rate in rows)))
         assert len(values) == len(rows)
         assert set(values["unit"]) <= {"MB/s"}
 
@@ -66,16 +66,16 @@ class TestBandwidthsPrintedWithTwoDecimals:
     def test_are_bytes_times_messages_where_that_is_more_exact(
         self, size: int, rate: float
     ) -> None:
-        (value,) = valued(table(printed(size, rate)))["value"]
+        (value,) = value_column(table(printed(size, rate)))["value"]
         assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
 
     def test_of_large_messages_are_as_printed(self) -> None:
-        (value,) = valued(table(printed(1 << 22, 1234.567)))["value"]
+        (value,) = value_column(table(printed(1 << 22, 1234.567)))["value"]
         assert value == printed(1 << 22, 1234.567)["bandwidth_MBps"]
 
     def test_that_disagree_with_messages_are_as_printed(self) -> None:
         row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
-        assert list(valued(table(row))["value"]) == [0.05]
+        assert list(value_column(table(row))["value"]) == [0.05]
 
     def test_make_no_figure_of_message_rates(self) -> None:
         rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))

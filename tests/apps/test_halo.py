@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.apps.halo import Grid, check_fits, compare, generated, sequential
+from omb_py.apps.halo import Grid, check_fits, compare, generate, sequential
 from omb_py.apps.numerics import grid as _grid
 from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.core.calls.topology import grid
@@ -104,7 +104,7 @@ def test_a_region_is_updated_and_nothing_else() -> None:
 
 def test_the_sequential_program_keeps_a_solution_and_smooths_anything_else() -> None:
     problem = Grid(rows=8, columns=6, steps=500)
-    begin = generated(problem, (0, 8), (0, 6))
+    begin = generate(problem, (0, 8), (0, 6))
     assert begin.shape == (10, 8)
     found = sequential(problem).solve()
     assert found.shape == (8, 6)
@@ -119,9 +119,9 @@ def test_a_rank_generates_its_block_of_the_whole_and_the_cells_around_it(
 ) -> None:
     problem = Grid(rows=shape[0], columns=shape[1])
     block = block_of(shape, ranks, data.draw(st.integers(0, ranks - 1)))
-    whole = generated(problem, (0, shape[0]), (0, shape[1]))
+    whole = generate(problem, (0, shape[0]), (0, shape[1]))
     mine = whole[block.rows[0] : block.rows[1] + 2, block.columns[0] : block.columns[1] + 2]
-    assert np.array_equal(generated(problem, block.rows, block.columns), mine)
+    assert np.array_equal(generate(problem, block.rows, block.columns), mine)
 
 
 def test_one_bit_of_one_cell_is_found() -> None:

@@ -20,12 +20,12 @@ from omb_py.apps.merge import (
     Tables,
     checksums,
     compare,
-    generated,
-    grown,
+    generate,
     join,
     pairs,
     sequential,
     sorted_keys,
+    weak_scaled,
 )
 
 SMALL = Tables(rows_left=100, rows_right=70, keys=30)
@@ -71,7 +71,7 @@ def test_pairs_are_those_of_each_row_with_its_matches(matches: list[tuple[int, i
 
 
 def test_the_sequential_program_and_the_join_find_the_same_rows() -> None:
-    columns = [column for side in (LEFT, RIGHT) for column in generated(SMALL, side)]
+    columns = [column for side in (LEFT, RIGHT) for column in generate(SMALL, side)]
     program = sequential(SMALL)
     assert program is not None
     assert program.name == "pandas"
@@ -104,9 +104,9 @@ def test_checksums_depend_on_pairs_and_not_on_their_order() -> None:
 @given(st.integers(1, 9), st.integers(0, 50))
 def test_tables_are_the_same_however_many_ranks_generate_them(ranks: int, rows: int) -> None:
     problem = replace(SMALL, rows_left=rows)
-    whole = generated(problem, LEFT)
+    whole = generate(problem, LEFT)
     teams = [SimpleNamespace(rank=rank, ranks=ranks) for rank in range(ranks)]
-    parts: list[Any] = [generated(problem, LEFT, team) for team in teams]
+    parts: list[Any] = [generate(problem, LEFT, team) for team in teams]
     assert [len(keys) for keys, _ in parts] == [
         end - begin for begin, end in (share(rows, ranks, rank) for rank in range(ranks))
     ]
@@ -115,7 +115,7 @@ def test_tables_are_the_same_however_many_ranks_generate_them(ranks: int, rows: 
 
 
 def test_tables_that_grow_match_as_often_as_before() -> None:
-    assert grown(SMALL, 3) == Tables(rows_left=300, rows_right=210, keys=90)
+    assert weak_scaled(SMALL, 3) == Tables(rows_left=300, rows_right=210, keys=90)
 
 
 def _without(package: str) -> Callable[..., Any]:

@@ -10,29 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.kmeans import dealt
+from omb_py.apps.kmeans import deal_out
 from omb_py.apps.numerics.clusters import Clusters, Found, compare, elbow, first_centers, sequential
 from omb_py.apps.numerics.neighbours import Classified, Queries, split
 from omb_py.apps.numerics.neighbours import compare as compare_classes
 from omb_py.apps.numerics.neighbours import sequential as classifier
-from omb_py.apps.numerics.samples import SHIPPED, Samples, drawn, grown
+from omb_py.apps.numerics.samples import SHIPPED, Samples, draw, weak_scaled
 from omb_py.core.errors import UsageError
 
 
 def test_generated_samples_are_as_many_as_asked_for_and_the_same_every_time() -> None:
     problem = Samples(samples=101, features=3, clusters=4, dtype="float32")
-    values, classes = drawn(problem)
+    values, classes = draw(problem)
     assert (values.shape, values.dtype) == ((101, 3), np.float32)
     assert (classes.shape, classes.dtype) == ((101,), np.int32)
     assert set(classes) == {0, 1, 2, 3}
-    again, _ = drawn(problem)
+    again, _ = draw(problem)
     assert np.array_equal(values, again)
-    other, _ = drawn(replace(problem, seed=2))
+    other, _ = draw(replace(problem, seed=2))
     assert not np.array_equal(values, other)
 
 
 def test_generated_samples_of_a_class_lie_around_its_center() -> None:
-    values, classes = drawn(Samples(samples=20_000, features=16, clusters=4, dtype="float64"))
+    values, classes = draw(Samples(samples=20_000, features=16, clusters=4, dtype="float64"))
     means = np.array([values[classes == one].mean(axis=0) for one in range(4)])
     around = values - means[classes]
     assert around.std() == pytest.approx(1, rel=0.02)
@@ -44,7 +44,7 @@ def test_a_shipped_data_set_is_what_its_row_says(name: str) -> None:
     shipped = SHIPPED[name]
     problem = Samples(data=name)
     assert problem.samples == shipped.samples
-    values, classes = drawn(problem)
+    values, classes = draw(problem)
     assert values.shape == (shipped.samples, shipped.features)
     assert set(classes) == set(range(shipped.classes))
     assert not np.array_equal(classes, np.sort(classes)), "ranks would get a class each"
@@ -55,7 +55,7 @@ def test_a_shipped_data_set_is_what_its_row_says(name: str) -> None:
 
 def test_of_a_shipped_data_set_at_most_so_many_samples_are_taken() -> None:
     assert Samples(data="iris", samples=100).samples == 100
-    assert len(drawn(Samples(data="iris", samples=100))[0]) == 100
+    assert len(draw(Samples(data="iris", samples=100))[0]) == 100
     assert Samples(data="iris", samples=10_000).samples == 150
 
 
@@ -68,11 +68,11 @@ def test_queries_are_not_among_the_training_samples() -> None:
 
 
 def test_a_shipped_data_set_cannot_grow() -> None:
-    assert grown(Samples(samples=10), 3).samples == 30
+    assert weak_scaled(Samples(samples=10), 3).samples == 30
     problem = Samples(data="wine")
-    assert grown(problem, 1) == problem
+    assert weak_scaled(problem, 1) == problem
     with pytest.raises(UsageError, match="--data generated"):
-        grown(problem, 2)
+        weak_scaled(problem, 2)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_more_neighbours_than_samples_are_refused() -> None:
 
 def test_k_means_begins_with_different_samples() -> None:
     problem = Clusters(data="iris", k_from=149, k_to=149)
-    samples, _ = drawn(problem)
+    samples, _ = draw(problem)
     first = first_centers(problem, samples)
     assert len(np.unique(first, axis=0)) == 149
     assert {one.tobytes() for one in first} <= {one.tobytes() for one in samples}
@@ -101,7 +101,7 @@ def test_k_means_begins_with_different_samples() -> None:
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60, unique=True), st.integers(1, 20))
 def test_values_of_k_are_dealt_evenly(ks: list[int], ranks: int) -> None:
-    hands = dealt(ks, ranks)
+    hands = deal_out(ks, ranks)
     assert len(hands) == ranks
     assert sorted(k for hand in hands for k in hand) == sorted(ks)
     loads = [sum(hand) for hand in hands]

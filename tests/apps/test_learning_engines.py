@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omb_py.apps.kmeans import engine
 from omb_py.apps.numerics import samples as _samples
 from omb_py.apps.numerics.lloyd import WIDTH, Engine
-from omb_py.apps.numerics.neighbours import Nearest, smallest, voted
+from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
 from omb_py.core.errors import MissingPackageError, UsageError
 from tests.properties import examples
 
@@ -137,4 +137,4 @@ def test_the_smallest_of_a_row_are_as_many_as_asked_for() -> None:
 
 def test_neighbours_vote_and_the_least_class_wins_a_draw() -> None:
     classes = np.array([[2, 2, 0], [1, 0, 2], [2, 1, 1]])
-    assert voted(np, classes, 3).tolist() == [2, 0, 1]
+    assert vote(np, classes, 3).tolist() == [2, 0, 1]

@@ -24,7 +24,7 @@ from omb_py.apps.replay import (
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, parsed, read_profile
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
 from omb_py.tracing.profile.store import load
 from tests.profiles.made import made_rank, made_run
 from tests.properties import examples
@@ -41,7 +41,7 @@ def test_no_bytes_make_it_raise_but_that_there_is_nothing_to_replay(
 ) -> None:
     content = path.read_bytes()
     for text in (noise, content[:cut] + noise + content[cut:], noise + content[cut:]):
-        profile = parsed(source_of("profile", text))
+        profile = parse(source_of("profile", text))
         try:
             plan = plan_of(profile, scale, ())
         except UsageError as error:

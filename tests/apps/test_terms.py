@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps import APPLICATIONS, Application, Asked, Choices, option, share, shares
+from omb_py.apps import (
+    APPLICATIONS,
+    Application,
+    ApplicationRequest,
+    RunSettings,
+    option,
+    share,
+    shares,
+)
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.application import application_parameters, parse_application
@@ -53,7 +61,7 @@ def test_an_application_is_called_like_its_module_and_has_help(
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
 def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[object]) -> None:
     problem = replace(application.problem(), **GROWING.get(application.name, {}))
-    asked = Asked(application, problem, Choices(scaling="weak"), Options())
+    asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
     if application.grown is None:
         with pytest.raises(UsageError, match="no weak scaling"):
             asked.problem_for(2)
@@ -86,7 +94,7 @@ EVERY = Application(
 )
 
 
-def asked_for(*arguments: str) -> Asked:
+def asked_for(*arguments: str) -> ApplicationRequest:
     """What a command line asks for."""
     return parse_application(EVERY, arguments)
 
@@ -96,7 +104,7 @@ def test_options_have_the_types_of_their_defaults() -> None:
     words = "--number 4 --real 2 --word b --flag --some-bytes 64K --threads 2 --no-check"
     asked = asked_for(*words.split(), "--buffer", "bytearray")
     assert asked.problem == Every(4, 2.0, "b", True, 65536)
-    assert asked.choices == Choices(threads=2, check=False)
+    assert asked.choices == RunSettings(threads=2, check=False)
     assert asked.options.buffer == "bytearray"
 
 

@@ -44,7 +44,7 @@ def test_generated_numbers_depend_on_the_seed() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_sum_is_exactly_twice_that_of_the_array(dtype: str) -> None:
     problem = replace(SQUARE, dtype=dtype)
-    rows = transpose_sum.generated(problem, 0, problem.size)
+    rows = transpose_sum.generate(problem, 0, problem.size)
     assert rows.dtype == dtype
     assert set(np.unique(rows)) > {0, 255}
     total, sums = transpose_sum.sequential(problem).solve()
@@ -70,7 +70,7 @@ def test_of_an_array_too_large_to_bring_together_the_sum_is_compared() -> None:
 
 @given(st.integers(1, 10_000), st.integers(1, 600))
 def test_a_square_grows_to_so_many_times_the_elements_in_equal_parts(size: int, ranks: int) -> None:
-    found = transpose_sum.grown(Square(size=size), ranks).size
+    found = transpose_sum.weak_scaled(Square(size=size), ranks).size
     assert found % ranks == 0
     assert abs(found - size * math.sqrt(ranks)) <= ranks
 
@@ -84,7 +84,7 @@ def test_the_bytes_of_the_array_count() -> None:
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_a_transform_may_be_off_by_rounding_and_by_no_more(dtype: str) -> None:
     problem = replace(PLANE, dtype=dtype)
-    rows = fft_transpose.generated(problem, 0, problem.rows)
+    rows = fft_transpose.generate(problem, 0, problem.rows)
     assert (rows.dtype, rows.shape) == (dtype, (16, 8))
     reference = fft_transpose.sequential(problem).solve()
     again = np.fft.fft(np.fft.fft(rows, axis=0), axis=1)
@@ -96,7 +96,7 @@ def test_a_transform_may_be_off_by_rounding_and_by_no_more(dtype: str) -> None:
 def test_a_transform_of_one_number_is_that_number() -> None:
     problem = Plane(rows=1, columns=1)
     reference = fft_transpose.sequential(problem).solve()
-    assert np.array_equal(reference, fft_transpose.generated(problem, 0, 1))
+    assert np.array_equal(reference, fft_transpose.generate(problem, 0, 1))
     assert fft_transpose.compare(problem, reference.copy(), reference).passed
 
 

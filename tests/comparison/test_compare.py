@@ -17,7 +17,7 @@ from omb_py.analysis.compare import pairing, ratio, verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
-from omb_py.analysis.compare.verdict import failures, limit, summary, unjudged
+from omb_py.analysis.compare.verdict import failures, limit, summary, without_verdict
 from omb_py.analysis.table import complete
 from omb_py.core.errors import UsageError
 from omb_py.results.row import Row
@@ -530,10 +530,10 @@ def test_a_difference_within_the_noise_does_not_fail_at_a_size() -> None:
 def test_unclear_points_do_not_fail_and_are_said_not_to_be_guarded() -> None:
     points = compare(runs([1.0]), runs([3.0]))
     assert failures(points, 1.05) == []
-    assert unjudged(points) == (
+    assert without_verdict(points) == (
         "1 of 1 points have no verdict and cannot fail: repeat the runs to guard them"
     )
-    assert unjudged(compare(runs([1.0]), runs([3.0]), launch_spread=0.03)) is None
+    assert without_verdict(compare(runs([1.0]), runs([3.0]), launch_spread=0.03)) is None
 
 
 def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:

@@ -22,10 +22,10 @@ from matplotlib.transforms import Bbox
 from omb_py.analysis.plots import terminal as terminal_plot
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
-from omb_py.analysis.plots.figures import Request, drawn, figures, message_sizes, pictures
+from omb_py.analysis.plots.figures import Request, draw, figures, message_sizes, pictures
 from omb_py.analysis.plots.heat import Ratio
 from omb_py.analysis.plots.overhead import Overhead
-from omb_py.analysis.plots.style import FORMATS, image, look, tick_text, ticks_of_sizes
+from omb_py.analysis.plots.style import FORMATS, image, line_style, tick_text, ticks_of_sizes
 from omb_py.analysis.select import where
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
@@ -72,7 +72,7 @@ class TestOverSizes:
         chart = only(results(*rows), kind="size")
         (line,) = chart.lines
         assert values(line) == sorted(latencies.items())
-        axes = drawn(chart).axes[0]
+        axes = draw(chart).axes[0]
         shown = [y for part in axes.get_lines()[:2] for y in part.get_ydata()]  # 0 bytes apart
         assert sorted(shown) == sorted(latencies.values())
 
@@ -153,7 +153,7 @@ class TestRuns:
             assert point.value == pytest.approx(np.median(latencies))
             assert point.spread == (min(latencies), max(latencies))
             assert point.runs == len(latencies)
-        caption = words_in(drawn(chart))
+        caption = words_in(draw(chart))
         assert f"Up to {len(latencies)} runs of a line" in caption
         assert "span the minimum to the maximum of the runs" in caption
 
@@ -181,12 +181,12 @@ class TestRuns:
     def test_the_band_of_each_kind_of_line_is_said(self) -> None:
         one = [row(bytes=n, binding="native", **self.SAMPLES) for n in (1, 2)]
         two = [row(bytes=n, run=run, **self.SAMPLES) for n in (1, 2) for run in ("first", "second")]
-        caption = words_in(drawn(only(results(*one, *two), kind="size")))
+        caption = words_in(draw(only(results(*one, *two), kind="size")))
         assert (
             "Bands span the minimum to the maximum of the runs; of single runs, from the smallest "
             "sample to the 95th percentile." in caption
         )
-        assert "single" not in words_in(drawn(only(results(*two), kind="size")))
+        assert "single" not in words_in(draw(only(results(*two), kind="size")))
 
     def test_the_value_of_a_single_run_is_within_its_band(self) -> None:
         """A mean that one preemption made long has none, and that is said."""
@@ -204,7 +204,7 @@ class TestRuns:
         assert "Thin bars span the minimum to the maximum of the runs" in chart.marks
         drawn_bars = [
             collection
-            for collection in drawn(chart).axes[0].collections
+            for collection in draw(chart).axes[0].collections
             if isinstance(collection, LineCollection) and collection.get_linewidth()[0] == 0.6
         ]
         assert len(drawn_bars) == 1
@@ -221,7 +221,7 @@ class TestRuns:
 class TestAxes:
     def test_0_bytes_stand_apart_from_the_line(self) -> None:
         chart = only(results(*(row(bytes=n) for n in (0, 1, 2, 4))), kind="size")
-        axes = drawn(chart).axes[0]
+        axes = draw(chart).axes[0]
         alone, line = axes.get_lines()
         assert alone.get_linestyle() == "None"
         assert max(alone.get_xdata()) < min(line.get_xdata()) == 1  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ class TestAxes:
 
     def test_values_close_together_start_at_0(self) -> None:
         chart = only(results(row(bytes=1), row(bytes=2, latency_us=1.1)), kind="size")
-        axes = drawn(chart).axes[0]
+        axes = draw(chart).axes[0]
         assert axes.get_yscale() == "linear"
         assert axes.get_ylim()[0] == 0
 
@@ -270,12 +270,14 @@ def lines_of(count: int, name: str) -> Results:
 
 class TestLooks:
     def test_no_two_lines_look_the_same(self) -> None:
-        assert len({(one.color, one.marker, one.dash) for one in map(look, range(252))}) == 252
+        assert (
+            len({(one.color, one.marker, one.dash) for one in map(line_style, range(252))}) == 252
+        )
 
     @pytest.mark.parametrize("count", [1, 6, 14])
     @pytest.mark.parametrize("name", ["x", "a binding with a rather long name"])
     def test_nothing_is_cut_off_and_no_labels_overlap(self, count: int, name: str) -> None:
-        figure = drawn(only(lines_of(count, name), kind="size"))
+        figure = draw(only(lines_of(count, name), kind="size"))
         figure.canvas.draw()
         page = figure.bbox
         axes = figure.axes[0]
@@ -292,7 +294,7 @@ class TestLooks:
 
     def test_more_than_one_line_has_a_name_in_the_figure(self) -> None:
         for count in (2, 5, 7, 14):
-            figure = drawn(only(lines_of(count, "name"), kind="size"))
+            figure = draw(only(lines_of(count, "name"), kind="size"))
             axes = figure.axes[0]
             legends = [*figure.legends, *([axes.get_legend()] if axes.get_legend() else [])]
             named = [text.get_text() for legend in legends for text in legend.get_texts()]
@@ -302,10 +304,10 @@ class TestLooks:
     @pytest.mark.parametrize("form", FORMATS)
     def test_the_same_data_makes_the_same_file_whatever_the_users_settings(self, form: str) -> None:
         chart = only(lines_of(3, "name"), kind="size")
-        before = image(drawn(chart), form)
+        before = image(draw(chart), form)
         with mpl.rc_context({"font.size": 20, "svg.hashsalt": None, "lines.linewidth": 9}):
             settings_before = dict(mpl.rcParams)
-            assert image(drawn(chart), form) == before
+            assert image(draw(chart), form) == before
             assert dict(mpl.rcParams) == settings_before
 
     def test_no_window_system_is_touched(self) -> None:
@@ -361,7 +363,7 @@ class TestHeatMaps:
         heat = only(results(*TestOverRanks.rows), kind="heat")
         assert heat.rows == ("2 ranks", "4 ranks", "8 ranks")
         assert heat.cells[2, 6] == 8 * 64
-        written = [text.get_text() for text in drawn(heat).axes[0].texts]
+        written = [text.get_text() for text in draw(heat).axes[0].texts]
         assert len(written) == 21
         assert "512" in written
 
@@ -374,7 +376,7 @@ class TestHeatMaps:
         heat = only(results(*rows), ratio=Ratio.parsed("binding=buffer/native"))
         assert heat.cells.tolist() == [[1.5, 1.5]]
         assert "Above 1, buffer is slower than native" in heat.caption
-        (colors,) = drawn(heat).axes[0].get_images()
+        (colors,) = draw(heat).axes[0].get_images()
         assert colors.norm(1.0) == pytest.approx(0.5)
 
     def test_numbers_of_ranks_can_be_divided(self) -> None:
@@ -419,7 +421,7 @@ class TestOverhead:
         assert isinstance(found, Overhead)
         assert [panel.title for panel in found.panels] == ["Open MPI 5.0.11", "MPICH 5.0.2"]
         assert (found.base, found.size) == ("native", 8)
-        bars, _, lines, _ = drawn(found).axes
+        bars, _, lines, _ = draw(found).axes
         names = [label.get_text() for label in bars.get_yticklabels()]
         assert names == ["native", "buffer", "array", "persistent", "prebound"]
         assert len([line for line in lines.get_lines() if line.get_label()[0] != "_"]) == 7  # type: ignore[index]
@@ -431,7 +433,7 @@ class TestOverhead:
             for binding in ("native", "buffer")
         ]
         found = only(of_rows(rows, RUN, OverheadRow), kind="overhead")
-        _, axes = drawn(found).axes
+        _, axes = draw(found).axes
         (line,) = [line for line in axes.get_lines() if line.get_label() == "buffer"]
         assert list(line.get_xdata()) == [1, 2, 8]
 
@@ -442,7 +444,7 @@ class TestOverhead:
             )
             for size in (1, 2)
         ]
-        axes = drawn(only(of_rows(rows, RUN, OverheadRow), kind="overhead")).axes[1]
+        axes = draw(only(of_rows(rows, RUN, OverheadRow), kind="overhead")).axes[1]
         (line,) = [line for line in axes.get_lines() if line.get_label() == "buffer"]
         assert list(line.get_ydata()) == [-0.2, -0.2]
         assert axes.get_yscale() == "symlog"
@@ -496,7 +498,7 @@ class TestValues:
     def test_overlap_is_a_percentage(self) -> None:
         chart, value = self.shown("overlap", overlap_percent=0.0)
         assert (chart.unit, value) == ("%", 0.0)
-        assert drawn(chart).axes[0].get_ylim() == (0, 105)
+        assert draw(chart).axes[0].get_ylim() == (0, 105)
 
     def test_a_rate_of_messages(self) -> None:
         chart, value = self.shown(
@@ -538,7 +540,7 @@ class TestTerminal:
 
     def test_nothing_goes_to_a_terminal_that_is_none(self) -> None:
         assert terminal_plot.terminal_size() == (80, 24)
-        assert not terminal_plot.is_colored()
+        assert not terminal_plot.uses_color()
 
 
 class TestRequests:
@@ -579,7 +581,7 @@ def test_every_benchmark_of_the_committed_results_can_be_drawn() -> None:
     benchmarks = set(found.rows["benchmark"])
     assert {name.split("-")[0] for name in every} == benchmarks
     for name in ("import_time-parts", "barrier-bars", "put_latency", "bw_fan_in"):
-        assert isinstance(drawn(every[name]), Figure)
+        assert isinstance(draw(every[name]), Figure)
 
 
 def test_drawing_leaves_the_rows_as_they_are() -> None:

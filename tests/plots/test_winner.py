@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.plots import terminal
-from omb_py.analysis.plots.figures import Request, drawn, pictures
+from omb_py.analysis.plots.figures import Request, draw, pictures
 from omb_py.analysis.plots.winner import TIMES, Contender, best
 from omb_py.analysis.table import Results, of_rows
 from omb_py.core.errors import OmbError
@@ -127,7 +127,7 @@ def test_a_barrier_has_one_row_without_a_size() -> None:
     rows = [measured(word, value, bytes=None) for word, value in (("tree", 1.0), ("linear", 3.0))]
     chart = only(of(*rows), kind="winner")
     assert [cell.text for (cell,) in chart.cells] == [f"tree 3.00{TIMES}"]
-    drawn(chart)
+    draw(chart)
 
 
 def test_a_lone_contender_is_no_map() -> None:
@@ -161,7 +161,7 @@ def test_a_figure_writes_every_cell() -> None:
         for ranks in (2, 4)
         for word, value in (("ring", 1.0), ("linear", 1.05 if size == 8 else 3.0))
     ]
-    (axes,) = drawn(only(of(*rows), kind="winner")).axes
+    (axes,) = draw(only(of(*rows), kind="winner")).axes
     assert sorted(text.get_text() for text in axes.texts) == [
         *[f"ring 3.00{TIMES}"] * 2,
         *["ring, within noise"] * 2,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.apps import Application, Check, Kernel, option, share
+from omb_py.apps import Application, CheckedResult, Kernel, option, share
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -40,10 +40,10 @@ class Midpoints(Kernel[Integral]):
         return float(self._pi.data[0]) + self.problem.error
 
 
-def compare(problem: Integral, found: Any, reference: Any) -> Check:
+def compare(problem: Integral, found: Any, reference: Any) -> CheckedResult:
     """The midpoint rule is off by less than 1 / (6 steps^2)."""
     difference = abs(found - math.pi)
-    return Check(
+    return CheckedResult(
         difference < 1 / (6 * problem.steps**2), f"pi is off by {difference:.1e}", difference
     )
 

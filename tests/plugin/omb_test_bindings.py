@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from mpi4py import MPI
 
-from omb_py.benchmarks import Exchange
+from omb_py.benchmarks import CheckedIteration
 from omb_py.bindings import BoundCall, BoundRound, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.core.calls import Call, Cell, Message, Round, Step
+from omb_py.core.calls import Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
@@ -36,10 +36,10 @@ class CorruptingBinding(BufferBinding):
     _last: Step | None = None
     _memory: Memory
 
-    def bound(self, round_: Round) -> BoundRound:
+    def bound(self, round_: Iteration) -> BoundRound:
         self._last = None
         bound = super().bound(round_)
-        if not isinstance(round_, Exchange) or not round_.outputs or not here(self):
+        if not isinstance(round_, CheckedIteration) or not round_.outputs or not here(self):
             return bound
         memory = round_.outputs[-1].memory
         if round_.settle:
@@ -110,7 +110,7 @@ class LateBinding(BufferBinding):
 
     name = "late"
 
-    def bound(self, round_: Round) -> BoundRound:
+    def bound(self, round_: Iteration) -> BoundRound:
         bound = super().bound(round_)
         if not here(self):
             return bound
@@ -147,7 +147,7 @@ class SteppingLoop(Loop):
 class SteppingBinding(BufferBinding):
     name = "stepping"
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         return SteppingLoop(super().loop(rounds, pace))
 
 
@@ -181,7 +181,7 @@ class WrongBinding(BufferBinding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self._posted: dict[Cell, list[Message]] = {}
+        self._posted: dict[Slot, list[Message]] = {}
 
     def bind(self, step: Step) -> BoundCall:
         call = super().bind(step)

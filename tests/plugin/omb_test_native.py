@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from omb_py.bindings.native import NativeBinding
-from omb_py.core.calls import Call, Message, Round, Step
+from omb_py.core.calls import Call, Iteration, Message, Step
 from omb_py.core.calls.loop import Loop, Pace
 
 
@@ -15,7 +15,7 @@ class MisdirectedBinding(NativeBinding):
 
     name = "misdirected"
 
-    def loop(self, rounds: Sequence[Round], pace: Pace) -> Loop:
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         misdirected = [
             replace(round_, steps=tuple(misdirect(step) for step in round_.steps))
             for round_ in rounds

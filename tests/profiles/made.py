@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from omb_py.tracing.profile.profile import (
-    Cell,
+    CallStats,
     Extreme,
     Extremes,
     Profile,
@@ -59,7 +59,7 @@ NUMBERS = st.one_of(COUNTS, st.floats(0, 1e15))
 MAYBE = st.one_of(st.none(), st.floats(0, 1e9))
 COMMUNICATORS = st.builds(Communicator, st.text(max_size=5), st.integers(0, 2**31), NAMES)
 CELLS = st.builds(
-    Cell,
+    CallStats,
     routine=NAMES,
     communicator=st.one_of(st.none(), COMMUNICATORS),
     peer=st.one_of(st.none(), st.integers(0, 2**31)),

@@ -16,7 +16,7 @@ from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing import records
 from omb_py.tracing.profile import csv, json
-from omb_py.tracing.profile.mpitrace import parsed, read_profile
+from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.traced import profile_of
@@ -215,7 +215,7 @@ def test_what_is_no_profile_is_said(names: list[str], words: str, tmp_path: Path
 
 
 def profile_in(content: bytes) -> Profile:
-    return profile_of([("file", parsed(source_of("file", content)))])
+    return profile_of([("file", parse(source_of("file", content)))])
 
 
 @given(st.sampled_from([OF_CPUS, OF_GPUS]), st.data())

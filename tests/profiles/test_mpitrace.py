@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.readers import source_of
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parsed, read_profile
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parse, read_profile
 from tests.properties import examples
 from tests.readers.damage import damaged, noisy
 
@@ -20,7 +20,7 @@ FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 
 def profile_in(text: str | bytes) -> RankFile:
     content = text.encode() if isinstance(text, str) else text
-    return parsed(source_of("profile", content))
+    return parse(source_of("profile", content))
 
 
 def sum_of(profile: RankFile) -> int:

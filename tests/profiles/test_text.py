@@ -14,8 +14,8 @@ from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import text
 from omb_py.tracing.profile import text as sections
-from omb_py.tracing.profile.mpitrace import RankFile, parsed, read_profile
-from omb_py.tracing.profile.profile import Cell, Profile, RankProfile, extremes_of
+from omb_py.tracing.profile.mpitrace import RankFile, parse, read_profile
+from omb_py.tracing.profile.profile import CallStats, Profile, RankProfile, extremes_of
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.records.layout import Communicator
 from tests.profiles.made import MS, made_rank, made_run, profiles
@@ -34,7 +34,7 @@ def text_of(profile: Profile, rank: int | None = None) -> str:
 
 
 def tables_in(content: str) -> RankFile:
-    return replace(parsed(source_of("text", content.encode())), notes=(), most={})
+    return replace(parse(source_of("text", content.encode())), notes=(), most={})
 
 
 def rows(content: str) -> list[list[str]]:
@@ -140,10 +140,10 @@ def test_time_outside_of_mpi_without_a_core_is_pointed_out(tmp_path: Path) -> No
 
 def test_points_of_call_are_ordered_by_time_and_shown_without_their_common_folder() -> None:
     cells = [
-        Cell("MPI_Bcast", None, 0, 4, "/home/me/run/a.py:10 main", 2, 20, 0.5),
-        Cell("MPI_Bcast", None, 0, 5, "/home/me/run/a.py:10 main", 1, 40, 0.25),
-        Cell("MPI_Bcast", None, 0, 4, "/home/me/run/lib/b.py:7 <lambda>", 1, 10, 2.0),
-        Cell("MPI_Wait", None, None, None, None, 1, 0, 9.0),
+        CallStats("MPI_Bcast", None, 0, 4, "/home/me/run/a.py:10 main", 2, 20, 0.5),
+        CallStats("MPI_Bcast", None, 0, 5, "/home/me/run/a.py:10 main", 1, 40, 0.25),
+        CallStats("MPI_Bcast", None, 0, 4, "/home/me/run/lib/b.py:7 <lambda>", 1, 10, 2.0),
+        CallStats("MPI_Wait", None, None, None, None, 1, 0, 9.0),
     ]
     member = RankProfile(0, cells=tuple(cells))
     shown = text_of(Profile(1, (member,), extremes_of([member])), 0)
@@ -153,7 +153,7 @@ def test_points_of_call_are_ordered_by_time_and_shown_without_their_common_folde
 
 
 def test_of_very_many_rows_the_first_are_shown_and_the_others_counted() -> None:
-    cells = tuple(Cell("MPI_Send", None, peer, 9, None, 1, peer, 0.1) for peer in range(250))
+    cells = tuple(CallStats("MPI_Send", None, peer, 9, None, 1, peer, 0.1) for peer in range(250))
     member = RankProfile(0, cells=cells)
     shown = text_of(Profile(250, (member,), extremes_of([member])), 0)
     assert "the 100 pairs with the most bytes; profile.csv has all 250" in shown
@@ -162,19 +162,19 @@ def test_of_very_many_rows_the_first_are_shown_and_the_others_counted() -> None:
 
 def test_of_calls_both_ways_it_is_said_that_bytes_are_of_both() -> None:
     for routine, said in (("MPI_Sendrecv", True), ("MPI_Send", False)):
-        member = RankProfile(0, cells=(Cell(routine, None, 1, 3, None, 1, 16, 0.1),))
+        member = RankProfile(0, cells=(CallStats(routine, None, 1, 3, None, 1, 16, 0.1),))
         shown = text_of(Profile(2, (member,), extremes_of([member])), 0)
         assert ("those sent and those received" in shown) == said
 
 
 def test_making_a_persistent_send_sends_nothing() -> None:
-    member = RankProfile(0, cells=(Cell("MPI_Send_init", None, 1, 3, None, 1, 16, 0.1),))
+    member = RankProfile(0, cells=(CallStats("MPI_Send_init", None, 1, 3, None, 1, 16, 0.1),))
     assert "Who sends" not in text_of(Profile(2, (member,), extremes_of([member])), 0)
 
 
 def test_a_rank_of_records_can_be_replayed(tmp_path: Path) -> None:
     shown = text_of(load([str(made_run(tmp_path))]), 0)
-    plan = plan_of(parsed(source_of("profile.0.txt", shown.encode())), 1.0, ())
+    plan = plan_of(parse(source_of("profile.0.txt", shown.encode())), 1.0, ())
     assert [(item.function, item.nbytes, item.calls) for item in plan.items] == [
         ("isend", 100, 1),
         ("barrier", 0, 1),
@@ -207,7 +207,7 @@ def test_a_rank_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_strings_cannot_change_the_layout() -> None:
-    cell = Cell(
+    cell = CallStats(
         "MPI_Send\nMPI_Recv 1", Communicator("a\nb", 2, "\t"), 1, 2, "x\r\ny:1 f", 1, 8, 1.0
     )
     member = RankProfile(0, host="a b\nc\x1b[2J", elapsed_s=1.0, cells=(cell,))

@@ -309,7 +309,7 @@ def test_examples_are_right(module: Any) -> None:
 
 
 def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
-    said = omb_words.said_by_banner
+    said = omb_words.options_of_banner
     assert said("tag 3") == {"variant": "tag 3"}
     assert said("ranks 3, segments of 64 bytes, staged, with stream sync, session, MD H") == {
         "ranks": 3,

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.grouping import points_of, telling, values_of
-from omb_py.analysis.report.data import in_script, shortened
+from omb_py.analysis.grouping import distinguishing_columns, points_of, values_of
+from omb_py.analysis.report.data import in_script, shorten
 from omb_py.analysis.report.page import digest, report, template
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
@@ -65,7 +65,7 @@ def test_what_follows_from_a_column_before_does_not_tell_lines_apart() -> None:
     frame = pd.DataFrame(
         {"buffer": ["numpy", "cupy", "numpy"], "placement": ["H", "D", "H"], "ranks": [2, 2, 4]}
     )
-    assert telling(frame, ("buffer", "placement", "ranks")) == ["buffer", "ranks"]
+    assert distinguishing_columns(frame, ("buffer", "placement", "ranks")) == ["buffer", "ranks"]
 
 
 def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:
@@ -165,7 +165,7 @@ def test_no_text_leaves_its_script(text: str) -> None:
 
 @given(st.floats(1e-9, 1e14))
 def test_numbers_are_short_and_lose_no_digit_that_counts(value: float) -> None:
-    (short,) = shortened(np.array([value]))
+    (short,) = shorten(np.array([value]))
     assert short == float(f"{value:.5g}") or abs(short - value) <= abs(
         float(f"{value:.5g}") - value
     )
@@ -174,7 +174,7 @@ def test_numbers_are_short_and_lose_no_digit_that_counts(value: float) -> None:
 
 @given(st.floats())
 def test_every_number_can_be_written(value: float) -> None:
-    assert in_script(shortened(np.array([value])))
+    assert in_script(shorten(np.array([value])))
 
 
 def test_the_policy_allows_only_the_scripts_that_are_there(quiet: Results) -> None:

@@ -22,7 +22,7 @@ from omb_py.sweeps import render
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
-from omb_py.sweeps.quoting import checked, comment, file_name, plain, shell
+from omb_py.sweeps.quoting import check, comment, file_name, plain, shell
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests.sweeps.job_scripts import UNFINISHED, Sandbox, own_job
 
@@ -248,7 +248,7 @@ def test_names_of_files_stay_in_their_folder(name: str) -> None:
 
 def test_a_template_that_forgets_a_filter_makes_no_script() -> None:
     with pytest.raises(TypeError, match="without a filter"):
-        checked("text")
+        check("text")
     template = render.environment(SCHEDULERS["slurm"]).from_string("{{ value }}")
     with pytest.raises(TypeError, match="without a filter"):
         template.render(value="text")

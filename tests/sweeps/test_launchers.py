@@ -131,15 +131,15 @@ def test_a_launcher_that_is_another_s_is_an_error(
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(UsageError) as caught:
-        launchers.chosen(name, "here")
+        launchers.select(name, "here")
     other = launchers.TITLES[launchers.detect()]
     assert str(caught.value) == (
         f'machine here says launcher = "{name}", and {tmp_path}/mpiexec is that of {other}: set '
         f'launcher = "{launchers.detect()}" or "auto", or load the module of '
         f"{launchers.TITLES[name]}"
     )
-    assert launchers.chosen("auto", "here") == launchers.detect()
-    assert launchers.chosen("srun", "here") == "srun"
+    assert launchers.select("auto", "here") == launchers.detect()
+    assert launchers.select("srun", "here") == "srun"
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_a_launcher_that_may_be_right_is_taken(
     program(tmp_path, "mpiexec", says)
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert launchers.chosen(name, "here") == name
+    assert launchers.select(name, "here") == name

@@ -13,7 +13,7 @@ from omb_py.sweeps import batch, catalog, render
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
-from omb_py.sweeps.run import strangers
+from omb_py.sweeps.run import orphaned
 from omb_py.sweeps.toml import read
 from tests.sweeps.configs import machine, sweep
 from tests.sweeps.job_scripts import described
@@ -61,8 +61,8 @@ def test_points_that_do_not_fit_are_named_with_the_queues_that_take_others() -> 
 )
 def test_a_walltime_that_the_queue_does_not_take(queue: str, walltime: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        batch.planned(sweep(NODES), on(queue, walltime=walltime))
-    batch.planned(sweep(NODES), on(None, walltime=walltime))
+        batch.plan_jobs(sweep(NODES), on(queue, walltime=walltime))
+    batch.plan_jobs(sweep(NODES), on(None, walltime=walltime))
 
 
 def test_a_queue_that_takes_nothing_of_a_sweep_says_which_do() -> None:
@@ -159,4 +159,4 @@ def test_points_of_another_queue_are_no_strangers_in_the_folder(tmp_path: Path) 
     for point in large.points:
         folder.csv(point).touch()
     (tmp_path / "points" / "odd.csv").touch()
-    assert strangers(folder, sweep(NODES), on("debug"), small) == ["odd.csv"]
+    assert orphaned(folder, sweep(NODES), on("debug"), small) == ["odd.csv"]

@@ -24,7 +24,7 @@ from omb_py.tracing.records.layout import (
     TEXT_BYTES,
     Kind,
 )
-from omb_py.tracing.timeline.selection import chosen
+from omb_py.tracing.timeline.selection import select
 from tests.observe.made import MadeRecord
 from tests.properties import examples
 from tests.timelines.rules import Content, written
@@ -135,7 +135,7 @@ def test_any_part_can_be_shown(job: tuple[list[list[Event]], int], data: st.Data
     ranks = data.draw(st.none() | st.lists(st.integers(0, len(made) - 1), min_size=1))
     times = st.none() | st.floats(0, 2e-7)
     try:
-        part = chosen(timeline, ranks, data.draw(times), data.draw(times))
+        part = select(timeline, ranks, data.draw(times), data.draw(times))
     except OmbError:
         return
     json, protobuf = written(part)

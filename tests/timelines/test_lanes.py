@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.tracing.timeline.assembly import gaps
-from omb_py.tracing.timeline.lanes import apart, innermost, nested, outer_first
+from omb_py.tracing.timeline.lanes import apart, innermost, is_nested, outer_first
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair))),
@@ -48,14 +48,14 @@ def test_there_are_no_more_lanes_than_intervals_at_a_time(intervals: list) -> No
 
 @given(INTERVALS)
 def test_in_lanes_that_nest_one_contains_the_other(intervals: list) -> None:
-    lanes = nested(*columns(intervals)).tolist()
+    lanes = is_nested(*columns(intervals)).tolist()
     for (a, one), (b, other) in combinations(zip(lanes, intervals, strict=True), 2):
         assert a != b or not share(one, other) or contains(one, other) or contains(other, one)
 
 
 def test_what_nests_takes_one_lane() -> None:
-    assert nested(*columns([(5, 9), (0, 4), (0, 10), (2, 3), (10, 11)])).tolist() == [0] * 5
-    assert nested(*columns([(0, 10), (5, 12), (6, 11)])).tolist() == [0, 1, 1]
+    assert is_nested(*columns([(5, 9), (0, 4), (0, 10), (2, 3), (10, 11)])).tolist() == [0] * 5
+    assert is_nested(*columns([(0, 10), (5, 12), (6, 11)])).tolist() == [0, 1, 1]
 
 
 def test_of_two_that_are_the_same_the_later_note_is_the_outer_one() -> None:

@@ -12,7 +12,7 @@ from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Kind
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
-from omb_py.tracing.timeline.selection import chosen
+from omb_py.tracing.timeline.selection import select
 from tests.observe.made import START, MadeRecord
 from tests.timelines.rules import Content, written
 
@@ -206,7 +206,7 @@ def ping(folder: Path) -> Timeline:
 
 
 def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> None:
-    part = chosen(ping(tmp_path), [0, 2])
+    part = select(ping(tmp_path), [0, 2])
     found = shown(part)
     assert {one.process for one in found.slices} == {"rank 0000 @a", "rank 0002 @a"}
     assert [(one.began, two.process) for one, two in found.messages()] == [
@@ -214,7 +214,7 @@ def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> N
     ]
     assert "only ranks 0, 2: 3 slices left out" in notes(part)
     assert "1 arrow left out for want of an end" in notes(part)
-    later = shown(chosen(ping(tmp_path), begin=1.5, end=2.5))
+    later = shown(select(ping(tmp_path), begin=1.5, end=2.5))
     assert [one.began for one in later.named("MPI_Send")] == [2 * 10**9]
 
 
@@ -227,4 +227,4 @@ def test_a_part_keeps_its_times_and_says_what_it_leaves_out(tmp_path: Path) -> N
 )
 def test_a_part_in_which_nothing_is_is_refused(tmp_path: Path, options: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        chosen(ping(tmp_path), **options)
+        select(ping(tmp_path), **options)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from omb_py.algorithms.openmpi import TABLE
-from omb_py.tracing.counters.matching import Call, Edges, edges, names, shape_of, turned
+from omb_py.tracing.counters.matching import (
+    Call,
+    Edges,
+    edges,
+    matching_algorithms,
+    rotated,
+    shape_of,
+)
 from omb_py.tracing.records.routines import Dependence, dependence
 
 SIZE = 1 << 20
@@ -19,7 +26,7 @@ def call_of(routine: str, word: str, ranks: int, nbytes: int = SIZE, root: int =
     if algorithm.refusal(shape) is not None:
         return None
     try:
-        sent = turned(edges(algorithm.sends, shape), root, ranks)
+        sent = rotated(edges(algorithm.sends, shape), root, ranks)
     except NotImplementedError:
         return None
     rounded: Edges = {edge: (number, round(length)) for edge, (number, length) in sent.items()}
@@ -35,7 +42,7 @@ def test_every_algorithm_is_recognised(routine: str, word: str, ranks: int) -> N
     call = call_of(routine, word, ranks)
     if call is None:
         return
-    found = names("Open MPI", call)
+    found = matching_algorithms("Open MPI", call)
     assert word.replace("_", " ") in found
     others = [call_of(routine, name.replace(" ", "_"), ranks) for name in found]
     if dependence(routine) not in (Dependence.ROOT, Dependence.AT_ROOT):
@@ -59,7 +66,7 @@ def test_allreduce_of_a_mebibyte_on_4_ranks(
     assert call is not None
     mine = {target: sent for (source, target), sent in call.sent.items() if source == 0}
     assert mine == sent_by_0
-    assert names("Open MPI", call) == (word.replace("_", " "),)
+    assert matching_algorithms("Open MPI", call) == (word.replace("_", " "),)
 
 
 @pytest.mark.parametrize("root", range(5))
@@ -67,39 +74,41 @@ def test_allreduce_of_a_mebibyte_on_4_ranks(
 def test_the_root_need_not_be_known(word: str, root: int) -> None:
     call = call_of("bcast", word, 5, root=root)
     assert call is not None
-    assert word.replace("_", " ") in names("Open MPI", call)
+    assert word.replace("_", " ") in matching_algorithms("Open MPI", call)
 
 
 def test_small_messages_are_told_apart() -> None:
     for word in ("linear", "recursive_doubling"):
         call = call_of("allreduce", word, 4, nbytes=8)
         assert call is not None
-        assert names("Open MPI", call) == (word.replace("_", " "),)
+        assert matching_algorithms("Open MPI", call) == (word.replace("_", " "),)
 
 
 def test_bytes_must_fit_too() -> None:
     ring = {(rank, (rank + 1) % 4): (6, MIB) for rank in range(4)}
-    assert names("Open MPI", Call("allreduce", 4, MIB, ring)) == ()
+    assert matching_algorithms("Open MPI", Call("allreduce", 4, MIB, ring)) == ()
 
 
 def test_where_blocks_are_tiny_the_nearest_is_named() -> None:
     for word in ("recursive_doubling", "recursive_halving", "butterfly"):
         call = call_of("reduce_scatter_block", word, 4, nbytes=1)
         assert call is not None
-        assert names("Open MPI", call) == (word.replace("_", " "),)
+        assert matching_algorithms("Open MPI", call) == (word.replace("_", " "),)
 
 
 def test_other_pieces_are_said() -> None:
     whole = {(rank, rank + 1): (1, MIB) for rank in range(3)}
-    assert names("Open MPI", Call("bcast", 4, MIB, whole)) == ("pipeline in pieces of 1 MiB",)
+    assert matching_algorithms("Open MPI", Call("bcast", 4, MIB, whole)) == (
+        "pipeline in pieces of 1 MiB",
+    )
     ring = {(rank, (rank + 1) % 4): (12, 6 * MIB // 4) for rank in range(4)}
-    (name, *_) = names("Open MPI", Call("allreduce", 4, MIB, ring))
+    (name, *_) = matching_algorithms("Open MPI", Call("allreduce", 4, MIB, ring))
     assert name.startswith("ring in pieces of")
 
 
 def test_what_nobody_knows_has_no_name() -> None:
     strange = {(0, 3): (1, 5), (3, 0): (2, 700)}
-    assert names("Open MPI", Call("allreduce", 4, MIB, strange)) == ()
-    assert names("Open MPI", Call("allreduce", 4, MIB, {})) == ()
-    assert names("another library", Call("allreduce", 4, MIB, {})) == ()
-    assert names("Open MPI", Call("neighbor_alltoall", 4, MIB, strange)) == ()
+    assert matching_algorithms("Open MPI", Call("allreduce", 4, MIB, strange)) == ()
+    assert matching_algorithms("Open MPI", Call("allreduce", 4, MIB, {})) == ()
+    assert matching_algorithms("another library", Call("allreduce", 4, MIB, {})) == ()
+    assert matching_algorithms("Open MPI", Call("neighbor_alltoall", 4, MIB, strange)) == ()

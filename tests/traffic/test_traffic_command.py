@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.counters.connections import Connections
-from omb_py.tracing.counters.links import HOST, NETWORK, Carried
+from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report, text
-from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, path_of
+from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
 from tests.conftest import Finished
 from tests.properties import examples
 from tests.readers.damage import damaged
@@ -168,10 +168,10 @@ def test_a_path_is_what_carried_enough(
     wires: dict[str, int], within: bool, nbytes: float, path: str
 ) -> None:
     carried = [
-        Carried("", name, mib * MIB, 0, HOST if name[0] in "lG" else NETWORK)
+        LinkUsage("", name, mib * MIB, 0, HOST if name[0] in "lG" else NETWORK)
         for name, mib in wires.items()
     ]
-    assert path_of(carried, within, round(nbytes * MIB), 0.5)[0] == path
+    assert carriers(carried, within, round(nbytes * MIB), 0.5)[0] == path
 
 
 @pytest.mark.parametrize(
@@ -189,19 +189,19 @@ def test_interfaces_that_others_use_are_no_path(
     wires: dict[str, int], within: bool, tcp: Connections, path: str
 ) -> None:
     carried = [
-        Carried(
+        LinkUsage(
             "infiniband" if name.startswith("mlx") else "network",
             *(name, mib * MIB, 0, HOST if name == "lo" else NETWORK),
         )
         for name, mib in wires.items()
     ]
-    assert path_of(carried, within, 100 * MIB, 0.5, tcp)[0] == path
+    assert carriers(carried, within, 100 * MIB, 0.5, tcp)[0] == path
 
 
 def test_a_wire_above_others_is_not_counted_twice() -> None:
-    bond = Carried("network", "bond0", 100 * MIB, 0, over=("eth0", "eth1"))
-    below = [Carried("network", f"eth{n}", 50 * MIB, 0) for n in range(2)]
-    assert path_of([bond, *below], False, 100 * MIB, 0.5)[0] == "eth0, eth1"
+    bond = LinkUsage("network", "bond0", 100 * MIB, 0, over=("eth0", "eth1"))
+    below = [LinkUsage("network", f"eth{n}", 50 * MIB, 0) for n in range(2)]
+    assert carriers([bond, *below], False, 100 * MIB, 0.5)[0] == "eth0, eth1"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.tracing.counters import collector, kernel
-from omb_py.tracing.counters.links import HOST, NETWORK, Wire, carried
+from omb_py.tracing.counters.links import HOST, NETWORK, Link, usage
 from tests.traffic.trees import interface, port, write
 
 SNMP = """Ip: Forwarding DefaultTTL
@@ -37,7 +37,7 @@ def test_what_cannot_be_read_is_said_not_invented(tmp_path: Path) -> None:
     write(tmp_path, {**interface("eth0", 1, 1), "sys/class/net/eth0/statistics/tx_bytes": "?"})
     (wire,) = kernel.interfaces(tmp_path)
     assert (wire.sent, wire.problem) == (None, "not readable")
-    found = carried(wire, wire)
+    found = usage(wire, wire)
     assert (found.sent, found.received, found.remark) == (None, 0, "not readable")
 
 
@@ -57,13 +57,13 @@ def test_wide_counters_go_before_those_that_stay_full(tmp_path: Path) -> None:
     full = {"port_xmit_data": (1 << 32) - 1, "port_rcv_data": 7}
     write(tmp_path, port("mlx4_0/ports/2/counters", **full))
     (narrow,) = kernel.ports(tmp_path)
-    assert "full" in carried(narrow, narrow).remark
-    assert carried(narrow, narrow).sent is None
+    assert "full" in usage(narrow, narrow).remark
+    assert usage(narrow, narrow).sent is None
     wide = {"port_xmit_data_64": 1 << 33, "port_rcv_data_64": 7}
     write(tmp_path, port("mlx4_0/ports/2/counters_ext", **wide))
     (wire,) = kernel.ports(tmp_path)
     assert wire.sent == 4 << 33
-    assert carried(wire, replace(wire, sent=(4 << 33) + 400)).sent == 400
+    assert usage(wire, replace(wire, sent=(4 << 33) + 400)).sent == 400
 
 
 def test_an_adapter_of_efa_counts_bytes(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_port_without_counters_is_there_all_the_same(tmp_path: Path) -> None:
 def test_segments_that_were_sent_again_are_counted(tmp_path: Path) -> None:
     (before,) = kernel.segments(write(tmp_path, {"proc/net/snmp": SNMP.format(sent=100, again=2)}))
     (after,) = kernel.segments(write(tmp_path, {"proc/net/snmp": SNMP.format(sent=150, again=5)}))
-    assert carried(before, after).events == {"segments sent": 50, "segments sent again": 3}
+    assert usage(before, after).events == {"segments sent": 50, "segments sent again": 3}
 
 
 def test_a_host_without_any_of_this_has_no_wires(tmp_path: Path) -> None:
@@ -90,19 +90,19 @@ def test_a_host_without_any_of_this_has_no_wires(tmp_path: Path) -> None:
 
 
 def test_this_host_has_a_loopback() -> None:
-    assert any(row["reach"] == HOST for row in collector.wires())
+    assert any(row["reach"] == HOST for row in collector.read_links())
 
 
 def test_a_narrow_counter_that_began_anew_is_told() -> None:
-    before = Wire("nvml", "GPU 0 PCIe", (1 << 32) - 100, 0, bits=32)
-    found = carried(before, replace(before, sent=50))
+    before = Link("nvml", "GPU 0 PCIe", (1 << 32) - 100, 0, bits=32)
+    found = usage(before, replace(before, sent=50))
     assert found.sent == 150
     assert "began anew, once or more" in found.remark
 
 
 def test_a_wide_counter_that_went_back_is_not_known() -> None:
-    before = Wire("network", "eth0", 1000, 1000)
-    found = carried(before, replace(before, sent=10, received=1500))
+    before = Link("network", "eth0", 1000, 1000)
+    found = usage(before, replace(before, sent=10, received=1500))
     assert (found.sent, found.received) == (None, 500)
     assert found.remark == "a counter was set back"
 
@@ -116,7 +116,7 @@ def test_a_wide_counter_that_went_back_is_not_known() -> None:
 def test_less_than_a_round_of_a_counter_is_found_exactly(
     start: int, sent: int, bits: int, unit: int
 ) -> None:
-    def wire(number: int) -> Wire:
-        return Wire("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
+    def wire(number: int) -> Link:
+        return Link("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
 
-    assert carried(wire(start), wire(start + sent)).sent == sent * unit
+    assert usage(wire(start), wire(start + sent)).sent == sent * unit

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from omb_py.apps import Choices
+from omb_py.apps import RunSettings
 from omb_py.apps.train import APPLICATION, compare
 from omb_py.apps.training import Training
-from omb_py.apps.training.checking import summed
+from omb_py.apps.training.checking import sum_over_ranks
 
 TRAINING = Training(epochs=2)
 
@@ -81,7 +81,7 @@ def test_averages_in_any_order_are_within_what_rounding_allows(
         total += (numbers[rank] / len(ranks)).astype(kind)
     found = total.astype(np.float32) * len(ranks)
     team: Any = Ranks(numbers)
-    exact, worst = summed(team, Training(compression=compression), numbers[0], found)
+    exact, worst = sum_over_ranks(team, Training(compression=compression), numbers[0], found)
     assert worst <= 1
     assert exact == pytest.approx(numbers.sum(0, float))
 
@@ -91,7 +91,9 @@ def test_an_average_that_is_off_by_a_part_is_not(compression: str) -> None:
     numbers = np.ones((2, 3), np.float32)
     part = 1e-6 if compression == "none" else 0.01
     team: Any = Ranks(numbers)
-    _, worst = summed(team, Training(compression=compression), numbers[0], 2 * numbers[0] + part)
+    _, worst = sum_over_ranks(
+        team, Training(compression=compression), numbers[0], 2 * numbers[0] + part
+    )
     assert worst > 1
 
 
@@ -112,7 +114,7 @@ def test_replayed_averages_are_exact(difference: float) -> None:
     ],
 )
 def test_what_computes_nothing_has_no_speed_up(training: Training, has_references: bool) -> None:
-    assert APPLICATION.meant(Choices(), training).references == has_references
+    assert APPLICATION.meant(RunSettings(), training).references == has_references
 
 
 def test_a_problem_that_grows_has_as_many_samples_for_each_rank() -> None:

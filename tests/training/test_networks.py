@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from omb_py.apps.training import Training
 from omb_py.apps.training.data import CLASSES, load
 from omb_py.apps.training.layers import softmax_cross_entropy
-from omb_py.apps.training.networks import Network, balanced, elements, network, views
-from omb_py.apps.training.sequential import trained
+from omb_py.apps.training.networks import Network, balance, elements, network, views
+from omb_py.apps.training.sequential import train_alone
 from omb_py.core.errors import UsageError
 from tests.properties import examples
 
@@ -149,7 +149,7 @@ def test_a_batch_without_samples_has_no_loss_and_gradients_of_0(model: str) -> N
 @pytest.mark.parametrize("model", MODELS)
 def test_the_loss_falls_and_is_the_same_every_time(model: str, data: str) -> None:
     training = replace(SMALL, model=model, data=data, samples=512)
-    first, second = trained(training), trained(training)
+    first, second = train_alone(training), train_alone(training)
     losses = first["losses"]
     assert len(losses) == training.epochs
     assert all(later < earlier for earlier, later in pairwise(losses))
@@ -199,7 +199,7 @@ def test_too_many_stages_are_refused_with_what_to_do() -> None:
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=8), st.data())
 def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.DataObject) -> None:
     parts = data.draw(st.integers(1, len(work)))
-    ends = balanced(work, parts)
+    ends = balance(work, parts)
     assert len(ends) == parts
     assert ends[-1] == len(work)
 

@@ -141,7 +141,7 @@ def measure(turns: Turns, folder: Path, say: Callable[[str], None]) -> dict[str,
             say(f"round {number} of {turns.rounds}: {name}")
             run(turns, name, programs[name], folder, number)
             if number == 1 and name == turns.native:
-                turns = with_its_type(turns, folder)
+                turns = add_type(turns, folder)
                 programs = turns.programs()
         if number == 1:
             first = [rows_of(turns, name, folder, rounds=1) for name in programs]
@@ -154,7 +154,7 @@ def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number:
 
     Raises `OmbError` when it fails.
     """
-    written = written_by(turns, name, folder, number)
+    written = result_file(turns, name, folder, number)
     out, err = written.with_suffix(".txt"), written.with_suffix(".stderr")
     rows = [] if written == out else ["--quiet", "--output", str(written)]
     command = [*turns.launcher, "-n", str(turns.ranks), *program, *rows]
@@ -171,7 +171,7 @@ def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number:
         raise OmbError(f"{title(turns, name)} printed no table of results{said}{advice(said)}")
 
 
-def with_its_type(turns: Turns, folder: Path) -> Turns:
+def add_type(turns: Turns, folder: Path) -> Turns:
     """Turns in which our reduction is of native OMB's type, unless one was asked for.
 
     Its default is MPI_INT since 7.5, was MPI_CHAR before, and MPI_FLOAT while it printed none.
@@ -179,11 +179,11 @@ def with_its_type(turns: Turns, folder: Path) -> Turns:
     asked = any(word.startswith(("-T", "--type")) for word in turns.options)
     if asked or not find_benchmark(turns.benchmark).reduces:
         return turns
-    said = load(written_by(turns, turns.native, folder, 1)).rows["mpi_type"].dropna().unique()
+    said = load(result_file(turns, turns.native, folder, 1)).rows["mpi_type"].dropna().unique()
     return replace(turns, mpi_type=str(said[0]).lower() if len(said) else "mpi_float")
 
 
-def written_by(turns: Turns, name: str, folder: Path, number: int) -> Path:
+def result_file(turns: Turns, name: str, folder: Path, number: int) -> Path:
     """The file of a run's results: what native OMB printed, or our rows."""
     return folder / f"{number:03d}-{name}{'.txt' if name == turns.native else '.csv'}"
 
@@ -237,7 +237,7 @@ def rows_of(turns: Turns, name: str, folder: Path, rounds: int) -> pd.DataFrame:
 
     Raises `OmbError` when they are of another benchmark, or each process ran by itself.
     """
-    files = [written_by(turns, name, folder, number) for number in range(1, rounds + 1)]
+    files = [result_file(turns, name, folder, number) for number in range(1, rounds + 1)]
     known: dict[str, object] = {"ranks": turns.ranks}
     if turns.mpi_type is not None:
         known |= {"mpi_type": turns.mpi_type.upper()}

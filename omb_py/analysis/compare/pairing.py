@@ -54,7 +54,7 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pai
         for side, frame in enumerate((base, other))
     ]
     for column in (*STRICT, *OPEN, *CONFIGURATION):
-        for table, values in zip(codes, coded([base[column], other[column]]), strict=True):
+        for table, values in zip(codes, encode([base[column], other[column]]), strict=True):
             table[column] = values
     rows = pd.concat(codes, ignore_index=True)
     rows["experiment"] = numbers(rows, [*STRICT, *OPEN])
@@ -73,10 +73,10 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pai
     return Pairs(*found)
 
 
-def coded(columns: Sequence[pd.Series]) -> Iterable[np.ndarray]:
+def encode(columns: Sequence[pd.Series]) -> Iterable[np.ndarray]:
     """Each column as numbers, the same for the same value in all of them; -1 where it is missing.
 
-    >>> [list(map(int, codes)) for codes in coded([pd.Series(["a", None]), pd.Series(["b", "a"])])]
+    >>> [list(map(int, codes)) for codes in encode([pd.Series(["a", None]), pd.Series(["b", "a"])])]
     [[0, -1], [1, 0]]
     """
     known: dict[object, int] = {}
@@ -122,7 +122,7 @@ def experiments(
         first = clash.index[clash.any(axis=1)][0]
         columns = [name for name in OPEN if clash.loc[first, name]]
         members = rows[rows["experiment"].isin(seen.index[seen["linked"] == first])]
-        raise UsageError(unsaid(members, columns, tables, names))
+        raise UsageError(undeclared(members, columns, tables, names))
     return seen["linked"]
 
 
@@ -184,7 +184,7 @@ def several(
     return f"{', '.join(parts)}: choose what to compare, as with {examples[0]}"
 
 
-def unsaid(
+def undeclared(
     members: pd.DataFrame,
     columns: list[str],
     tables: tuple[pd.DataFrame, pd.DataFrame],
@@ -203,7 +203,7 @@ def unsaid(
     ]
     return (
         f"{names[silent]} does not say the {' and '.join(columns)} of {benchmark}, and there is "
-        f"{column} {listed(there)}: say it with --assume {example}, or choose with --where "
+        f"{column} {list_names(there)}: say it with --assume {example}, or choose with --where "
         f"{example}"
     )
 
@@ -220,8 +220,8 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
                     f"uses cold memory, {plain} without"
                 )
             return (
-                f"nothing to compare: {names[0]} has {column} {listed(mine)}, {names[1]} has "
-                f"{column} {listed(theirs)}"
+                f"nothing to compare: {names[0]} has {column} {list_names(mine)}, {names[1]} has "
+                f"{column} {list_names(theirs)}"
             )
         if column == "benchmark":
             base = base[base["benchmark"].isin(theirs)]
@@ -229,7 +229,7 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
     return f"nothing to compare: no experiment of {names[0]} is in {names[1]}"
 
 
-def listed(values: Iterable[object]) -> str:
+def list_names(values: Iterable[object]) -> str:
     """Some values in a sentence."""
     texts = sorted(map(str, values), key=lambda text: (len(text), text))
     more = f" and {len(texts) - MOST_VALUES} more" if len(texts) > MOST_VALUES else ""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.pairing import Pairs, coded, pair
+from omb_py.analysis.compare.pairing import Pairs, encode, pair
 from omb_py.analysis.compare.ratio import (
     LAUNCHES_FOR_SPREAD,
     Interval,
@@ -186,7 +186,7 @@ def against(
     base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: str, stated: float | None
 ) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
-    sizes = coded([base["bytes"], other["bytes"]])
+    sizes = encode([base["bytes"], other["bytes"]])
     runs = [
         members.assign(size=size[members["row"]]).join(
             frame[["bytes", "mean", "median", "low", "high", "rounding"]], on="row"
@@ -198,7 +198,7 @@ def against(
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
     by_median = pairs_with_medians(runs, statistic)
-    runs = [chosen(side, by_median) for side in runs]
+    runs = [select(side, by_median) for side in runs]
     points = pd.merge(
         *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
     )
@@ -223,8 +223,8 @@ def against(
     table["runs_base"] = points["runs_x"].fillna(0).astype(int)
     table["runs_other"] = points["runs_y"].fillna(0).astype(int)
     relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in "xy"]
-    table["rounding"] = combined(*relative).astype("float64")
-    judge(table, points, runs, stated)
+    table["rounding"] = combine(*relative).astype("float64")
+    set_verdict(table, points, runs, stated)
     for verdict, alone, side in (
         (NO_BASE, ONLY_OTHER, numberless[0]),
         (NO_OTHER, ONLY_BASE, numberless[1]),
@@ -250,7 +250,7 @@ def pairs_with_medians(runs: Sequence[pd.DataFrame], statistic: str) -> pd.Serie
     return found & (statistic != "mean")
 
 
-def chosen(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
+def select(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
     """Runs with their ``value``, in order of pair and size; means have no interval."""
     medians = runs["pair"].map(by_median)
     runs = runs.assign(value=runs["median"].where(medians, runs["mean"]))
@@ -278,7 +278,7 @@ def points_of(runs: pd.DataFrame) -> pd.DataFrame:
     return points.reset_index()
 
 
-def combined(base: pd.Series, other: pd.Series) -> pd.Series:
+def combine(base: pd.Series, other: pd.Series) -> pd.Series:
     """The relative rounding of a ratio from that of its two numbers, 0 where one is missing."""
     outer = np.maximum((1 + other) / (1 - base), (1 + base) / (1 - other)) - 1
     return outer.fillna(0.0)
@@ -319,7 +319,7 @@ def size_class(sizes: pd.Series) -> np.ndarray:
     return np.asarray(found)
 
 
-def judge(
+def set_verdict(
     table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame], stated: float | None
 ) -> None:
     """Add ratios, their intervals, where these are from, and verdicts to ``table``.

@@ -139,7 +139,7 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
     if row is None:
         return "-"
     if name == "verdict":
-        return said(row)
+        return remark(row)
     if name == "value":
         return text_of([row["value"]] if row["value"] == row["value"] else [], row["unit"])
     if row["ratio"] != row["ratio"]:
@@ -165,7 +165,7 @@ def number(ratio: float, rounding: float = 0.0) -> str:
     return digits(ratio)
 
 
-def said(row: dict[Any, Any]) -> str:
+def remark(row: dict[Any, Any]) -> str:
     """A point's verdict in the words of a table."""
     return "within noise" if row["verdict"] == "same" else str(row["verdict"])
 
@@ -183,13 +183,15 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
         yield Sheet(
             label([ways[0][name] for name in what], what),
             base,
-            named(base, [ways[0][f"base_{name}"] for name in how], how),
-            tuple(named(way["other"], [way[f"other_{name}"] for name in how], how) for way in ways),
+            name_text(base, [ways[0][f"base_{name}"] for name in how], how),
+            tuple(
+                name_text(way["other"], [way[f"other_{name}"] for name in how], how) for way in ways
+            ),
             groups,
         )
 
 
-def named(name: str, values: list[Any], columns: list[str]) -> str:
+def name_text(name: str, values: list[Any], columns: list[str]) -> str:
     """A name with how it was measured."""
     told = label(values, columns)
     return f"{name} ({told})" if told else name
@@ -277,17 +279,17 @@ def markdown(points: pd.DataFrame, base: str) -> str:
         lines = [row_of(names), row_of("---:" if "verdict" not in n else "---" for n in names)]
         lines += [row_of(cells) for cells in sheet.lines(LEVELS[0])]
         legend = "".join(f"  \n{line}" for line in sheet.legend)
-        blocks += [f"**{escaped(sheet.title)}**{escaped(legend)}", "\n".join(lines)]
-    blocks += [f"- {escaped(line)}" for line in endings(points, base)]
+        blocks += [f"**{escape(sheet.title)}**{escape(legend)}", "\n".join(lines)]
+    blocks += [f"- {escape(line)}" for line in endings(points, base)]
     return "\n\n".join(blocks) + "\n"
 
 
 def row_of(cells: Iterable[str]) -> str:
     """A line of a Markdown table."""
-    return f"| {' | '.join(escaped(text) for text in cells)} |"
+    return f"| {' | '.join(escape(text) for text in cells)} |"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Text in which Markdown sees nothing of its own."""
     for mark in "\\|*_<`[":
         text = text.replace(mark, f"\\{mark}")

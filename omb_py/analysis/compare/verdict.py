@@ -64,7 +64,7 @@ def titles(points: pd.DataFrame) -> pd.Series:
     texts = []
     for row in first.to_dict("records"):
         name = row["benchmark"]
-        ways = way(row, how[name])
+        ways = direction(row, how[name])
         texts.append(
             label([row[column] for column in what[name]], what[name])
             + (f" ({ways})" if ways else "")
@@ -72,7 +72,7 @@ def titles(points: pd.DataFrame) -> pd.Series:
     return pd.Series(texts, index=first.index)
 
 
-def way(row: Mapping[Hashable, Any], columns: list[str]) -> str:
+def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     """How both sides of a point were measured: what they share once, then what they do not."""
     sides = ("base", "other")
     if row["verdict"] in ALONE:
@@ -217,7 +217,7 @@ def limit(text: str) -> float:
     return found
 
 
-def unjudged(points: pd.DataFrame) -> str | None:
+def without_verdict(points: pd.DataFrame) -> str | None:
     """A sentence about the points that have no verdict and cannot fail; None if all have one."""
     unclear = int((points["verdict"] == "unclear").sum())
     if not unclear:
@@ -235,7 +235,7 @@ def failures(points: pd.DataFrame, allowed: float) -> list[str]:
     A point fails where its slowdown's whole interval is above ``allowed``; a pair of several points
     where the geometric mean of the lower ends is, which holds however alike the noise of its points
     is; and points of the base that are missing do, since nothing guards them. Unclear points do
-    not fail: see `unjudged`.
+    not fail: see `without_verdict`.
     """
     found = []
     named = titles(points)

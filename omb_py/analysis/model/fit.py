@@ -17,7 +17,7 @@ from omb_py.analysis.model.lines import Lines, doublings
 from omb_py.analysis.model.over_ranks import OverRanks, Points
 from omb_py.analysis.model.piecewise import MISFIT
 from omb_py.analysis.model.shapes import Shape, shapes
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing, label, valued
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing_columns, label, value_column
 from omb_py.core.errors import OmbError
 
 MOST_NAMED = 12
@@ -42,14 +42,14 @@ def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str
             )
     if shared := oversubscribed(rows, runs):
         found.append(
-            f"On {shortened(shared)} ranks there were more ranks than cores: these times measure "
+            f"On {shorten(shared)} ranks there were more ranks than cores: these times measure "
             "how the system shares cores out, and what is fitted to them predicts no machine with "
             "enough."
         )
     means = rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist()
     if means:
         found.append(
-            f"Values of {shortened(means)} are means: one preemption of a rank can make one many "
+            f"Values of {shorten(means)} are means: one preemption of a rank can make one many "
             "times too long."
         )
     if rows["ranks"].eq(1).any() and rows["benchmark"].map(collective_of).notna().any():
@@ -64,7 +64,7 @@ def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
         rows, are = ("row", "is") if wrong == 1 else ("rows", "are")
         found.append(f"{wrong} {rows} whose data was wrong {are} left out.")
     if len(unknown):
-        names = shortened(unknown["benchmark"].drop_duplicates().tolist())
+        names = shorten(unknown["benchmark"].drop_duplicates().tolist())
         found.append(
             f"Rows of {names} do not say their number of ranks and are left out: give it with "
             "--assume ranks=N."
@@ -72,21 +72,21 @@ def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
     return found
 
 
-def shortened(words: Sequence[object]) -> str:
+def shorten(words: Sequence[object]) -> str:
     """A list, cut short."""
     return ", ".join(map(str, words[:MOST_NAMED])) + (" ..." if len(words) > MOST_NAMED else "")
 
 
 def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:
     """The numbers of ranks of runs that had more ranks on a host than logical cores."""
-    crowded = {run for run, data in runs.items() if is_crowded(data)}
+    crowded = {run for run, data in runs.items() if is_oversubscribed(data)}
     return sorted({int(number) for number in rows[rows["run"].isin(crowded)]["ranks"].dropna()})
 
 
-def is_crowded(data: Mapping[str, str]) -> bool:
+def is_oversubscribed(data: Mapping[str, str]) -> bool:
     """Whether a run's metadata says that ranks shared cores.
 
-    >>> is_crowded({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
+    >>> is_oversubscribed({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
     True
     """
     cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
@@ -163,7 +163,7 @@ class Curve:
 class Model:
     """All curves, those that could not be fitted with the reason, and what to bear in mind.
 
-    ``rows`` are what was fitted, as `omb_py.analysis.values.valued` gives them.
+    ``rows`` are what was fitted, as `omb_py.analysis.values.value_column` gives them.
     """
 
     curves: tuple[Curve, ...]
@@ -224,7 +224,7 @@ def model(
     `OmbError` when no curve has two sizes or two numbers of ranks.
     """
     right = rows[rows["validation"] != "Fail"]
-    parts = [valued(part, statistic) for _, part in right.groupby("benchmark", sort=False)]
+    parts = [value_column(part, statistic) for _, part in right.groupby("benchmark", sort=False)]
     if not any(map(len, parts)):
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
     frame = pd.concat(parts, ignore_index=True)
@@ -241,7 +241,7 @@ def model(
         columns = [*CONFIGURATION, *SAME_CURVE]
         if collective_of(str(benchmark)) is None:
             columns += WHOLE_JOB
-        telling = differing(whole, columns)
+        telling = differing_columns(whole, columns)
         by = telling or ["benchmark"]
         for _, group in whole.groupby(by, dropna=False, observed=True, sort=False):
             name = label((group[column].iloc[0] for column in telling), telling)

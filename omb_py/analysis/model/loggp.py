@@ -73,7 +73,7 @@ def of_curve(model: Model, curve: Curve) -> list[dict[str, Any]]:
                     "last_bytes": int(last),
                     "L_plus_2o_us": alpha,
                     "G_us_per_byte": beta if told else None,
-                    **gap(alike, curve, first, last),
+                    **gap_of(alike, curve, first, last),
                     **start(alike),
                 }
             )
@@ -89,7 +89,7 @@ def same_configuration(rows: pd.DataFrame, curve: Curve) -> pd.DataFrame:
     return rows[alike.fillna(False)]
 
 
-def gap(rows: pd.DataFrame, curve: Curve, first: float, last: float) -> dict[str, Any]:
+def gap_of(rows: pd.DataFrame, curve: Curve, first: float, last: float) -> dict[str, Any]:
     """Bounds of g from a window of the smallest messages between two sizes."""
     sizes, times = curve.points.sizes, curve.points.times
     for benchmark in LATENCIES[curve.benchmark]:

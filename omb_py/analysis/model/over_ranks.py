@@ -186,16 +186,16 @@ def fit(points: Points, shapes: Sequence[Shape], growth_of_sizes: float) -> Over
     for start, end in pairwise(path):
         first, last = float(ranges.sizes[start]), float(ranges.sizes[end - 1])
         inside = points.where((points.sizes >= first) & (points.sizes <= last))
-        fitting, others = ordered([candidate(inside, shape) for shape in shapes])
+        fitting, others = is_ordered([candidate(inside, shape) for shape in shapes])
         numbers = np.unique(inside.ranks)
         pieces.append(Piece(first, last, numbers, len(inside.times), fitting, others))
     if len(ranks) == 1:
-        pieces = pooled(pieces)
+        pieces = pool(pieces)
     degrees = len(points.times) - 2 * len(curves) * (len(path) - 1)
     return OverRanks(ranks, tuple(pieces), switches_of(ranges, path, degrees), growth_of_sizes)
 
 
-def pooled(pieces: Sequence[Piece]) -> list[Piece]:
+def pool(pieces: Sequence[Piece]) -> list[Piece]:
     """With one scatter for all ranges, as in `Lines`: those of one curve have few points each."""
     cost = sum(float(piece.fitting[0].fits.cost) for piece in pieces)
     degrees = sum(piece.fitting[0].degrees for piece in pieces) - (len(pieces) - 1)
@@ -249,7 +249,7 @@ def growth_of_ranks(ranks: Array, numbers: Array, errors: Array) -> float:
     return growth(errors[distances > 0], distances[distances > 0])
 
 
-def ordered(
+def is_ordered(
     candidates: Sequence[Candidate],
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
     """Formulas that fit about as well as the best, and the rest; each best first.

@@ -85,7 +85,7 @@ def all_ranges(curves: Sequence[Series], kept: Mask | None = None) -> Ranges:
     places, starts, ends = ranges_of(len(sizes))
     index = np.arange(len(sizes))
     inside = (index >= places[starts][:, None]) & (index < places[ends][:, None])
-    few = kept.astype(float) @ inside.T.astype(float) < least(kept.sum(axis=1))[:, None]
+    few = kept.astype(float) @ inside.T.astype(float) < least_cost(kept.sum(axis=1))[:, None]
     found = np.zeros((len(kept), len(starts)))
     points = np.zeros(len(kept), dtype=np.int64)
     scale = max(float(sizes[-1]), 1.0)
@@ -101,7 +101,7 @@ def all_ranges(curves: Sequence[Series], kept: Mask | None = None) -> Ranges:
     return Ranges(sizes, places, cost, points)
 
 
-def least(sizes: Integers) -> Integers:
+def least_cost(sizes: Integers) -> Integers:
     """The fewest sizes of a range, among so many in all: fewer only where there are fewer."""
     return np.minimum(sizes, LEAST_SIZES)
 

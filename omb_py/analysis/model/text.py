@@ -84,7 +84,7 @@ def of_loggp(table: pd.DataFrame) -> Sheet:
             )
         rows.append(
             (
-                named(row),
+                name_of(row),
                 between(row["first_bytes"], row["last_bytes"]),
                 value_text(row["L_plus_2o_us"], "us"),
                 "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns",
@@ -121,7 +121,7 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
         best = group.iloc[0].to_dict()
         alike = group[group["place"].gt(1)]["algorithm"].tolist()
         if " " not in best["ranks"]:
-            untold += [named(best)] if named(best) not in untold else []
+            untold += [name_of(best)] if name_of(best) not in untold else []
             continue
         gamma = best["gamma_in_beta"]
         name = best["algorithm"]
@@ -129,7 +129,7 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
             name += f" (or {best['same_formula']})"
         rows.append(
             (
-                named(best),
+                name_of(best),
                 name,
                 best["formula"],
                 best["ranks"],
@@ -181,7 +181,7 @@ def of_check(checked: pd.DataFrame) -> Sheet:
         ]
         rows.append(
             (
-                named(row),
+                name_of(row),
                 "each size" if row["left_out"] == "size" else "each number of ranks",
                 str(row["number"]),
                 percent(row["median_error"]),
@@ -214,7 +214,7 @@ def of_predictions(table: pd.DataFrame) -> Sheet:
         told = pd.isna(low) or high / low <= WIDEST_BAND
         rows.append(
             (
-                named(row),
+                name_of(row),
                 str(row["ranks"]),
                 "-" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
                 value_text(row["value"], row["unit"]) if told and row["value"] > 0 else "-",
@@ -262,7 +262,7 @@ def rate_with_interval(row: dict[str, Any]) -> str:
 def on_ranks(row: dict[str, Any]) -> str:
     """A curve's name with its number of ranks."""
     ranks = f"{row['ranks']} ranks"
-    return named(row) if ranks in row["curve"] else f"{named(row)}, {ranks}"
+    return name_of(row) if ranks in row["curve"] else f"{name_of(row)}, {ranks}"
 
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
@@ -278,7 +278,7 @@ def with_interval(value: float, low: float, high: float, unit: str) -> str:
     return f"{text} ({limits[0]} to {limits[1]})"
 
 
-def named(row: dict[str, Any]) -> str:
+def name_of(row: dict[str, Any]) -> str:
     """A curve's name."""
     return f"{row['benchmark']} {row['curve']}".strip()
 

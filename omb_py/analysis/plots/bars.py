@@ -15,7 +15,7 @@ from omb_py.analysis.plots.charts import (
     Pair,
     by_kind_of_line,
     facts,
-    numbered,
+    number_points,
     points,
     statistics,
 )
@@ -60,16 +60,16 @@ def bar_charts(
     for _, benchmark in by(rows, ["benchmark"]):
         parts = set(benchmark["part"].dropna())
         if len(parts) > 1 and TOTAL in parts and value in ("auto", "latency"):
-            for group in numbered(benchmark, ("part",), lines, value, statistic):
-                yield stacked(group)
+            for group in number_points(benchmark, ("part",), lines, value, statistic):
+                yield stack(group)
             continue
         for _, members in by(benchmark, ["part"]):
             if members["bytes"].nunique() < 2:
-                for group in numbered(members, ("bytes",), lines, value, statistic):
+                for group in number_points(members, ("bytes",), lines, value, statistic):
                     yield single(group)
 
 
-def stacked(group: Group) -> BarChart:
+def stack(group: Group) -> BarChart:
     """Bars of parts that add up to a total."""
     bars = []
     for values, members in by(group.rows, list(group.lines)):

@@ -15,13 +15,13 @@ from omb_py.analysis.plots.groups import (
     along,
     benchmarks,
     by,
+    caption_parts,
     common,
-    grouped,
+    group_rows,
     line_name,
-    said,
 )
 from omb_py.analysis.plots.style import BINDINGS
-from omb_py.analysis.plots.values import measured
+from omb_py.analysis.plots.values import is_measured
 from omb_py.core.errors import UsageError
 
 Pair = tuple[float, float]
@@ -79,7 +79,7 @@ def size_charts(
 ) -> Iterator[Chart]:
     """A chart over message sizes for each benchmark that has at least two."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
-    for group in numbered(sized, ("bytes",), lines, value, statistic):
+    for group in number_points(sized, ("bytes",), lines, value, statistic):
         if group.rows["bytes"].nunique() > 1:
             yield chart(group, group.name(), ("bytes",), group.lines)
 
@@ -105,12 +105,12 @@ def rank_charts(
         if part["bytes"].notna().any():
             part = part if sizes else part[part["bytes"].isin(some_sizes(part))]
             told = [*(lines or ()), "bytes"]
-        for group in numbered(part, axes, told, value, statistic):
+        for group in number_points(part, axes, told, value, statistic):
             if group.rows["ranks"].nunique() > 1:
                 yield chart(group, group.name("ranks"), axes, group.lines)
 
 
-def numbered(
+def number_points(
     rows: pd.DataFrame,
     axes: Sequence[str],
     lines: Sequence[str] | None,
@@ -123,10 +123,10 @@ def numbered(
     """
     for _, part in benchmarks(rows, axes, lines):
         try:
-            found = measured(part, value, statistic)
+            found = is_measured(part, value, statistic)
         except UsageError:
             continue
-        yield from grouped(found, axes, lines)
+        yield from group_rows(found, axes, lines)
 
 
 def some_sizes(rows: pd.DataFrame) -> list[int]:
@@ -161,7 +161,7 @@ def chart(group: Group, name: str, axes: Sequence[str], columns: Sequence[str]) 
         first["unit"],
         tuple(lines),
         (*facts(group, axes, columns), meaning(group.rows, lines)),
-        tuple(marked(lines)),
+        tuple(mark_points(lines)),
     )
 
 
@@ -185,7 +185,7 @@ def facts(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Iterator
     for name in (name for name in GROWING if name in axes):
         counts = group.rows[name].dropna()
         if counts.nunique() > 1:
-            yield f"{counts.min()} to {said(name, counts.max())}"
+            yield f"{counts.min()} to {caption_parts(name, counts.max())}"
 
 
 def meaning(rows: pd.DataFrame, lines: Sequence[Line]) -> str:
@@ -197,17 +197,17 @@ def meaning(rows: pd.DataFrame, lines: Sequence[Line]) -> str:
     return statistics(rows).capitalize()
 
 
-def marked(lines: Sequence[Line]) -> Iterator[str]:
+def mark_points(lines: Sequence[Line]) -> Iterator[str]:
     """What bars and bands are, where there are any."""
     every = [point for line in lines for point in line.points]
     runs = any(point.runs > 1 for point in every)
     single = [point for point in every if point.runs == 1]
-    of_samples = shaded(lines) and any(not isnan(point.spread[0]) for point in single)
+    of_samples = shade(lines) and any(not isnan(point.spread[0]) for point in single)
     if spans := by_kind_of_line(
         "span the minimum to the maximum of the runs" if runs else "",
         "from the smallest sample to the 95th percentile" if of_samples else "",
     ):
-        yield f"{'Bands' if shaded(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
+        yield f"{'Bands' if shade(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
     if of_samples and any(isnan(point.spread[0]) for point in single):
         yield "No band where there are no samples, or a mean is outside it"
     if any(not isnan(point.interval[0]) for point in every):
@@ -234,6 +234,6 @@ def statistics(rows: pd.DataFrame) -> str:
     return " or ".join(f"{name}s" for name in sorted(set(rows["statistic"]) - {""}))
 
 
-def shaded(lines: Sequence[Line]) -> bool:
+def shade(lines: Sequence[Line]) -> bool:
     """Whether lines are few enough for bands that can be told apart."""
     return len(lines) <= 4

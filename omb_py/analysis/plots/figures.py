@@ -18,10 +18,10 @@ from omb_py.analysis.plots.charts import Chart, rank_charts, size_charts
 from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
-from omb_py.analysis.plots.style import styled
-from omb_py.analysis.plots.values import QUANTITIES, measured
+from omb_py.analysis.plots.style import apply_style
+from omb_py.analysis.plots.values import QUANTITIES, is_measured
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
-from omb_py.analysis.select import converted
+from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows
 from omb_py.core.errors import OmbError, UsageError
 
@@ -92,7 +92,7 @@ def figures(
         None if ratio is None else Ratio.parsed(ratio),
     )
     return {
-        name: drawn(picture, units == "binary")
+        name: draw(picture, units == "binary")
         for name, picture in pictures(as_results(source), request).items()
     }
 
@@ -113,7 +113,7 @@ def as_results(source: Results | pd.DataFrame) -> Results:
 
 def message_sizes(texts: Iterator[str]) -> tuple[int, ...]:
     """Message sizes from ``8``, ``64K`` and the like; raises `UsageError` for other words."""
-    return tuple(int(converted("bytes", text.strip())) for text in texts)
+    return tuple(int(convert("bytes", text.strip())) for text in texts)
 
 
 def pictures(results: Results, request: Request) -> dict[str, Picture]:
@@ -131,7 +131,7 @@ def pictures(results: Results, request: Request) -> dict[str, Picture]:
         found[name] = picture
     if not found:
         if request.kind not in ("auto", "overhead") or request.value != "auto":
-            measured(results.rows, request.value, request.statistic)
+            is_measured(results.rows, request.value, request.statistic)
         if request.ratio:
             ratio = request.ratio
             raise OmbError(
@@ -197,9 +197,9 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
     return rows[rows["bytes"].isin(sizes) | rows["bytes"].isna()] if sizes else rows
 
 
-def drawn(picture: Picture, binary: bool = False) -> Figure:
+def draw(picture: Picture, binary: bool = False) -> Figure:
     """The figure of a picture; ``binary`` for rates in MiB/s and GiB/s."""
-    with styled():
+    with apply_style():
         match picture:
             case Chart():
                 return figure_lines.draw(picture, binary)

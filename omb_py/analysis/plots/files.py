@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from omb_py.analysis.plots.figures import Picture, drawn
+from omb_py.analysis.plots.figures import Picture, draw
 from omb_py.analysis.plots.style import FORMATS, image
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files as atomic
@@ -49,18 +49,20 @@ def targets(
 def write(
     pictures: Mapping[str, Picture], files: Mapping[Path, tuple[str, str]], binary: bool = False
 ) -> Iterable[Path]:
-    """Write pictures to their files, as `written` does."""
-    return written(lambda name: drawn(pictures[name], binary), files)
+    """Write pictures to their files, as `write_figures` does."""
+    return write_figures(lambda name: draw(pictures[name], binary), files)
 
 
-def written(draw: Callable[[str], Figure], files: Mapping[Path, tuple[str, str]]) -> Iterable[Path]:
+def write_figures(
+    draw: Callable[[str], Figure], files: Mapping[Path, tuple[str, str]]
+) -> Iterable[Path]:
     """Write figures, drawn by their names, to their files; yields each file that is written.
 
     Folders are made. Raises `OmbError`, before anything is written, when a file is there that is
     no image of that format, and when one cannot be written.
     """
     for path, (_, form) in files.items():
-        if not replaceable(path, form):
+        if not check_replaceable(path, form):
             raise OmbError(f"{path} is there and is no {form.upper()} file: name another with -o")
     made = ""
     for path, (name, form) in files.items():
@@ -71,7 +73,7 @@ def written(draw: Callable[[str], Figure], files: Mapping[Path, tuple[str, str]]
         yield path
 
 
-def replaceable(path: Path, form: str) -> bool:
+def check_replaceable(path: Path, form: str) -> bool:
     """Whether nothing is lost but an image when a file is written."""
     try:
         if not path.exists():

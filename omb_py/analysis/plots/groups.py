@@ -65,15 +65,15 @@ class Group:
     @property
     def title(self) -> str:
         """The benchmark, and what this figure is about."""
-        return ", ".join([self.benchmark, *(said(*item) for item in self.values.items())])
+        return ", ".join([self.benchmark, *(caption_part(*item) for item in self.values.items())])
 
     def name(self, kind: str = "") -> str:
         """The same as the name of a file."""
-        parts = [self.benchmark, kind, *(said(*item) for item in self.values.items())]
+        parts = [self.benchmark, kind, *(caption_part(*item) for item in self.values.items())]
         return "-".join(plain(part) for part in parts if part)
 
 
-def grouped(
+def group_rows(
     rows: pd.DataFrame, axes: Sequence[str], lines: Sequence[str] | None = None
 ) -> Iterator[Group]:
     """A group for each figure. ``axes`` are the columns along its axes.
@@ -169,17 +169,17 @@ def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
         if column == "bytes":
             texts.append(size_text(value))  # type: ignore[arg-type]
         elif isinstance(value, (bool, np.bool_)) or column in (*COUNTED, "test_calls"):
-            texts.append(said(column, value))
+            texts.append(caption_part(column, value))
         else:
             texts.append(label((value,), (column,)))
     return ", ".join(texts) or "not said: " + ", ".join(columns)
 
 
-def said(column: str, value: object) -> str:
+def caption_part(column: str, value: object) -> str:
     """A value with its column, as a caption has it.
 
-    >>> said("ranks", 2), said("binding", "buffer"), said("in_place", True), said("mpi", "MPICH 5")
-    ('2 ranks', 'binding buffer', 'in place', 'MPICH 5')
+    >>> [caption_part(*one) for one in (("ranks", 2), ("in_place", True), ("mpi", "MPICH 5"))]
+    ['2 ranks', 'in place', 'MPICH 5']
     """
     words = column.replace("_", " ")
     if pd.isna(value):
@@ -207,7 +207,7 @@ def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
             continue
         values = rows[column].dropna().unique().tolist()
         if column not in besides and len(values) == 1 and (column, values[0]) not in USUAL:
-            words.append(said(column, values[0]))
+            words.append(caption_part(column, values[0]))
     return words
 
 

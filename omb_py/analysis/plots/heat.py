@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from omb_py.analysis.plots.charts import facts, numbered, statistics
-from omb_py.analysis.plots.groups import Group, along, benchmarks, by, line_name, said
+from omb_py.analysis.plots.charts import facts, number_points, statistics
+from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_parts, line_name
 from omb_py.analysis.plots.style import DIVERGING, SEQUENTIAL, caption, empty_figure, tick_text
-from omb_py.analysis.select import converted
+from omb_py.analysis.select import convert
 from omb_py.analysis.table import EXTRA
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import digits, size_text
@@ -47,7 +47,7 @@ class Ratio:
             raise UsageError(f"{text!r} is not COLUMN=A/B, as in binding=buffer/native")
         if column not in (*KINDS, *EXTRA) or column in ("bytes", "benchmark"):
             raise UsageError(f"there is no column {column!r} to take a ratio of")
-        return cls(column, converted(column, above), converted(column, below))
+        return cls(column, convert(column, above), convert(column, below))
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def heat_maps(
         of_ratio = ratio.column if ratio else None
         vertical = [name for name in lines or ["ranks"] if name != of_ratio] or ["benchmark"]
         axes = ["bytes", *(lines or along(part, "ranks")), *([ratio.column] if ratio else [])]
-        for group in numbered(part, axes, [], value, statistic):
+        for group in number_points(part, axes, [], value, statistic):
             if ratio:
                 above = medians(group, vertical, ratio.column, ratio.above)
                 below = medians(group, vertical, ratio.column, ratio.below)
@@ -125,7 +125,7 @@ def heat_map(
     notes = [*facts(group, axes, []), statistics(group.rows).capitalize()]
     if ratio:
         versus = f"{ratio.above} / {ratio.below}"
-        title = f"{title}: {said(ratio.column, ratio.above)} / {ratio.below}"
+        title = f"{title}: {caption_parts(ratio.column, ratio.above)} / {ratio.below}"
         name = group.name(f"ratio-{ratio.column}-{ratio.above}-{ratio.below}")
         better = "faster" if first["unit"] != "us" else "slower"
         notes.append(f"Above 1, {ratio.above} is {better} than {ratio.below}")

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from omb_py.analysis.plots.charts import Chart, Line, Point, shaded
+from omb_py.analysis.plots.charts import Chart, Line, Point, shade
 from omb_py.analysis.plots.style import (
     caption,
     empty_figure,
-    least_size,
-    look,
+    line_style,
+    min_size,
     place,
     rank_axis,
     size_axis,
@@ -32,9 +32,9 @@ def draw(chart: Chart, binary: bool = False) -> Figure:
     figure = empty_figure(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     every = [point.x for line in chart.lines for point in line.points]
-    least = least_size(every)
+    least = min_size(every)
     for line in chart.lines:
-        draw_line(axes, line, least, bands=shaded(chart.lines))
+        draw_line(axes, line, least, bands=shade(chart.lines))
     (size_axis if chart.x == "bytes" else rank_axis)(axes, every)
     values = [point.value for line in chart.lines for point in line.points]
     logarithmic = value_axis(axes, values, chart.unit, binary)
@@ -50,7 +50,7 @@ def draw(chart: Chart, binary: bool = False) -> Figure:
 
 def draw_line(axes: Axes, line: Line, least: float, bands: bool) -> None:
     """One line; a point of 0 bytes stands alone, left of where the axis is broken."""
-    style = look(line.look)
+    style = line_style(line.look)
     for alone in (True, False):
         points = [point for point in line.points if (point.x == 0) is alone]
         if not points:
@@ -158,7 +158,7 @@ def beside(axes: Axes, line: Line) -> None:
         xytext=(7, 0),
         textcoords="offset points",
         va="center",
-        color=look(line.look).color,
+        color=line_style(line.look).color,
         fontsize=9,
         annotation_clip=False,
     )

@@ -12,15 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 
 from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
-from omb_py.analysis.plots.groups import by, common, plain, said
+from omb_py.analysis.plots.groups import by, caption_parts, common, plain
 from omb_py.analysis.plots.lines import draw_line
 from omb_py.analysis.plots.style import (
     BINDINGS,
     MUTED,
     caption,
     empty_figure,
-    least_size,
-    look,
+    line_style,
+    min_size,
     size_axis,
     tick_text,
     value_axis,
@@ -75,7 +75,7 @@ def overheads(rows: pd.DataFrame, size: float | None = None) -> Iterator[Overhea
     for (benchmark,), part in by(whole, ["benchmark"]):
         others = [name for name in APART if part[name].nunique(dropna=False) > 1]
         for values, members in by(part, others):
-            words = [said(name, value) for name, value in zip(others, values, strict=True)]
+            words = [caption_parts(name, value) for name, value in zip(others, values, strict=True)]
             yield overhead(str(benchmark), words, members, size)
 
 
@@ -179,11 +179,11 @@ def bars(axes: Axes, part: Panel, found: Overhead, labels: bool) -> None:
     shown = [
         pair for pair in zip(part.added, part.ratios, strict=True) if has_bar(*pair, found.size)
     ]
-    axes.barh(0, base, color=look(part.base.look).color, height=0.7)
+    axes.barh(0, base, color=line_style(part.base.look).color, height=0.7)
     axes.text(base, 0, f" {value_text(base, 'us')}", va="center", fontsize=9)
     for row, (line, ratio) in enumerate(shown, 1):
         more = at(line, found.size)
-        color = look(line.look).color
+        color = line_style(line.look).color
         axes.barh(row, min(base, base + more), color=NARROW, height=0.7)
         if more >= 0:
             axes.barh(row, more, left=base, color=color, height=0.7)
@@ -255,7 +255,7 @@ def is_certain(point: Point) -> bool:
 def over_sizes(axes: Axes, part: Panel, found: Overhead, first: bool) -> None:
     """What is added over message size, where it is known to be above or below zero."""
     sizes = [point.x for point in part.base.points]
-    least = least_size(sizes)
+    least = min_size(sizes)
     axes.plot(
         [point.x for point in part.base.points if point.x > 0],
         [point.value for point in part.base.points if point.x > 0],

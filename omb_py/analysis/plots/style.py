@@ -75,7 +75,7 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Look:
+class LineStyle:
     """How a line is drawn."""
 
     color: str
@@ -83,15 +83,15 @@ class Look:
     dash: Any
 
 
-def look(index: int) -> Look:
+def line_style(index: int) -> LineStyle:
     """The look of line ``index``; no two of the first 252 are the same."""
-    return Look(
+    return LineStyle(
         COLORS[index % len(COLORS)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)]
     )
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def apply_style() -> Iterator[None]:
     """Within it figures are made and written with these settings, whatever the user's are."""
     with mpl.style.context(["default", SETTINGS]):
         yield
@@ -116,7 +116,7 @@ def caption(figure: Figure, facts: Sequence[str]) -> None:
 def image(figure: Figure, form: str) -> bytes:
     """A figure as the content of a file of one of `FORMATS`; the same figure, the same bytes."""
     stream = io.BytesIO()
-    with styled():
+    with apply_style():
         figure.savefig(stream, format=form, metadata=METADATA[form])
     return stream.getvalue()
 
@@ -126,7 +126,7 @@ def place(size: float, least: float) -> float:
     return size if size > 0 else least / PLACE_OF_ZERO
 
 
-def least_size(sizes: Sequence[float]) -> float:
+def min_size(sizes: Sequence[float]) -> float:
     """The least size above 0, or 1."""
     return min((size for size in sizes if size > 0), default=1.0)
 
@@ -145,7 +145,7 @@ def ticks_of_sizes(sizes: Sequence[float]) -> list[float]:
 
 def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
     """Make x a logarithmic axis of message sizes, broken left of the least if there are 0 bytes."""
-    least = least_size(sizes)
+    least = min_size(sizes)
     labels = ticks_of_sizes(sizes)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator([place(size, least) for size in labels]))

@@ -18,7 +18,7 @@ from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
 from omb_py.analysis.plots.heat import HeatMap, unit_of
 from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
-from omb_py.analysis.plots.style import least_size, place, tick_text, ticks_of_sizes
+from omb_py.analysis.plots.style import min_size, place, tick_text, ticks_of_sizes
 from omb_py.analysis.plots.winner import Cell, WinnerMap
 from omb_py.core.text.units import digits, size_text, value_text
 
@@ -39,7 +39,7 @@ def terminal_size() -> tuple[int, int]:
     return max(40, columns), min(max(15, lines - 6), 40)
 
 
-def is_colored() -> bool:
+def uses_color() -> bool:
     """Whether output may have colours: it goes to a terminal, and ``NO_COLOR`` is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
@@ -119,7 +119,7 @@ def plot(
     values = [point.value for point in points]
     logarithmic = unit != "%" and max(values) / min(values) >= 4
     sizes = [point.x for point in points]
-    least = least_size(sizes)
+    least = min_size(sizes)
     canvas = plotext.figure
     canvas.clear()
     canvas.theme("simple")
@@ -203,12 +203,12 @@ def winners(chart: WinnerMap, colored: bool) -> list[str]:
     for number, (label, *texts) in enumerate(rows):
         padded = [f"{text:<{wide}}" for text, wide in zip(texts, widths, strict=True)]
         if number and colored:
-            padded = list(map(painted, padded, chart.cells[number - 1], repeat(chart)))
+            padded = list(map(paint, padded, chart.cells[number - 1], repeat(chart)))
         lines.append("  ".join([f"{label:>{first}}", *padded]).rstrip())
     return lines
 
 
-def painted(text: str, cell: Cell | None, chart: WinnerMap) -> str:
+def paint(text: str, cell: Cell | None, chart: WinnerMap) -> str:
     """A cell's text in the colour of its winner."""
     if cell is None or cell.within_noise:
         return text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.values import valued
+from omb_py.analysis.values import value_column
 from omb_py.core.errors import UsageError
 
 NUMBERS = ("value", "low", "high", "spread_low", "spread_high")
@@ -53,8 +53,8 @@ QUANTITIES = {
 WORDS = {"us": "Latency", "MB/s": "Bandwidth", "msg/s": "Message rate"}
 
 
-def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -> pd.DataFrame:
-    """Rows with the columns of `omb_py.analysis.values.valued` and the axis's ``words``.
+def is_measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -> pd.DataFrame:
+    """Rows with the columns of `omb_py.analysis.values.value_column` and the axis's ``words``.
 
     ``value`` is a name of `QUANTITIES`. Rows that have no such number are left out. Raises
     `UsageError` when none has it, or for a name that there is not.
@@ -63,10 +63,10 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
         raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
     quantity = QUANTITIES[value]
     if quantity.kind == "own":
-        found = valued(rows, statistic)
+        found = value_column(rows, statistic)
         found["words"] = found["unit"].map(WORDS)
     else:
-        found = chosen(rows[rows[quantity.column].notna()], quantity, statistic)
+        found = select(rows[rows[quantity.column].notna()], quantity, statistic)
         found["words"] = quantity.words
     if found.empty:
         what = "a number" if value == "auto" else quantity.words[0].lower() + quantity.words[1:]
@@ -74,8 +74,8 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
     return found
 
 
-def chosen(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
-    """Rows whose ``value`` is another than their own; `valued` sees it in their own's place."""
+def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
+    """Rows with another quantity as their ``value``, which `value_column` takes for their own."""
     frame = rows.copy()
     if quantity.kind == "plain":
         if quantity.column != "overlap_percent":
@@ -87,7 +87,7 @@ def chosen(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFra
         return frame
     if quantity.kind == "latency":
         if quantity.column == "latency_us":
-            return valued(frame, statistic)
+            return value_column(frame, statistic)
         frame = frame[frame["latency_us"].notna()].copy()
         frame["latency_us"] = frame[quantity.column]
         samples = frame[quantity.median].copy()
@@ -99,4 +99,4 @@ def chosen(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFra
         frame[["latency_us", "bandwidth_MBps"]] = np.nan
         if quantity.kind == "bandwidth":
             frame["bandwidth_MBps"] = numbers
-    return valued(frame, statistic)
+    return value_column(frame, statistic)

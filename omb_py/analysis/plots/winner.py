@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from omb_py.algorithms import DEFAULT
-from omb_py.analysis.plots.charts import facts, numbered, statistics
+from omb_py.analysis.plots.charts import facts, number_points, statistics
 from omb_py.analysis.plots.groups import Group, along, benchmarks, by, line_name
 from omb_py.analysis.plots.style import COLORS, caption, empty_figure
 from omb_py.analysis.values import CONFIGURATION
@@ -98,7 +98,7 @@ def winner_maps(
     for _, part in benchmarks(whole, (), lines):
         columns = list(lines or contest(part))
         axes = ["bytes", *along(part, "ranks"), *columns]
-        for group in numbered(part, axes, [], value, statistic):
+        for group in number_points(part, axes, [], value, statistic):
             found = winner_map(group, axes, columns)
             if any(cell and cell.factor for row in found.cells for cell in row):
                 yield found
@@ -138,7 +138,7 @@ def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Win
         group.name("winner"),
         group.title,
         f"{first['words']}: the {'lowest' if lower else 'highest'}",
-        tuple(called(key, columns) for key, _ in by(group.rows, list(columns))),
+        tuple(name_of(key, columns) for key, _ in by(group.rows, list(columns))),
         tuple(f"{count} rank{'s' * (count != 1)}" for count in ranks),
         tuple(sizes),
         tuple(cells),
@@ -146,7 +146,7 @@ def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Win
     )
 
 
-def called(values: Sequence[object], columns: Sequence[str]) -> str:
+def name_of(values: Sequence[object], columns: Sequence[str]) -> str:
     """A contender's name; an algorithm by its word alone where it is about nothing else.
 
     Where nothing was chosen, all was as it is by default.
@@ -166,7 +166,7 @@ def contenders(rows: pd.DataFrame, columns: Sequence[str]) -> list[Contender]:
         if len(members) > 1:
             low, high = values.min(), values.max()
         found.append(
-            Contender(called(key, columns), float(values.median()), float(low), float(high))
+            Contender(name_of(key, columns), float(values.median()), float(low), float(high))
         )
     return found
 

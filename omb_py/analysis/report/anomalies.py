@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.grouping import SERIES, Points, codes, points_of, values_of
+from omb_py.analysis.grouping import SERIES, Points, group_ids, points_of, values_of
 from omb_py.analysis.report.anomalies_of_curves import curve_oddities
 from omb_py.core.text.units import digits, size_text, value_text
 
@@ -145,7 +145,7 @@ def by_line(
     if not odd.any():
         return
     frame = values[odd]
-    line = codes(frame[name] for name in SERIES if name in frame)
+    line = group_ids(frame[name] for name in SERIES if name in frame)
     by_size = badness[odd].astype("float64").groupby(line)
     worst = by_size.idxmax()[by_size.max().sort_values(ascending=False, kind="stable").index]
     others_of = frame["bytes"].groupby(line).nunique() - 1
@@ -284,7 +284,7 @@ def busy_hosts(runs: Mapping[str, Mapping[str, str]]) -> Iterator[Anomaly]:
 def groups_of_runs(values: pd.DataFrame) -> Iterator[Anomaly]:
     """Points whose runs fall into two groups that are far apart."""
     names = [*(name for name in SERIES if name in values), "bytes"]
-    place = codes(values[name] for name in names)
+    place = group_ids(values[name] for name in names)
     order = np.lexsort((values["value"], place))
     place = place[order]
     level = np.log(values["value"].to_numpy(dtype="float64")[order])

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.compare.verdict import factor
-from omb_py.analysis.grouping import Points, codes, telling
+from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
 
@@ -77,7 +77,7 @@ class Comparison:
         )
 
 
-def joined(points: Points, compared: pd.DataFrame) -> Points:
+def join(points: Points, compared: pd.DataFrame) -> Points:
     """Points with the columns of `COLUMNS`, each missing where nothing is compared."""
     both = compared[compared["verdict"].isin(VERDICTS)]
     renamed = {f"other_{name}": name for name in CONFIGURATION}
@@ -86,7 +86,7 @@ def joined(points: Points, compared: pd.DataFrame) -> Points:
     own = points.series.loc[points.points["series"], names].reset_index(drop=True)
     own = own.assign(bytes=points.points["bytes"].to_numpy())
     keys = pd.concat([own, both[list(own.columns)]], ignore_index=True)
-    key = codes(keys[name] for name in keys)
+    key = group_ids(keys[name] for name in keys)
     found = both.assign(key=key[len(own) :]).drop_duplicates("key").set_index("key")
     frame = points.points.copy()
     for name, called in COLUMNS.items():
@@ -125,7 +125,7 @@ def changes(compared: pd.DataFrame, verdict: str) -> tuple[Change, ...]:
     own = compared[compared["benchmark"].isin(listed["benchmark"])].rename(
         columns={column(name): name for name in CONFIGURATION}
     )
-    names = {name: telling(members) for name, members in own.groupby("benchmark")}
+    names = {name: distinguishing_columns(members) for name, members in own.groupby("benchmark")}
     return tuple(change(row, names[row["benchmark"]]) for row in listed.to_dict("records"))
 
 

@@ -99,7 +99,7 @@ def page_data(points: Points, statistic: Mapping[str, str]) -> dict[str, Any]:
         "unit": series["unit"].tolist(),
         "first": first.tolist(),
         "points": columns_of(frame),
-        **{name: named(frame[name]) for name in ("file", "run")},
+        **{name: name_of(frame[name]) for name in ("file", "run")},
     }
 
 
@@ -144,12 +144,12 @@ def columns_of(frame: pd.DataFrame) -> dict[str, list[Any]]:
         if name in frame and frame[name].notna().any()
     }
     found: dict[str, list[Any]] = {
-        name: shortened(column.to_numpy("float64")) for name, column in numbers.items()
+        name: shorten(column.to_numpy("float64")) for name, column in numbers.items()
     }
     for name in ("least", "greatest"):
         bound = frame[name].where(frame["runs"] > 1)
         if bound.notna().any():
-            found[name] = shortened(bound.to_numpy("float64"))
+            found[name] = shorten(bound.to_numpy("float64"))
     sizes = frame["bytes"].astype("Int64")
     found["bytes"] = [None if size is pd.NA else size for size in sizes.tolist()]
     for name in ("runs", "files"):
@@ -161,16 +161,16 @@ def columns_of(frame: pd.DataFrame) -> dict[str, list[Any]]:
     return found
 
 
-def named(column: pd.Series) -> dict[str, Any]:
+def name_of(column: pd.Series) -> dict[str, Any]:
     """A column of names as the names once and their numbers; -1 for none."""
     numbers, names = pd.factorize(column)
     return {"names": [str(name) for name in names], "of": numbers.tolist()}
 
 
-def shortened(values: np.ndarray) -> list[float | None]:
+def shorten(values: np.ndarray) -> list[float | None]:
     """Numbers of `DIGITS` significant digits; None for what is none.
 
-    >>> shortened(np.array([1.23456789, 123456789.0, np.nan, 0.0]))
+    >>> shorten(np.array([1.23456789, 123456789.0, np.nan, 0.0]))
     [1.2346, 123460000, None, 0]
     """
     known = np.isfinite(values) & (values != 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from omb_py.analysis.grouping import codes, telling
+from omb_py.analysis.grouping import distinguishing_columns, group_ids
 from omb_py.analysis.values import label
 from omb_py.core.text.units import size_text, value_text
 
@@ -73,9 +73,9 @@ def card(benchmark: str, size: int | None, rows: pd.DataFrame) -> Card:
     unit = rows["unit"].iloc[0]
     rows = rows[rows["unit"] == unit]
     lower = bool(rows["lower_is_better"].iloc[0])
-    names = telling(rows)
+    names = distinguishing_columns(rows)
     shown = names or ["binding", "buffer", "mpi"]
-    ways = codes(rows[name] for name in (names or ["benchmark"]))
+    ways = group_ids(rows[name] for name in (names or ["benchmark"]))
     sizes = rows["bytes"].fillna(-1).to_numpy()
     by_size = rows["value"].groupby([ways, sizes]).median()
     best = by_size.groupby(level=0).idxmin() if lower else by_size.groupby(level=0).idxmax()

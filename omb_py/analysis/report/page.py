@@ -15,9 +15,15 @@ import pandas as pd
 import plotly.offline
 
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.grouping import Points, overhead_values, points_of, telling, values_of
+from omb_py.analysis.grouping import (
+    Points,
+    distinguishing_columns,
+    overhead_values,
+    points_of,
+    values_of,
+)
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies_of
-from omb_py.analysis.report.comparison import Comparison, comparison, joined
+from omb_py.analysis.report.comparison import Comparison, comparison, join
 from omb_py.analysis.report.data import in_script, page_data
 from omb_py.analysis.report.highlights import MOST_CARDS, cards
 from omb_py.analysis.report.runs import places
@@ -99,9 +105,9 @@ def report(
         if measured and added.empty
         else points_of(pd.concat(every, ignore_index=True) if len(every) > 1 else every[0])
     )
-    points = points if table is None else joined(points, table)
+    points = points if table is None else join(points, table)
     statistics = values.groupby("benchmark")["statistic"].first().to_dict()
-    return rendered(
+    return render(
         results=results,
         title=title or "MPI performance from Python",
         values=values,
@@ -116,7 +122,9 @@ def findings(found: Iterable[Anomaly], points: Points) -> list[Findings]:
     kinds: dict[tuple[str, str], list[Anomaly]] = {}
     for anomaly in found:
         kinds.setdefault((anomaly.severity, anomaly.kind), []).append(anomaly)
-    names = {name: telling(lines) for name, lines in points.series.groupby("benchmark")}
+    names = {
+        name: distinguishing_columns(lines) for name, lines in points.series.groupby("benchmark")
+    }
     order = sorted(kinds.items(), key=lambda item: SEVERITIES.index(item[0][0]))
     return [
         Findings(
@@ -144,7 +152,7 @@ def finding(anomaly: Anomaly, names: Iterable[str]) -> Finding:
     )
 
 
-def rendered(
+def render(
     *,
     results: Results,
     title: str,

@@ -100,7 +100,7 @@ def places(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Places:
         own = tuple((name, text) for name, text in runs[run].items() if name not in OWN)
         alike.setdefault(own, []).append(run)
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    found = [(told(dict(fields)), members) for fields, members in alike.items()]
+    found = [(described(dict(fields)), members) for fields, members in alike.items()]
     found += [(fields, [run]) for run, fields in of_rows_without(rows, runs).items()]
     for fields, members in found:
         groups.setdefault(tuple(sorted(fields.items())), []).extend(members)
@@ -176,7 +176,7 @@ def of_rows_without(
     return found
 
 
-def told(data: Mapping[str, str]) -> dict[str, str]:
+def described(data: Mapping[str, str]) -> dict[str, str]:
     """Metadata as fields of the page; each environment variable is one by itself."""
     fields = {name: short(text) for name, text in data.items()}
     if name := library(fields.get("mpi_library", "")):

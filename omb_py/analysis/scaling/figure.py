@@ -14,10 +14,10 @@ from omb_py.analysis.plots.style import (
     COLORS,
     DASHES,
     MUTED,
+    apply_style,
     caption,
     empty_figure,
     rank_axis,
-    styled,
 )
 from omb_py.analysis.scaling.prediction import Fit, band, fits_of
 from omb_py.analysis.scaling.series import PHASES, Point, Series
@@ -45,7 +45,7 @@ def names_of(every: Sequence[Series]) -> dict[str, Series]:
 
 def draw(series: Series, ranks: int) -> Figure:
     """A figure of a series, with predictions up to so many ranks."""
-    with styled():
+    with apply_style():
         figure = empty_figure(WIDTH, HEIGHT)
         above, below = figure.subplots(2, 1, height_ratios=[3, 2])
         fits = [one for one in fits_of(series) if one.describes]

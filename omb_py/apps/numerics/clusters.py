@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omb_py.apps import Check, Sequential, option
+from omb_py.apps import CheckedResult, Sequential, option
 from omb_py.apps.numerics.lloyd import ENGINES
-from omb_py.apps.numerics.samples import Samples, drawn
+from omb_py.apps.numerics.samples import Samples, draw
 from omb_py.core.errors import UsageError, needing
 
 LIMITS = {"float32": (1e-4, 5e-2), "float64": (1e-9, 1e-6)}
@@ -102,7 +102,7 @@ def sequential(problem: Clusters) -> Sequential:
     with needing("apps"):
         from sklearn.cluster import KMeans
 
-    samples, _ = drawn(problem)
+    samples, _ = draw(problem)
     first = first_centers(problem, samples)
     settings = {"n_init": 1, "max_iter": problem.iterations, "tol": 0, "algorithm": "lloyd"}
 
@@ -112,7 +112,9 @@ def sequential(problem: Clusters) -> Sequential:
     return Sequential("scikit-learn KMeans", solve)
 
 
-def compare(problem: Clusters, result: Sequence[Found], reference: Sequence[Any]) -> Check | None:
+def compare(
+    problem: Clusters, result: Sequence[Found], reference: Sequence[Any]
+) -> CheckedResult | None:
     """Inertias and centers; scikit-learn's inertias are added up anew, in double precision.
 
     A k is left out where a cluster was empty, since scikit-learn moves it to a sample far away;
@@ -120,7 +122,7 @@ def compare(problem: Clusters, result: Sequence[Found], reference: Sequence[Any]
     """
     import numpy as np
 
-    samples = drawn(problem)[0].astype(np.float64)
+    samples = draw(problem)[0].astype(np.float64)
     size = float(np.sqrt((samples * samples).sum(axis=1).mean()))
     inertias, shifts = [], []
     for found, model in zip(result, reference, strict=True):
@@ -147,7 +149,7 @@ def compare(problem: Clusters, result: Sequence[Found], reference: Sequence[Any]
     if settled:
         text += f"; scikit-learn stopped before the last iteration, at rest: k {_listed(settled)}"
     passed = inertia <= most_inertia and shift <= most_shift
-    return Check(passed, text, inertia)
+    return CheckedResult(passed, text, inertia)
 
 
 def _listed(ks: Sequence[int]) -> str:

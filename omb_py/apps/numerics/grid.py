@@ -7,7 +7,7 @@ from typing import Any
 
 from omb_py.apps import share
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call, Cell
+from omb_py.core.calls import Call, Slot
 from omb_py.core.calls.topology import coordinates, grid
 
 TAG = 0
@@ -94,7 +94,7 @@ class Ghosts:
             receives.append(_call("irecv", arrived, neighbor))
             sends.append(_call("isend", packed, neighbor))
         calls = [*receives, *sends]
-        cell = Cell(len(calls))
+        cell = Slot(len(calls))
         placed = (replace(call, cell=cell, index=index) for index, call in enumerate(calls))
         self.start = team.bind(*placed)
         self.wait = team.bind(*[Call("waitall", cell=cell)] * bool(calls))

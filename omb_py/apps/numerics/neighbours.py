@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
-from omb_py.apps import Check, Sequential, option
-from omb_py.apps.numerics.samples import Samples, drawn, working_bytes
+from omb_py.apps import CheckedResult, Sequential, option
+from omb_py.apps.numerics.samples import Samples, draw, working_bytes
 from omb_py.apps.runtime.team import Team
 from omb_py.core.errors import UsageError, needing
 
@@ -77,7 +77,7 @@ def smallest(xp: Any, values: Any, k: int) -> Any:
     return xp.argpartition(values, k - 1, axis=1)[:, :k]
 
 
-def voted(xp: Any, classes: Any, count: int) -> Any:
+def vote(xp: Any, classes: Any, count: int) -> Any:
     """The class that most neighbours in a row have; of several the one with the least number."""
     return (classes[:, :, None] == xp.arange(count)).sum(axis=1).argmax(axis=1)
 
@@ -127,7 +127,7 @@ class Classified:
 
 def split(problem: Queries) -> tuple[Any, Any, Any, Any]:
     """Training samples, their classes, queries, and their true classes."""
-    values, classes = drawn(problem)
+    values, classes = draw(problem)
     count = problem.samples
     return values[:count], classes[:count], values[count:], classes[count:]
 
@@ -146,7 +146,7 @@ def sequential(problem: Queries) -> Sequential:
     return Sequential("scikit-learn KNeighborsClassifier", solve)
 
 
-def compare(problem: Queries, result: Classified, reference: tuple[Any, Any]) -> Check:
+def compare(problem: Queries, result: Classified, reference: tuple[Any, Any]) -> CheckedResult:
     """Distances, and classes, but of queries whose last neighbour and the next are as near."""
     import numpy as np
 
@@ -170,4 +170,4 @@ def compare(problem: Queries, result: Classified, reference: tuple[Any, Any]) ->
     excused = int((other & undecided).sum())
     if excused:
         text += f", and {excused} whose neighbours {k} and {k + 1} are as near"
-    return Check(difference <= limit and wrong == 0, text, difference)
+    return CheckedResult(difference <= limit and wrong == 0, text, difference)

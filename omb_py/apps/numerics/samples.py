@@ -77,7 +77,7 @@ class Samples:
 P = TypeVar("P", bound=Samples)
 
 
-def grown(problem: P, ranks: int, name: str = "samples") -> P:
+def weak_scaled(problem: P, ranks: int, name: str = "samples") -> P:
     """So many times as many samples, or another thing of that name.
 
     Raises `UsageError` where there are no more.
@@ -90,7 +90,7 @@ def grown(problem: P, ranks: int, name: str = "samples") -> P:
     return replace(problem, **{name: getattr(problem, name) * ranks})
 
 
-def drawn(problem: Samples) -> tuple[Any, Any]:
+def draw(problem: Samples) -> tuple[Any, Any]:
     """The samples, a row each, and their classes (int32), on the host.
 
     Their mean is at the origin: distances calculated as |a|^2 - 2 a.b + |b|^2 lose digits far from

@@ -58,7 +58,7 @@ def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:
     return np.random.Generator(generator).random(end - begin)
 
 
-def collected(team: Team, data: Any) -> list[Any] | None:
+def collect(team: Team, data: Any) -> list[Any] | None:
     """Each rank's array, flat and on the host, on rank 0; None elsewhere. Collective.
 
     It allocates and binds, so that a run without a check does not: it is not for timed code.

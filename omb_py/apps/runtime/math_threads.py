@@ -23,14 +23,14 @@ VARIABLES = (
 """What libraries look at when they are loaded."""
 
 
-def ask_for(threads: int) -> None:
+def request_threads(threads: int) -> None:
     """Have libraries that are loaded from now on take so many threads."""
     for variable in VARIABLES:
         os.environ[variable] = str(threads)
 
 
 @contextmanager
-def limited_to(threads: int) -> Iterator[None]:
+def limit_threads(threads: int) -> Iterator[None]:
     """Have the libraries that are loaded take so many threads.
 
     Raises `MissingPackageError` where nothing can see to that.
@@ -42,7 +42,7 @@ def limited_to(threads: int) -> Iterator[None]:
         yield
 
 
-def told() -> str:
+def describe() -> str:
     """The libraries that compute, with their versions and their numbers of threads."""
     with needing("apps"):
         from threadpoolctl import threadpool_info

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import Check, Kernel, Sequential
+from omb_py.apps import CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime import math_threads
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.rows import Measured, Setting, Solved, Turns, application_rows
@@ -72,8 +72,8 @@ class Measurement:
             first = self._prepare_references()
         run, nodes = new_run(), self._nodes
         writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
-        with math_threads.limited_to(self._choices.threads):
-            blas = math_threads.told()
+        with math_threads.limit_threads(self._choices.threads):
+            blas = math_threads.describe()
             host_load = HostLoad(job, job.ranks * self._choices.threads)
             turns = self._take_turns(kernel, team, first)
             metadata, note = host_load.finish()
@@ -121,7 +121,7 @@ class Measurement:
             if choices.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)
-            turns.solved.append(solved(kernel, team))
+            turns.solved.append(solve(kernel, team))
         for series in (turns.solved, turns.one_rank, turns.sequential):
             del series[: choices.warmup]
         return turns
@@ -135,9 +135,9 @@ class Measurement:
             if self._to_time is self._to_check:
                 self._reference = found
         if first is not None:
-            turns.one_rank.append(solved(first, first.team).seconds)
+            turns.one_rank.append(solve(first, first.team).seconds)
 
-    def _check(self, kernel: Kernel[Any]) -> Check | None:
+    def _check(self, kernel: Kernel[Any]) -> CheckedResult | None:
         """Whether the last result is right, on rank 0; None elsewhere and where not checked."""
         if not self._choices.check:
             return None
@@ -147,7 +147,7 @@ class Measurement:
         with self._job.agreement():
             return alone(lambda: self._compare(result), self._job.comm)
 
-    def _compare(self, result: Any) -> Check | None:
+    def _compare(self, result: Any) -> CheckedResult | None:
         if self._to_check is not None and self._reference is None:
             self._reference = self._to_check.solve()
         return self._application.compare(self._problem, result, self._reference)
@@ -157,7 +157,7 @@ class Measurement:
             self._setting.watchdog.progress(f"{self._application.name}: {what}")
 
 
-def solved(kernel: Kernel[Any], team: Team) -> Solved:
+def solve(kernel: Kernel[Any], team: Team) -> Solved:
     """Solve a problem once; collective over the team."""
     phases = team.phases
     phases.clear()

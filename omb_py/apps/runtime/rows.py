@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from statistics import mean, median, median_low
 from typing import TYPE_CHECKING, Any
 
-from omb_py.apps import Asked, Check, Part
+from omb_py.apps import ApplicationRequest, CheckedResult, Detail
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.buffers import Buffer
 from omb_py.core.mpi.job import Job, Node
@@ -27,7 +27,7 @@ TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "othe
 class Setting:
     """What is asked for, and the job that will do it."""
 
-    asked: Asked
+    asked: ApplicationRequest
     buffer: Buffer
     job: Job
     watchdog: Watchdog | None = None
@@ -47,7 +47,7 @@ class Solved:
     own_seconds: float
     phases: dict[Phase, float]
     tallies: tuple[Tally, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Detail, ...]
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -75,7 +75,7 @@ class Measured:
     nodes: Sequence[Node]
     blas: str
     turns: Turns
-    check: Check | None
+    check: CheckedResult | None
     sequential: str | None
 
 
@@ -110,7 +110,7 @@ def _common(measured: Measured) -> dict[str, Any]:
         "host_cores": os.cpu_count() or 1,
         "buffer": options.buffer,
         "binding": options.binding,
-        "problem": described(setting.asked.problem),
+        "problem": describe(setting.asked.problem),
         "scaling": choices.scaling,
         "threads": choices.threads,
         "cores": job.ranks * choices.threads,
@@ -158,7 +158,7 @@ def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
     return found
 
 
-def _parts(chosen: Solved, check: Check | None) -> Iterator[dict[str, Any]]:
+def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, Any]]:
     """What else there is to tell: the application's own parts, rank 0's calls, and the check."""
     for part in chosen.parts:
         yield {
@@ -181,7 +181,7 @@ def _parts(chosen: Solved, check: Check | None) -> Iterator[dict[str, Any]]:
         yield {"part": "check", "check": said, "difference": check.difference}
 
 
-def described(problem: Any) -> str:
+def describe(problem: Any) -> str:
     """A problem in words: its options and their values."""
     return " ".join(f"{one.name}={text(getattr(problem, one.name))}" for one in fields(problem))
 

@@ -11,10 +11,10 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
-from omb_py.benchmarks import Content, Exchange
+from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
 from omb_py.buffers import BUFFERS, Buffer
-from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand, Round, Step, Window
+from omb_py.core.calls import IN_PLACE, Call, Form, Iteration, Message, Operand, Step, Window
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Local, Memory
@@ -185,15 +185,15 @@ class Team:
             if self._staging is None:
                 return tuple(steps)
             # A wait has no message of its own, but brings those of the calls of its cell.
-            return tuple(self._staging.exchange(Exchange(tuple(steps))).steps)
+            return tuple(self._staging.exchange(CheckedIteration(tuple(steps))).steps)
         if self.options.staging:
             from omb_py.measure.staging import Staging
 
             self._staging = self._staging or Staging(self.rank)
             sent = (message for call in calls for message in self._sent(call))
             inputs = tuple(Content.of(self.rank, message.memory) for message in sent)
-            steps = self._staging.exchange(Exchange(tuple(steps), inputs=inputs)).steps
-        devices.check(self._binding, [Round(tuple(steps))], self.options)
+            steps = self._staging.exchange(CheckedIteration(tuple(steps), inputs=inputs)).steps
+        devices.check(self._binding, [Iteration(tuple(steps))], self.options)
         assert self._settle is not None
         return (self._settle, *steps)
 

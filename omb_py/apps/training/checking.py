@@ -83,7 +83,7 @@ def relative_difference(found: Any, expected: Any) -> float:
     return difference / largest if largest else difference and np.inf
 
 
-def summed(team: Team, training: Training, own: Any, found: Any) -> tuple[Any, float]:
+def sum_over_ranks(team: Team, training: Training, own: Any, found: Any) -> tuple[Any, float]:
     """The sums of the ranks' ``own`` numbers, and how far off ``found`` is; collective.
 
     In whatever order n numbers are added, the result is off by at most (n - 1) units of rounding

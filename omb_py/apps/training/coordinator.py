@@ -18,7 +18,7 @@ take 128 bytes is an assumption.
 """
 
 
-class Coordinator:
+class NegotiationMaster:
     """Rank 0 counts for each gradient how many ranks have asked for it.
 
     A cycle is a gather of the lengths of lists (4 bytes each), a gatherv of the requests for

@@ -6,11 +6,11 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import Kernel, Part
+from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.distribution import broadcast
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.checking import gradients_difference, summed, unrecorded
+from omb_py.apps.training.checking import gradients_difference, sum_over_ranks, unrecorded
 from omb_py.apps.training.data import Portion, batches, load, portion
 from omb_py.apps.training.epochs import learning, training_parts
 from omb_py.apps.training.exchange import GradientExchange
@@ -93,7 +93,7 @@ class DataParallelTraining(Kernel[Training]):
 
         ``different`` are the ranks whose parameters are not rank 0's to the last bit. ``gradients``
         is how far those of a step are from one process's (`gradients_difference`), ``averages`` how
-        far their averages are off, as a part of the limit (`summed`).
+        far their averages are off, as a part of the limit (`sum_over_ranks`).
         """
         team, losses = self.team, self._losses
         own = [team.on_host(one.data) for one in self._parameters]
@@ -121,7 +121,9 @@ class DataParallelTraining(Kernel[Training]):
             own = gradients()
             self._learn(portion)
             found = [one * team.ranks for one in gradients()]
-            sums, errors = zip(*map(partial(summed, team, self.problem), own, found), strict=True)
+            sums, errors = zip(
+                *map(partial(sum_over_ranks, team, self.problem), own, found), strict=True
+            )
             worst.extend(errors)
             return list(sums)
 
@@ -135,7 +137,7 @@ class DataParallelTraining(Kernel[Training]):
         )
         return difference, float(np.max(worst))
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         return [
             *training_parts(self.team, self._ends, len(self._samples)),
             *learning(self._losses),

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from omb_py.apps import Part
+from omb_py.apps import Detail
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.fused_buffers import Parcels, elements
+from omb_py.apps.training.fused_buffers import FusedBuffers, elements
 from omb_py.apps.training.fusion import plan_of
 from omb_py.apps.training.horovod_timeline import SILENT, activities_of
 from omb_py.apps.training.negotiation import negotiation_of
@@ -82,10 +82,10 @@ class GradientExchange:
         self._arrived = 0
         self._steps += 1
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """What there is to tell of the steps since the beginning."""
         count = len(self._there)
-        size = Part(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
+        size = Detail(f"Gradients of a step: {count}", value=self._bytes / MEBIBYTE, unit="MiB")
         found = [size, *self._schedule.parts(max(1, self._steps))]
         return found + (self._summing.parts() if self._summing else [])
 
@@ -101,7 +101,7 @@ class GradientExchange:
         self._summing = summing_of(team, training, max(packed, *counts), datatype)
         plan = plan_of(training, sizes) if training.negotiation == "none" else None
         self._activities = activities = activities_of(names, sizes, plan)
-        parcels = Parcels(team, arriving, self._summing, buffer, training.overlap, activities)
+        parcels = FusedBuffers(team, arriving, self._summing, buffer, training.overlap, activities)
         if plan is not None:
             return Planned(parcels, plan, training.overlap)
         negotiation = negotiation_of(team, len(arriving), training, activities)

@@ -18,7 +18,7 @@ PACKING = "packing"
 
 
 @dataclass(frozen=True)
-class Parcel:
+class FusedBuffer:
     """Gradients that travel together: what packs them, their sum, and what unpacks it.
 
     ``enter`` and ``leave`` are those of `Activities`, for these gradients.
@@ -52,7 +52,7 @@ class Parcel:
         self.leave()
 
 
-class Parcels:
+class FusedBuffers:
     """The parcel of each stretch of the arriving gradients, made when it is sent first."""
 
     def __init__(
@@ -80,15 +80,15 @@ class Parcels:
         self._buffer = buffer
         self._overlap = overlap
         self._activities = activities
-        self._made: dict[tuple[int, int], Parcel] = {}
-        self._under_way: list[Parcel] = []
+        self._made: dict[tuple[int, int], FusedBuffer] = {}
+        self._under_way: list[FusedBuffer] = []
 
     def begin(self) -> None:
         """Count anew."""
         self.seconds[PACKING] = 0.0
         self.sent = 0
 
-    def of(self, begin: int, end: int) -> Parcel:
+    def of(self, begin: int, end: int) -> FusedBuffer:
         """The parcel of the gradients from ``begin`` to ``end``."""
         if (begin, end) not in self._made:
             self._made[begin, end] = self._make(begin, end)
@@ -110,7 +110,7 @@ class Parcels:
             parcel.receive()
         self._under_way.clear()
 
-    def _make(self, begin: int, end: int) -> Parcel:
+    def _make(self, begin: int, end: int) -> FusedBuffer:
         gradients, buffer = self._gradients[begin:end], self._buffer
         divide, copy, ranks = self._xp.divide, self._xp.copyto, self._ranks
         enter = partial(self._activities.enter, begin, end)
@@ -118,7 +118,9 @@ class Parcels:
         if buffer is None or (end - begin == 1 and buffer.datatype != HALF):
             (alone,) = gradients
             average = partial(divide, alone.data, ranks, alone.data)
-            return Parcel((), self._summing.sum(alone), (average,), self._packing, enter, leave)
+            return FusedBuffer(
+                (), self._summing.sum(alone), (average,), self._packing, enter, leave
+            )
         start = elements(self._gradients[:begin]) if self._overlap else 0
         place = buffer.rows(start, start + elements(gradients))
         packs, unpacks, start = [], [], 0
@@ -133,7 +135,7 @@ class Parcels:
             else:
                 packs.append(partial(copy, packed, flat))
                 unpacks.append(partial(divide, packed, ranks, flat))
-        return Parcel(packs, self._summing.sum(place), unpacks, self._packing, enter, leave)
+        return FusedBuffer(packs, self._summing.sum(place), unpacks, self._packing, enter, leave)
 
 
 def elements(gradients: Sequence[Array]) -> int:

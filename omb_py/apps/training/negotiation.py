@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.coordinator import Coordinator
+from omb_py.apps.training.coordinator import NegotiationMaster
 from omb_py.apps.training.horovod_timeline import Activities
 from omb_py.bindings import BoundCall
 from omb_py.core.calls import Call
@@ -49,7 +49,7 @@ class Uncached(Negotiation):
     """Every gradient is asked for in every step: Horovod with a cache of 0 entries."""
 
     def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
-        self._coordinator = Coordinator(team, gradients, activities)
+        self._coordinator = NegotiationMaster(team, gradients, activities)
 
     def step(self) -> None:
         self._coordinator.step()
@@ -61,13 +61,13 @@ class Uncached(Negotiation):
 class Cached(Negotiation):
     """A bit for each gradient that was asked for before, combined with AND in one allreduce.
 
-    So it is in all steps but the first, in which the requests of `Coordinator` follow the
+    So it is in all steps but the first, in which the requests of `NegotiationMaster` follow the
     allreduce wherever a rank has a gradient that is not in the cache. The bit vector has 3 bits of
     status and one for each gradient in the cache, in whole words of 8 bytes.
     """
 
     def __init__(self, team: Team, gradients: int, activities: Activities) -> None:
-        self._coordinator = Coordinator(team, gradients, activities)
+        self._coordinator = NegotiationMaster(team, gradients, activities)
         self._vector = team.array(words_of(gradients), "int64")
         self._combine: list[BoundCall] = []
         for words in range(1, words_of(gradients) + 1):

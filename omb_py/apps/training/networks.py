@@ -167,11 +167,11 @@ class Network:
         ]
         return [
             Network(self.xp, self._layers[cuts[start] : cuts[stop]])
-            for start, stop in pairwise([0, *balanced(work, count)])
+            for start, stop in pairwise([0, *balance(work, count)])
         ]
 
 
-def balanced(work: Sequence[float], parts: int) -> tuple[int, ...]:
+def balance(work: Sequence[float], parts: int) -> tuple[int, ...]:
     """Where stretches of ``work`` end, so many and none empty, with the greatest sum least.
 
     Among equals the first stretches are the short ones. ``parts`` are at most as many as ``work``.

@@ -10,7 +10,7 @@ from omb_py.core.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Meaning:
+class OptionRule:
     """Options, when they mean something, and what they are for, in words."""
 
     options: tuple[str, ...]
@@ -18,34 +18,34 @@ class Meaning:
     what: str
 
 
-MEANINGS = (
-    Meaning(
+OPTION_RULES = (
+    OptionRule(
         ("compute", "sample_time"),
         lambda training: training.model in REPLAYED_MODELS,
         "models that are replayed",
     ),
-    Meaning(
+    OptionRule(
         ("data", "hidden", "layers", "learning_rate", "seed"),
         lambda training: training.model in REAL_MODELS,
         f"models that learn, {' and '.join(REAL_MODELS)}",
     ),
-    Meaning(
+    OptionRule(
         ("cycle_time",), lambda training: training.negotiation != "none", "--negotiation cached"
     ),
-    Meaning(("ranks_per_node",), lambda training: training.hierarchical, "--hierarchical"),
-    Meaning(
+    OptionRule(("ranks_per_node",), lambda training: training.hierarchical, "--hierarchical"),
+    OptionRule(
         ("micro_batches",),
         lambda training: training.strategy != "data",
         "--strategy model and hybrid",
     ),
-    Meaning(("stages",), lambda training: training.strategy == "hybrid", "--strategy hybrid"),
+    OptionRule(("stages",), lambda training: training.strategy == "hybrid", "--strategy hybrid"),
 )
 
 
 def check(training: Training) -> None:
     """Raise `UsageError` for an option that was changed and means nothing."""
     defaults = {one.name: one.default for one in fields(training)}
-    for meaning in MEANINGS:
+    for meaning in OPTION_RULES:
         for name in () if meaning.given(training) else meaning.options:
             if getattr(training, name) != defaults[name]:
                 option = name.replace("_", "-")

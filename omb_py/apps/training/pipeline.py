@@ -12,7 +12,7 @@ from dataclasses import fields
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import Kernel, Part
+from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import Training
@@ -227,7 +227,7 @@ class PipelinedTraining(Kernel[Training]):
             gradients = self._compare_steps()
         if found is None:
             return None
-        losses = summed([losses for losses, _ in found])
+        losses = sum_in_pipeline([losses for losses, _ in found])
         kept = [of_rank for _, of_rank in found]
         different = [rank for rank, own in enumerate(kept) if own != kept[rank % self._stages]]
         return {"losses": losses, "different": different, "gradients": gradients}
@@ -254,7 +254,7 @@ class PipelinedTraining(Kernel[Training]):
             lambda step: self._descend(self._portions[step]),
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """Epochs, losses, the bubble and the sizes of the stages; collective.
 
         The bubble measured is all that counts as waiting: receiving (`Boundary`), and for other
@@ -263,7 +263,7 @@ class PipelinedTraining(Kernel[Training]):
         found = self.team.comm.allgather((self._ends, self._losses, self._waited))
         waited = sum(waited / ends[-1] for ends, _, waited in found) / len(found)
         parts = max(1, len(self._portions[0].parts))
-        expected = Part(
+        expected = Detail(
             "Bubble expected",
             value=100 * bubble(self._stages, parts),
             unit=f"% = (S-1)/(M+S-1), S={self._stages}, M={parts} (Huang et al. 2019)",
@@ -271,14 +271,14 @@ class PipelinedTraining(Kernel[Training]):
         sizes = enumerate(self._sizes)
         return [
             *epochs(slowest([ends for ends, *_ in found]), len(self._samples)),
-            *learning(summed([losses for _, losses, _ in found])),
-            Part("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean"),
+            *learning(sum_in_pipeline([losses for _, losses, _ in found])),
+            Detail("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean"),
             expected,
-            *(Part(f"Stage {stage}", value=size, unit="parameters") for stage, size in sizes),
+            *(Detail(f"Stage {stage}", value=size, unit="parameters") for stage, size in sizes),
         ]
 
 
-def summed(losses: Sequence[Sequence[float]]) -> list[float]:
+def sum_in_pipeline(losses: Sequence[Sequence[float]]) -> list[float]:
     """The epochs' losses from those of all ranks, which are 0 where the loss is not known."""
     return [sum(of_ranks) for of_ranks in zip(*losses, strict=True)]
 

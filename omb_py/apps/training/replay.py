@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import Kernel, Part, share
+from omb_py.apps import Detail, Kernel, share
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.apps.training.architectures import tensors_of
@@ -88,7 +88,7 @@ class ReplayedTraining(Kernel[Training]):
         """``difference``: the greatest relative one to what is expected, of all ranks."""
         return {"difference": self._largest(max(map(self._difference, *self._numbered())))}
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         told = training_parts(self.team, self._ends, self.problem.samples)
         return [*told, *self._exchange.parts()]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
 
-from omb_py.apps import Part
+from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Phase, Phases, Timed
-from omb_py.apps.training.fused_buffers import PACKING, Parcels
+from omb_py.apps.training.fused_buffers import PACKING, FusedBuffers
 from omb_py.apps.training.fusion import Plan
 from omb_py.apps.training.horovod_timeline import QUEUE, SILENT, Activities
 from omb_py.apps.training.negotiation import Negotiation
@@ -28,7 +28,7 @@ class Schedule:
     def finish(self) -> None:
         """All gradients are there: return when all are averaged."""
 
-    def parts(self, steps: int) -> list[Part]:
+    def parts(self, steps: int) -> list[Detail]:
         """What there is to tell of so many steps."""
         return []
 
@@ -36,7 +36,7 @@ class Schedule:
 class Planned(Schedule):
     """The same buckets in every step, each sent when it is complete or, if not ``early``, last."""
 
-    def __init__(self, parcels: Parcels, plan: Plan, early: bool) -> None:
+    def __init__(self, parcels: FusedBuffers, plan: Plan, early: bool) -> None:
         self._parcels = parcels
         self._plan = plan
         self._early = early
@@ -56,8 +56,8 @@ class Planned(Schedule):
         self._parcels.complete()
         self._sent = 0
 
-    def parts(self, steps: int) -> list[Part]:
-        return told(self._parcels, steps)
+    def parts(self, steps: int) -> list[Detail]:
+        return describe(self._parcels, steps)
 
     def _send(self, arrived: int) -> None:
         """Send what is complete and has not been sent."""
@@ -71,7 +71,7 @@ class Negotiated(Schedule):
 
     def __init__(
         self,
-        parcels: Parcels,
+        parcels: FusedBuffers,
         sizes: Sequence[int],
         fuse: Callable[[Sequence[int]], Plan],
         negotiation: Negotiation,
@@ -117,9 +117,9 @@ class Negotiated(Schedule):
         self._negotiation.step()
         self._agreed = 0
 
-    def parts(self, steps: int) -> list[Part]:
-        cycles = Part("Negotiations of a step", value=self._cycles / steps, unit="cycles")
-        return [*told(self._parcels, steps), cycles]
+    def parts(self, steps: int) -> list[Detail]:
+        cycles = Detail("Negotiations of a step", value=self._cycles / steps, unit="cycles")
+        return [*describe(self._parcels, steps), cycles]
 
     def _cycle(self, arrived: int) -> None:
         began = perf_counter()
@@ -135,9 +135,9 @@ class Negotiated(Schedule):
         self._due = max(began + self._pause, ended)
 
 
-def told(parcels: Parcels, steps: int) -> list[Part]:
+def describe(parcels: FusedBuffers, steps: int) -> list[Detail]:
     """What there is to tell of the parcels of so many steps."""
     return [
-        Part("Buckets of a step", value=parcels.sent / steps),
-        Part("Fusion copies and averaging", seconds=parcels.seconds[PACKING]),
+        Detail("Buckets of a step", value=parcels.sent / steps),
+        Detail("Fusion copies and averaging", seconds=parcels.seconds[PACKING]),
     ]

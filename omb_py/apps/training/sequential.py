@@ -10,7 +10,7 @@ from omb_py.apps.training.data import batches, load
 from omb_py.apps.training.networks import network
 
 
-def prepared(training: Training) -> Callable[[], dict[str, Any]]:
+def prepare(training: Training) -> Callable[[], dict[str, Any]]:
     """A function that trains from the beginning with NumPy, its samples loaded before.
 
     It returns ``losses``, the mean one of a sample for each epoch, and ``parameters``, the final
@@ -37,6 +37,6 @@ def prepared(training: Training) -> Callable[[], dict[str, Any]]:
     return train
 
 
-def trained(training: Training) -> dict[str, Any]:
-    """What `prepared` gives, samples loaded and trained at once."""
-    return prepared(training)()
+def train_alone(training: Training) -> dict[str, Any]:
+    """What `prepare` gives, samples loaded and trained at once."""
+    return prepare(training)()

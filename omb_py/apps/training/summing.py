@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omb_py.apps import Part, shares
+from omb_py.apps import Detail, shares
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.bindings import BoundCall
-from omb_py.core.calls import Call, Cell
+from omb_py.core.calls import Call, Slot
 from omb_py.core.datatypes import Datatype
 from omb_py.core.mpi.node_map import first_ranks
 
@@ -33,7 +33,7 @@ class Summing(ABC):
     def sum(self, array: Array) -> Sum:
         """The bound sum of an array; collective."""
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Detail]:
         """What there is to tell of it."""
         return []
 
@@ -55,7 +55,7 @@ class Background(Summing):
         self._team = team
 
     def sum(self, array: Array) -> Sum:
-        team, cell = self._team, Cell()
+        team, cell = self._team, Slot()
         operands = team.in_place(array.message())
         start = team.bind(Call("iallreduce", operands, op="sum", cell=cell))
         return Sum([(named(team, "ALLREDUCE"), start)], team.bind(Call("wait", cell=cell)))
@@ -86,8 +86,8 @@ class Hierarchy(Summing):
         start = self._by_shards(array) if self.even else self._by_leaders(array)
         return Sum(start, self._inside.bind())
 
-    def parts(self) -> list[Part]:
-        return [Part("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
+    def parts(self) -> list[Detail]:
+        return [Detail("Nodes, pretended" if self.pretended else "Nodes", value=self.nodes)]
 
     def _by_shards(self, array: Array) -> list[tuple[str, BoundCall]]:
         inside = self._inside

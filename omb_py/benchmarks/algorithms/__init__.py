@@ -131,7 +131,7 @@ def words(benchmark: str) -> tuple[str, ...]:
     return (LIBRARY, *(algorithm.word for algorithm in TABLE[benchmark].algorithms))
 
 
-def chosen(benchmark: str, options: Options) -> Algorithm[Any] | None:
+def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
     """The algorithm that was asked for; None for the library's.
 
     Raises `UsageError` when there is none of this word.
@@ -149,7 +149,7 @@ def chosen(benchmark: str, options: Options) -> Algorithm[Any] | None:
 
 def segment_of(benchmark: str, options: Options) -> int | None:
     """Bytes of a segment; None where the algorithm asked for cuts nothing."""
-    algorithm = chosen(benchmark, options)
+    algorithm = select(benchmark, options)
     if algorithm is None or not algorithm.cuts:
         return None
     return SEGMENT if options.segment is None else options.segment
@@ -157,7 +157,7 @@ def segment_of(benchmark: str, options: Options) -> int | None:
 
 def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> int:
     """Bytes that a rank needs beside its messages of ``size`` bytes."""
-    algorithm = chosen(benchmark, options)
+    algorithm = select(benchmark, options)
     if algorithm is None:
         return 0
     return algorithm.scratch(size, ranks, segment_of(benchmark, options) or 0)
@@ -165,7 +165,7 @@ def further_memory(benchmark: str, options: Options, size: int, ranks: int) -> i
 
 def own(plan: Plan, case: Case, benchmark: str) -> Plan:
     """The plan with the steps of the algorithm chosen instead of each call of the collective."""
-    algorithm = chosen(benchmark, case.options)
+    algorithm = select(benchmark, case.options)
     if algorithm is None:
         return plan
     segment = segment_of(benchmark, case.options) or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from omb_py.core.calls import Call, Cell, Message, Step
+from omb_py.core.calls import Call, Message, Slot, Step
 
 TAG = 1
 """One for all messages: those between two ranks stay in order."""
@@ -67,7 +67,7 @@ class Members:
             begun.append(Call("irecv", (incoming,), self.ranks[source], TAG))
         if outgoing.elements:
             begun.append(Call("isend", (outgoing,), self.ranks[to], TAG))
-        cell = Cell(len(begun))
+        cell = Slot(len(begun))
         steps = [replace(call, cell=cell, index=index) for index, call in enumerate(begun)]
         return list(steps), [Call("waitall", cell=cell)] if begun else []
 

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from omb_py.bindings.machine.datatypes import Datatypes, constant
 from omb_py.bindings.machine.prototypes import PROTOTYPES, SHAPES, TIMES, shape
-from omb_py.core.calls import IN_PLACE, Call, Cell, Message, Operand, Step
+from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
 
@@ -27,7 +27,7 @@ class Program:
         comm: MPI.Intracomm,
         library: Library,
         datatypes: Datatypes,
-        cells: dict[Cell, Any],
+        cells: dict[Slot, Any],
         code: dict[str, int],
     ) -> None:
         """``code`` has the addresses of our own functions."""

@@ -66,7 +66,7 @@ Operand: TypeAlias = Message | InPlace | None
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class Slot:
     """Where calls leave MPI objects (requests, a message, a communicator) for later calls."""
 
     count: int = 1
@@ -107,7 +107,7 @@ class Call:
     on: Any = None
     at: int | None = None
     values: tuple[Any, ...] = ()
-    cell: Cell | None = None
+    cell: Slot | None = None
     index: int = 0
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ Step: TypeAlias = Call | Window | Local
 
 
 @dataclass(frozen=True)
-class Round:
+class Iteration:
     """One iteration of one rank, and what belongs to it outside the timed part.
 
     ``setup`` is done once, before the first iteration, ``teardown`` after the last; ``before`` and

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from omb_py.core.calls import Call, Cell, Round, Step, Window
+from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 
-R = TypeVar("R", bound=Round)
+R = TypeVar("R", bound=Iteration)
 
 
 def nonblocking(round_: R) -> R:
@@ -16,7 +16,7 @@ def nonblocking(round_: R) -> R:
     steps: list[Step] = []
     for step in round_.steps:
         assert isinstance(step, Call)
-        cell = Cell()
+        cell = Slot()
         steps += [replace(step, function=f"i{step.function}", cell=cell), Call("wait", cell=cell)]
     return replace(round_, steps=tuple(steps))
 
@@ -30,14 +30,14 @@ def persistent(round_: R, applies: Callable[[Call], bool] = lambda call: True) -
     teardown: list[Step] = []
     steps: list[Step] = []
 
-    def set_up(calls: Sequence[Call]) -> Cell:
-        cell = Cell(len(calls))
+    def set_up(calls: Sequence[Call]) -> Slot:
+        cell = Slot(len(calls))
         for index, call in enumerate(calls):
             setup.append(replace(call, function=setup_of(call), cell=cell, index=index))
             teardown.append(Call("request_free", cell=cell, index=index))
         return cell
 
-    started: dict[Cell, Cell] = {}
+    started: dict[Slot, Slot] = {}
     for step in round_.steps:
         if isinstance(step, Call) and step.cell in started:
             steps.append(replace(step, cell=started[step.cell]))

@@ -19,7 +19,7 @@ from omb_py.results.readers.formats.imb_words import (
     MODES,
     Run,
     Section,
-    described,
+    describe,
     options,
     size_factor,
 )
@@ -203,7 +203,7 @@ def start_table(state: Reading, line: str, columns: tuple[str, ...], index: int)
     if run.part is None and {"latency_us", "messages_per_s"} <= set(columns) and "MT" not in name:
         run = replace(run, part="IMB-P2P")  # no other part prints both
     section = Section(name, ranks, state.groups, state.mode, state.threads, state.window)
-    shared = described(run, section)
+    shared = describe(run, section)
     ends = word_ends(line)
     state.table = ImbTable(
         columns,

@@ -31,7 +31,7 @@ from omb_py.results.readers.formats.nccl_words import (
     STARTING,
     VERSION,
     Run,
-    described,
+    describe,
     fresh,
     program_of_file,
 )
@@ -202,7 +202,7 @@ def finish_table(state: Reading) -> None:
         state.notes.add(table.index, text)
         return
     factor = factor_of(table, program, ranks)
-    shared = described(table.run, program)
+    shared = describe(table.run, program)
     if ranks:
         shared["ranks"] = ranks
     state.found.runs[table.run.name] = table.run.said
@@ -218,10 +218,10 @@ def finish_table(state: Reading) -> None:
             continue
         for in_place, values in zip((False, True), whole, strict=True):
             place = {"in_place": in_place, "line": row.index + 1}
-            state.found.rows.append(joined(shared, values) | place)
+            state.found.rows.append(join(shared, values) | place)
 
 
-def joined(shared: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+def join(shared: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """A row's columns; what is unusual of it beside what is of all."""
     parts = [text for text in (shared.get("part"), values.pop("part", None)) if text]
     return shared | values | ({"part": ", ".join(parts)} if parts else {})

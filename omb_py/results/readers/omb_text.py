@@ -20,12 +20,12 @@ from omb_py.results.readers.formats.omb_words import (
     detail_of,
     is_sized,
     laid_out,
+    options_of_banner,
+    options_of_command,
     pairs_only,
+    part_of_line,
     program_in,
-    said_by_banner,
-    said_by_command,
-    said_of_part,
-    said_of_start,
+    start_of_line,
     widths_of,
 )
 
@@ -103,7 +103,7 @@ def look_ahead(state: Reading, line: str) -> None:
     """Outside a table: what a command line, or what stands before a banner, tells of the next."""
     if (program := program_in(line)) is not None:
         finish_table(state)
-        state.program, state.said = program, said_by_command(line)
+        state.program, state.said = program, options_of_command(line)
         state.before = {}
         return
     if match := TOPOLOGY.match(line):
@@ -124,7 +124,7 @@ def start_table(state: Reading, match: re.Match[str], index: int) -> None:
         table["binding"] = "nccl"
     if match["device"]:
         table |= {"buffer": match["device"].lower()}
-    table |= said_by_banner(match["how"] or "")
+    table |= options_of_banner(match["how"] or "")
     name = table["benchmark"]
     if name in pairs_only():
         table["ranks"] = 2
@@ -189,11 +189,11 @@ def number(text: str) -> float | None:
 
 def row(state: Reading, line: str, index: int) -> None:
     """A line below a header: a whole row, a broken one, or something that has no part in it."""
-    if start := said_of_start(line.strip()):
+    if start := start_of_line(line.strip()):
         add(state, index, **start)
         return
     if state.table is not None and state.table["benchmark"] == "import_time":
-        if part := said_of_part(line.rstrip()):
+        if part := part_of_line(line.rstrip()):
             add(state, index, **part)
         elif LOOKS_LIKE_A_PART.match(line):
             state.notes.add(index, "not a whole row, left out")

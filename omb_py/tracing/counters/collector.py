@@ -38,12 +38,12 @@ def before_mpi(environ: MutableMapping[str, str]) -> None:
     open_mpi.before_mpi(environ)
 
 
-def wires(root: Path = ROOT) -> list[dict[str, Any]]:
+def read_links(root: Path = ROOT) -> list[dict[str, Any]]:
     """All wires of this host with what their counters say now, for a file."""
     return [wire.row() for meter in METERS for wire in meter(root)]
 
 
-class Traffic:
+class TrafficCollector:
     """The traffic of one rank from `begin` to `end`.
 
     ``probe`` is to be told of the program's blocking collective calls.
@@ -80,7 +80,7 @@ class Traffic:
             "vendor": name,
             "complete": False,
             "why": "",
-            "before": wires() if self._leads else [],
+            "before": read_links() if self._leads else [],
             "after": [],
             "connections": None,
         }
@@ -103,7 +103,7 @@ class Traffic:
         self.probe.end()
         if together:
             self._comm.Barrier()  # until all bytes have arrived
-            self._content["after"] = wires() if self._leads else []
+            self._content["after"] = read_links() if self._leads else []
             carried = since(self._connections, connections(ROOT))
             self._content["connections"] = carried.row() if carried else None
             self._content["complete"] = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from omb_py.tracing.counters.links import HOST, NETWORK, Wire, names_in, number_in
+from omb_py.tracing.counters.links import HOST, NETWORK, Link, names_in, number_in
 
 # TCP of this host: segments, and how many were sent again (RFC 1213, tcpOutSegs, tcpRetransSegs).
 #
@@ -14,7 +14,7 @@ from omb_py.tracing.counters.links import HOST, NETWORK, Wire, names_in, number_
 TCP_EVENTS = {"segments sent": "OutSegs", "segments sent again": "RetransSegs"}
 
 
-def segments(root: Path) -> Sequence[Wire]:
+def segments(root: Path) -> Sequence[Link]:
     """TCP's counters of this host, or of its network namespace."""
     try:
         lines = (root / "proc" / "net" / "snmp").read_text().splitlines()
@@ -23,7 +23,7 @@ def segments(root: Path) -> Sequence[Wire]:
     except (OSError, ValueError):
         return []
     events = {word: found[name] for word, name in TCP_EVENTS.items() if name in found}
-    return [Wire("tcp", "TCP", None, None, events=events)]
+    return [Link("tcp", "TCP", None, None, events=events)]
 
 
 # Network interfaces, by the kernel's counters (sysfs-class-net-statistics of its documentation).
@@ -37,19 +37,19 @@ METER = "network"
 EVENTS = {"frames sent": "tx_packets", "frames received": "rx_packets"}
 
 
-def interfaces(root: Path) -> Sequence[Wire]:
+def interfaces(root: Path) -> Sequence[Link]:
     """All network interfaces of this host, or of its network namespace."""
     return list(_interfaces(root / "sys" / "class" / "net"))
 
 
-def _interfaces(folder: Path) -> Iterator[Wire]:
+def _interfaces(folder: Path) -> Iterator[Link]:
     for name in names_in(folder):
         one = folder / name
         if not (one / "statistics").is_dir():
             continue  # such as the file bonding_masters
         sent, received = (number_in(one / "statistics" / f"{way}_bytes") for way in ("tx", "rx"))
         events = {word: number_in(one / "statistics" / file) for word, file in EVENTS.items()}
-        yield Wire(
+        yield Link(
             METER,
             name,
             sent,
@@ -87,25 +87,25 @@ FULL = (1 << 32) - 1
 PORT_EVENTS = {"waits for room to send": "port_xmit_wait"}
 
 
-def ports(root: Path) -> Sequence[Wire]:
+def ports(root: Path) -> Sequence[Link]:
     """All ports of all adapters of this host."""
     return list(_ports(root / "sys" / "class" / "infiniband"))
 
 
-def _ports(folder: Path) -> Iterator[Wire]:
+def _ports(folder: Path) -> Iterator[Link]:
     for device in names_in(folder):
         for port in names_in(folder / device / "ports"):
             yield _port(f"{device}/{port}", folder / device / "ports" / port)
 
 
-def _port(name: str, folder: Path) -> Wire:
+def _port(name: str, folder: Path) -> Link:
     for place, sent_file, received_file, unit, bits in PLACES:
         sent, received = (number_in(folder / place / file) for file in (sent_file, received_file))
         if sent is None or received is None:
             continue
         narrow = place == "counters" and FULL in (sent, received)
         waits = {word: number_in(folder / "counters" / file) for word, file in PORT_EVENTS.items()}
-        return Wire(
+        return Link(
             "infiniband",
             name,
             sent * unit,
@@ -115,4 +115,4 @@ def _port(name: str, folder: Path) -> Wire:
             unit=unit,
             events={word: number for word, number in waits.items() if number is not None},
         )
-    return Wire("infiniband", name, None, None, problem="not readable")
+    return Link("infiniband", name, None, None, problem="not readable")

@@ -15,7 +15,7 @@ NETWORK, HOST = "network", "host"
 
 
 @dataclass(frozen=True)
-class Wire:
+class Link:
     """A wire's counters at one moment; None stands for what could not be read.
 
     ``sent`` and ``received`` are bytes since the wire was set up. A counter of ``bits`` bits begins
@@ -40,12 +40,12 @@ class Wire:
         return {**asdict(self), "over": list(self.over)}
 
 
-Meter: TypeAlias = Callable[[Path], Sequence[Wire]]
+Meter: TypeAlias = Callable[[Path], Sequence[Link]]
 """Reads all wires of a kind on this host, below the root of its file system; raises nothing."""
 
 
 @dataclass(frozen=True)
-class Carried:
+class LinkUsage:
     """What a wire carried between two moments, in bytes; None where that is not known.
 
     ``remark`` says what there is to know of the numbers.
@@ -61,7 +61,7 @@ class Carried:
     remark: str = ""
 
 
-def carried(before: Wire, after: Wire) -> Carried:
+def usage(before: Link, after: Link) -> LinkUsage:
     """The difference of a wire's counters."""
     remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
     amounts = []
@@ -74,14 +74,14 @@ def carried(before: Wire, after: Wire) -> Carried:
         name: max(0, number - before.events.get(name, number))
         for name, number in after.events.items()
     }
-    return Carried(
+    return LinkUsage(
         *(after.meter, after.name, amounts[0], amounts[1], after.reach, after.over),
         {name: number for name, number in events.items() if number},
         "; ".join(remarks),
     )
 
 
-def _difference(start: int | None, end: int | None, wire: Wire) -> tuple[int | None, str]:
+def _difference(start: int | None, end: int | None, wire: Link) -> tuple[int | None, str]:
     if start is None or end is None:
         return None, ""
     greatest = (1 << wire.bits) * wire.unit

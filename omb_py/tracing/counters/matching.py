@@ -41,7 +41,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Match:
     """An algorithm that fits: its ``word``, and how far it is from its definition.
 
     ``piece`` is about how many bytes a message had, where messages are cut otherwise than defined,
@@ -59,12 +59,12 @@ class Fit:
         return f"{self.word.replace('_', ' ')}{cut}"
 
 
-def names(vendor: str, call: Call) -> tuple[str, ...]:
+def matching_algorithms(vendor: str, call: Call) -> tuple[str, ...]:
     """The algorithms of a library (mpi4py's name) that send this, the best fits in words.
 
     Several send the same messages, in other orders or because ranks are few. None fits: empty.
     """
-    found = list(fits(vendor, call))
+    found = list(matches(vendor, call))
     for cut in (False, True):
         group = [fit for fit in found if bool(fit.piece) == cut]
         if group:
@@ -73,7 +73,7 @@ def names(vendor: str, call: Call) -> tuple[str, ...]:
     return ()
 
 
-def fits(vendor: str, call: Call) -> Iterator[Fit]:
+def matches(vendor: str, call: Call) -> Iterator[Match]:
     """All algorithms of a library by which these messages may have been sent."""
     if vendor not in MODULES:
         return
@@ -86,9 +86,9 @@ def fits(vendor: str, call: Call) -> Iterator[Fit]:
         except NotImplementedError:
             continue
         for root in roots(call):
-            fit = compared(turned(wanted, root, call.ranks), call.sent, bool(algorithm.settings))
+            fit = compare(rotated(wanted, root, call.ranks), call.sent, bool(algorithm.settings))
             if fit is not None:
-                yield Fit(algorithm.word, *fit)
+                yield Match(algorithm.word, *fit)
 
 
 def shape_of(call: Call) -> Shape:
@@ -113,7 +113,7 @@ def edges(pattern: Pattern, shape: Shape) -> dict[tuple[int, int], tuple[int, fl
     return found
 
 
-def turned(wanted: Edges, root: int, ranks: int) -> Edges:
+def rotated(wanted: Edges, root: int, ranks: int) -> Edges:
     """The same from another root: ranks count from there."""
     if root == 0:
         return wanted
@@ -123,7 +123,7 @@ def turned(wanted: Edges, root: int, ranks: int) -> Edges:
     }
 
 
-def compared(wanted: Edges, sent: Edges, segmented: bool) -> tuple[int, float] | None:
+def compare(wanted: Edges, sent: Edges, segmented: bool) -> tuple[int, float] | None:
     """The bytes of a piece, if messages are cut otherwise, and the difference; None: no fit.
 
     Where an algorithm lives by segments (``segmented``), messages may be fewer as well as more.

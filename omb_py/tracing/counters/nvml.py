@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from omb_py.tracing.counters.links import HOST, Wire
+from omb_py.tracing.counters.links import HOST, Link
 
 LIBRARY = "libnvidia-ml.so.1"
 ALL_LINKS = 0xFFFFFFFF
@@ -38,7 +38,7 @@ class Field(ctypes.Structure):
     )
 
 
-def links(root: Path) -> Sequence[Wire]:
+def links(root: Path) -> Sequence[Link]:
     """NVLink and PCIe of all GPUs; none where there is no NVML. ``root`` does not matter."""
     try:
         library = ctypes.CDLL(LIBRARY)
@@ -54,7 +54,7 @@ def links(root: Path) -> Sequence[Wire]:
         library.nvmlShutdown()
 
 
-def _links(library: Any) -> Iterator[Wire]:
+def _links(library: Any) -> Iterator[Link]:
     count = ctypes.c_uint()
     if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != 0:
         return
@@ -66,12 +66,12 @@ def _links(library: Any) -> Iterator[Wire]:
             fields = (Field * 2)(Field(sent_field, scope), Field(received_field, scope))
             if library.nvmlDeviceGetFieldValues(device, 2, fields) != 0:
                 continue
-            wire = wire_of(f"GPU {number} {word}", fields[0], fields[1], unit)
+            wire = link_of(f"GPU {number} {word}", fields[0], fields[1], unit)
             if wire is not None:
                 yield wire
 
 
-def wire_of(name: str, sent: Field, received: Field, unit: int) -> Wire | None:
+def link_of(name: str, sent: Field, received: Field, unit: int) -> Link | None:
     """A wire from two fields that NVML filled in; None where the GPU has no such wire."""
     values = []
     for one in (sent, received):
@@ -80,4 +80,4 @@ def wire_of(name: str, sent: Field, received: Field, unit: int) -> Wire | None:
             return None
         values.append(one.value & ((1 << bits) - 1))
     bits = UNSIGNED[sent.kind]
-    return Wire("nvml", name, values[0] * unit, values[1] * unit, HOST, bits=bits, unit=unit)
+    return Link("nvml", name, values[0] * unit, values[1] * unit, HOST, bits=bits, unit=unit)

@@ -11,11 +11,11 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator
 from omb_py.analysis.plots.style import (
     DASHES,
     MUTED,
+    apply_style,
     caption,
     empty_figure,
-    look,
+    line_style,
     rank_axis,
-    styled,
 )
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Point, Series
@@ -43,7 +43,7 @@ PARTS: tuple[Factor, ...] = (
 
 def draw(series: Series) -> Figure:
     """A figure of all runs."""
-    with styled():
+    with apply_style():
         if not series.several:
             return bars(series)
         figure = empty_figure(WIDTH, HEIGHT)
@@ -73,7 +73,7 @@ def lines(axes: Axes, series: Series, factors: Sequence[Factor]) -> None:
         shown = [(ranks, 100 * part) for ranks, part in known if part is not None]
         if not shown:
             continue
-        looks = look(number)
+        looks = line_style(number)
         axes.plot(
             [ranks for ranks, _ in shown],
             [part for _, part in shown],
@@ -98,7 +98,9 @@ def bars(series: Series) -> Figure:
     for index, point in enumerate(series.points):
         places = [at + width * (index - (len(series.points) - 1) / 2) for at in range(len(known))]
         parts = [100 * (value(point) or 0.0) for _, _, value in known]
-        drawn = axes.bar(places, parts, 0.9 * width, color=look(index + 1).color, label=point.label)
+        drawn = axes.bar(
+            places, parts, 0.9 * width, color=line_style(index + 1).color, label=point.label
+        )
         if len(series.points) <= 2:
             axes.bar_label(drawn, [f"{part:.0f} %" for part in parts], fontsize=8, padding=1)
     axes.set_xticks(range(len(known)), [name.replace(" ", "\n", 1) for name, *_ in known])

@@ -94,7 +94,7 @@ def _profile(content: str) -> Profile:
         if len(row) != len(COLUMNS) or row[0] not in kinds:
             raise UsageError(f"line {line} is no row of a profile")
         kinds[row[0]].append(_values(row))
-    return schema.joined(
+    return schema.join(
         schema.Parts(about, kinds[RANK], _with_rank(kinds[CALLS]), _with_rank(kinds[ROUTINE]))
     )
 

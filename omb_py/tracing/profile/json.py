@@ -52,7 +52,7 @@ def _profile(found: Any) -> Profile:
         raise UsageError("it is no profile of omb-py")
     members = _rows(found.get("members"), "members")
     ranks = [schema.whole(member.get("rank"), "rank") for member in members]
-    return schema.joined(
+    return schema.join(
         schema.Parts(
             found,
             members,

@@ -128,10 +128,10 @@ class RankFile:
 
 def read_profile(path: str) -> RankFile:
     """The profile in a file; raises `UsageError` when it cannot be read."""
-    return parsed(source_of(path, files.read(path, UsageError)))
+    return parse(source_of(path, files.read(path, UsageError)))
 
 
-def parsed(source: Source) -> RankFile:
+def parse(source: Source) -> RankFile:
     """The first profile among a file's lines; never raises, whatever they hold."""
     found = _Found()
     lines = source.lines[:-1] if source.torn else source.lines

@@ -16,7 +16,7 @@ LOST_NAME = "(unknown)"
 
 
 @dataclass(frozen=True)
-class Cell:
+class CallStats:
     """Calls of a routine that are alike; what is not known of them is None.
 
     ``peer`` is the rank in MPI_COMM_WORLD of the other side or of the root, ``bin`` that of
@@ -82,7 +82,7 @@ class RankProfile:
     outside_s: float | None = None
     memory_bytes: float | None = None
     switches: int | None = None
-    cells: tuple[Cell, ...] | None = None
+    cells: tuple[CallStats, ...] | None = None
     told: tuple[RoutineLine, ...] = ()
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 from omb_py.core.errors import UsageError
 from omb_py.core.text.ranks import other_ranks, some_ranks
 from omb_py.tracing import records
-from omb_py.tracing.profile.profile import LOST_NAME, OWN, Cell, Profile, RankProfile, extremes_of
+from omb_py.tracing.profile.profile import (
+    LOST_NAME,
+    OWN,
+    CallStats,
+    Profile,
+    RankProfile,
+    extremes_of,
+)
 from omb_py.tracing.profile.tables import communication_of
 from omb_py.tracing.records import NS, Record, layout
 
@@ -105,7 +112,7 @@ def _member(record: Record) -> RankProfile:
     )
 
 
-def _cells(record: Record) -> Iterable[Cell]:
+def _cells(record: Record) -> Iterable[CallStats]:
     names, found = record.names, record.communicators
     number = len(names)
     for (
@@ -123,7 +130,7 @@ def _cells(record: Record) -> Iterable[Cell]:
     ) in record.cells.tolist():
         if calls <= 0:
             continue
-        yield Cell(
+        yield CallStats(
             (names[routine] if 0 <= routine < number else "") or LOST_NAME,
             found.get(communicator),
             peer if peer >= 0 else None,

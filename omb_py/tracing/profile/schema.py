@@ -1,6 +1,6 @@
 """A profile as plain values, for files: which fields there are, and what they may hold.
 
-`parts` takes a profile apart, `joined` puts it together and checks every value: who wrote the file
+`parts` takes a profile apart, `join` puts it together and checks every value: who wrote the file
 is not known.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.profile.profile import (
-    Cell,
+    CallStats,
     Extreme,
     Extremes,
     Profile,
@@ -99,7 +99,7 @@ def parts(profile: Profile) -> Parts:
     )
 
 
-def joined(found: Parts) -> Profile:
+def join(found: Parts) -> Profile:
     """The profile of plain values; raises `UsageError` where they are none of one."""
     about = found.about
     if about.get("format") != FORMAT:
@@ -107,7 +107,7 @@ def joined(found: Parts) -> Profile:
     if about.get("version") != VERSION:
         raise UsageError("another version of omb-py wrote it: read it with that one")
     ranks = whole(about.get("ranks"), "ranks")
-    cells: dict[int, list[Cell]] = {}
+    cells: dict[int, list[CallStats]] = {}
     for rank, row in found.cells:
         cells.setdefault(rank, []).append(_cell(row))
     told: dict[int, list[RoutineLine]] = {}
@@ -203,7 +203,7 @@ def _rank_values(member: RankProfile) -> dict[str, Any]:
     return _known(told) | {"counted": member.cells is not None}
 
 
-def _cell_values(cell: Cell) -> dict[str, Any]:
+def _cell_values(cell: CallStats) -> dict[str, Any]:
     values = _known(vars(cell))
     if (communicator := values.get("communicator")) is not None:
         values["communicator"] = communicator.key
@@ -221,7 +221,7 @@ def _known(values: Values) -> dict[str, Any]:
 
 
 def _member(
-    row: Values, cells: Mapping[int, list[Cell]], told: Mapping[int, list[RoutineLine]]
+    row: Values, cells: Mapping[int, list[CallStats]], told: Mapping[int, list[RoutineLine]]
 ) -> RankProfile:
     values = {name: value(name, kind, row.get(name)) for name, kind in RANK.items()}
     counted, rank = values.pop("counted"), values["rank"]
@@ -229,11 +229,11 @@ def _member(
     return RankProfile(**values, cells=known, told=tuple(told.get(rank, ())))
 
 
-def _cell(row: Values) -> Cell:
+def _cell(row: Values) -> CallStats:
     values = {name: value(name, kind, row.get(name)) for name, kind in CALLS.items()}
     key, size, label = (values.pop(name) for name in list(CALLS)[1:4])
     communicator = None if size is None else Communicator(key or "", size, label or "")
-    return Cell(communicator=communicator, **values)
+    return CallStats(communicator=communicator, **values)
 
 
 def _told(row: Values) -> RoutineLine:

@@ -33,7 +33,9 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     ranks, from an earlier look at the run, go away. Raises `OmbError` when one cannot be written.
     """
     folder = Path(folder)
-    chosen = [one.rank for one in profile.members] if ranks == ALL else those_that_matter(profile)
+    chosen = (
+        [one.rank for one in profile.members] if ranks == ALL else representative_ranks(profile)
+    )
     wanted = {folder / "profile.txt": _text(profile, None)}
     wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
     wanted[folder / csv.NAME] = csv.text(profile)
@@ -49,7 +51,7 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     return list(wanted)
 
 
-def those_that_matter(profile: Profile) -> list[int]:
+def representative_ranks(profile: Profile) -> list[int]:
     """Rank 0 and those with the least, the median and the greatest communication time."""
     extremes = profile.extremes
     found = {one.rank for one in (extremes.minimum, extremes.median, extremes.maximum) if one}
@@ -69,7 +71,7 @@ TIMELINE_BEGINS = b'{"displayTimeUnit"'
 RECORDS = f"rank-*{layout.SUFFIX}"
 
 
-def loaded(paths: Sequence[str]) -> Profile:
+def load_files(paths: Sequence[str]) -> Profile:
     """The profile of one run; see `omb_py.tracing.profile.store.load`."""
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
@@ -114,7 +116,7 @@ def _of_folder(folder: Path) -> Profile:
 
     if any(folder.glob(RECORDS)):
         return recorded.profile_of(*recorded.folder_records(folder))
-    return loaded([str(file) for file in _files(folder)])
+    return load_files([str(file) for file in _files(folder)])
 
 
 def _files(path: Path) -> list[Path]:
@@ -145,4 +147,4 @@ def load(paths: Sequence[str]) -> Profile:
 
     Raises `UsageError` where there is none, where a file is damaged, and for several runs.
     """
-    return loaded(paths)
+    return load_files(paths)

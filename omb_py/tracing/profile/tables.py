@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from omb_py.tracing.profile.profile import (
-    Cell,
+    CallStats,
     Extreme,
     Line,
     RankProfile,
@@ -201,7 +201,7 @@ def sites(members: Iterable[RankProfile]) -> list[SiteLine]:
     return sorted(found, key=lambda line: (-line.seconds, line.site, line.routine))
 
 
-def communication_of(cells: Iterable[Cell]) -> tuple[float, float]:
+def communication_of(cells: Iterable[CallStats]) -> tuple[float, float]:
     """Seconds in MPI but for its files, and in those."""
     sums = _sums(cells, lambda cell: cell.routine)
     files = {name for name in sums if is_file(name)}
@@ -209,18 +209,18 @@ def communication_of(cells: Iterable[Cell]) -> tuple[float, float]:
     return sum(sums[name][2] for name in sorted(sums.keys() - files)), in_files
 
 
-def _cells(members: Iterable[RankProfile]) -> Iterable[Cell]:
+def _cells(members: Iterable[RankProfile]) -> Iterable[CallStats]:
     return (cell for member in members for cell in member.cells or ())
 
 
-def _sums(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, list[float]]:
+def _sums(cells: Iterable[CallStats], key: Callable[[CallStats], Key]) -> dict[Key, list[float]]:
     sums: dict[Key, list[float]] = {}
     for cell in cells:
         _add(sums, key(cell), cell)
     return sums
 
 
-def _add(sums: dict[Key, list[float]], key: Key, more: Cell | Line) -> None:
+def _add(sums: dict[Key, list[float]], key: Key, more: CallStats | Line) -> None:
     total = sums.get(key)
     if total is None:
         sums[key] = [more.calls, more.nbytes, more.seconds]

@@ -13,7 +13,7 @@ from omb_py.core.text.ranks import other_ranks, some_ranks
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task
 from omb_py.tracing.profile.profile import (
     MPITRACE,
-    Cell,
+    CallStats,
     Extreme,
     Extremes,
     Profile,
@@ -130,16 +130,16 @@ def _agreed(exact: float | None, rough: float | None) -> float | None:
     return exact + copysign(QUARTER, rough - exact)
 
 
-def _cells(file: RankFile) -> tuple[Cell, ...]:
+def _cells(file: RankFile) -> tuple[CallStats, ...]:
     sized = {one.routine for one in file.sizes}
     return tuple(_cell(one, sized=one.routine in sized) for one in file.calls if one.calls)
 
 
-def _cell(one: Calls, sized: bool) -> Cell:
+def _cell(one: Calls, sized: bool) -> CallStats:
     """Calls of one bin: an average lies in the bin that it is of."""
     bin = size_bin(ceil(one.nbytes)) if sized else None
     nbytes = one.calls * one.nbytes
-    return Cell(f"MPI_{one.routine}", None, None, bin, None, one.calls, nbytes, one.seconds)
+    return CallStats(f"MPI_{one.routine}", None, None, bin, None, one.calls, nbytes, one.seconds)
 
 
 def _extremes(files: Files, members: Sequence[RankProfile], ranks: int) -> Extremes:

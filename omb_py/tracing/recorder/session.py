@@ -39,10 +39,10 @@ class Session:
         self._traffic: Any = None
         probe = None
         if settings.traffic:
-            from omb_py.tracing.counters.collector import Traffic, before_mpi
+            from omb_py.tracing.counters.collector import TrafficCollector, before_mpi
 
             before_mpi(os.environ)
-            self._traffic = Traffic()
+            self._traffic = TrafficCollector()
             probe = self._traffic.probe
         self.level: Level = PythonLevel(settings, probe) if settings.level == "python" else CLevel()
         self._world: Any = None

@@ -10,7 +10,7 @@ import numpy as np
 from omb_py.tracing.records.layout import Kind
 from omb_py.tracing.timeline.clocks import Alignment
 from omb_py.tracing.timeline.events import LATEST, communicators, readable
-from omb_py.tracing.timeline.lanes import apart, innermost, nested, outer_first
+from omb_py.tracing.timeline.lanes import apart, innermost, is_nested, outer_first
 from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def assemble(alignment: Alignment) -> RankTimeline:
     parts[0]["other"] = inside[parts[0]["event"]]
     of_lanes = {0: len(made)}
     marked = int(bool(np.any(lanes[marks] == 0)))
-    parts.append(laid(events, phases, nested, made, LaneKind.PHASES, "phases", marked))
+    parts.append(laid(events, phases, is_nested, made, LaneKind.PHASES, "phases", marked))
     parts.append(laid(events, requests, apart, made, LaneKind.REQUESTS, "requests"))
     for number in np.unique(lanes[(spans | (kinds == Kind.INSTANT)) & (lanes != 0)]).tolist():
         name = record.name(number) or UNNAMED
         of_lanes[number] = len(made)
         mine = np.flatnonzero(spans & (lanes == number))
-        parts.append(laid(events, mine, nested, made, LaneKind.NAMED, name, 1))
+        parts.append(laid(events, mine, is_nested, made, LaneKind.NAMED, name, 1))
     if record.header["events_capacity"] > 0:
         parts.append(computing(events[calls], events[phases], phases, complete_from, ended))
     instants = slices_of(events, marks)

@@ -39,7 +39,7 @@ def apart(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
     return lanes
 
 
-def nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
+def is_nested(began: NDArray[Any], ended: NDArray[Any]) -> NDArray[Any]:
     """The lane of each interval, so that of two in a lane that share a time one contains the other.
 
     An interval takes the first lane that can hold it.

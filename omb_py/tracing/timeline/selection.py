@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def chosen(
+def select(
     timeline: Timeline,
     ranks: Sequence[int] | None = None,
     begin: float | None = None,

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from omb_py.tracing.counters.matching import NO_MESSAGES, NOT_KNOWN, Call, names
+from omb_py.tracing.counters.matching import NO_MESSAGES, NOT_KNOWN, Call, matching_algorithms
 from omb_py.tracing.records.layout import size_bin
 from omb_py.tracing.records.routines import base
-from omb_py.tracing.traffic.paths import NOTHING, Way, moved
+from omb_py.tracing.traffic.paths import NOTHING, HostPath, moved
 from omb_py.tracing.traffic.reading import RankTraffic, calls
-from omb_py.tracing.traffic.requested import Asked, Pairs, looked_at, total
+from omb_py.tracing.traffic.requested import Pairs, Requested, is_probed, total
 
 NOT_LOOKED_AT, NOT_TOLD = "not looked at", "not told"
 SENDS, PERSISTENT, WINDOWS, REST, ALL = (
@@ -25,7 +25,7 @@ SENDS, PERSISTENT, WINDOWS, REST, ALL = (
 
 
 @dataclass(frozen=True)
-class Item:
+class TrafficEntry:
     """One row: ``calls`` with ``nbytes`` of all ranks together, None where nobody asked.
 
     ``each`` are the bytes of one rank in one call, as records count them; None without calls.
@@ -48,7 +48,9 @@ class Item:
 Seen: TypeAlias = dict[tuple[str, int, int], list[tuple[Call, tuple[int, ...]]]]
 
 
-def items(ranks: Sequence[RankTraffic], asked: Asked, ways: Sequence[Way]) -> list[Item]:
+def breakdown(
+    ranks: Sequence[RankTraffic], asked: Requested, ways: Sequence[HostPath]
+) -> list[TrafficEntry]:
     """The rows: sends, windows, each collective, the rest, and all together."""
     pairs = moved(ranks)
     where = {one.rank: one.leader for one in ranks}
@@ -70,15 +72,15 @@ def items(ranks: Sequence[RankTraffic], asked: Asked, ways: Sequence[Way]) -> li
     known = [one.moved for one in found if one.moved is not None]
     rest = tuple(max(0.0, whole[i] - sum(one[i] for one in known)) for i in range(2))
     if rest[0] >= 1:
-        found.append(Item(REST, 0, None, None, None, (rest[0], rest[1]), None, "", ""))
+        found.append(TrafficEntry(REST, 0, None, None, None, (rest[0], rest[1]), None, "", ""))
     path = _path(ways, whole[1] > between, between > 0)
-    found.append(Item(ALL, 0, None, None, None, whole, between, path, ""))
+    found.append(TrafficEntry(ALL, 0, None, None, None, whole, between, path, ""))
     return found
 
 
 def _pairs(
-    what: str, wanted: Pairs, pairs: Pairs | None, where: dict[int, int], ways: Sequence[Way]
-) -> Item:
+    what: str, wanted: Pairs, pairs: Pairs | None, where: dict[int, int], ways: Sequence[HostPath]
+) -> TrafficEntry:
     """What was asked for by pairs of ranks, of which the library moved no more than it did."""
     calls, nbytes = total(wanted)
     between = total(wanted, _between(wanted, where))[1]
@@ -89,7 +91,7 @@ def _pairs(
         ]
         amount = (float(sum(one[0] for one in least)), float(sum(one[1] for one in least)))
     path = _path(ways, nbytes > between, between > 0)
-    return Item(what, 0, calls, nbytes, nbytes / calls, amount, between, path, "")
+    return TrafficEntry(what, 0, calls, nbytes, nbytes / calls, amount, between, path, "")
 
 
 def _between(pairs: Iterable[tuple[int, int]], where: dict[int, int]) -> list[tuple[int, int]]:
@@ -97,8 +99,8 @@ def _between(pairs: Iterable[tuple[int, int]], where: dict[int, int]) -> list[tu
 
 
 def _collectives(
-    ranks: Sequence[RankTraffic], asked: Asked, where: dict[int, int], ways: Sequence[Way]
-) -> Iterator[Item]:
+    ranks: Sequence[RankTraffic], asked: Requested, where: dict[int, int], ways: Sequence[HostPath]
+) -> Iterator[TrafficEntry]:
     seen: Seen = defaultdict(list)
     for call, members in calls(list(ranks)):
         seen[call.routine, call.ranks, call.nbytes].append((call, members))
@@ -113,10 +115,12 @@ def _collectives(
         asked.collectives.items(), key=lambda item: -item[1].nbytes
     ):
         key = (base(routine), size, number)
-        if not looked_at(routine) or key not in sizes:
+        if not is_probed(routine) or key not in sizes:
             algorithm = NOT_TOLD if ranks[0].why else NOT_LOOKED_AT
             each = wanted.nbytes / (wanted.calls * size)
-            yield Item(routine, size, wanted.calls, wanted.nbytes, each, None, None, "", algorithm)
+            yield TrafficEntry(
+                routine, size, wanted.calls, wanted.nbytes, each, None, None, "", algorithm
+            )
             continue
         done.add(key)
         for nbytes, count in sorted(sizes[key].items()):
@@ -136,13 +140,13 @@ def _looked(
     count: float,
     looks: list[tuple[Call, tuple[int, ...]]],
     where: dict[int, int],
-    ways: Sequence[Way],
+    ways: Sequence[HostPath],
     vendor: str,
-) -> Item:
+) -> TrafficEntry:
     """A row from the calls that were looked at; the others are taken to be like them."""
     whole = round(count * size * nbytes)
     if not looks:
-        return Item(routine, size, count, whole, nbytes, None, None, "", NOT_LOOKED_AT)
+        return TrafficEntry(routine, size, count, whole, nbytes, None, None, "", NOT_LOOKED_AT)
     messages = sent = between = 0.0
     for call, members in looks:
         for (source, target), (number, length) in call.sent.items():
@@ -153,12 +157,14 @@ def _looked(
     path = _path(ways, sent > between, between > 0)
     amount = (messages * scale, sent * scale)
     algorithm = _algorithm(vendor, [call for call, _ in looks])
-    return Item(routine, size, count, whole, nbytes, amount, between * scale, path, algorithm)
+    return TrafficEntry(
+        routine, size, count, whole, nbytes, amount, between * scale, path, algorithm
+    )
 
 
 def _algorithm(vendor: str, looks: list[Call]) -> str:
     """The algorithms of some calls: those that fit all of them, else those of each."""
-    found = [names(vendor, call) if call.sent else (NO_MESSAGES,) for call in looks]
+    found = [matching_algorithms(vendor, call) if call.sent else (NO_MESSAGES,) for call in looks]
     common = [name for name in found[0] if all(name in one for one in found)]
     if common:
         return " or ".join(common)
@@ -168,7 +174,7 @@ def _algorithm(vendor: str, looks: list[Call]) -> str:
     return "; ".join(f"{text} ({number} of {len(found)})" for text, number in texts.items())
 
 
-def _path(ways: Sequence[Way], within: bool, between: bool) -> str:
+def _path(ways: Sequence[HostPath], within: bool, between: bool) -> str:
     """What carries data on all hosts, within them or between them, or both."""
     wanted = [way for way in ways if (within if way.within else between)]
     paths = dict.fromkeys(way.path for way in wanted if way.path != NOTHING)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from omb_py.tracing.counters.connections import Connections
 from omb_py.tracing.counters.kernel import METER
-from omb_py.tracing.counters.links import HOST, NETWORK, Carried
+from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.counters.messages import GET, MESSAGES, PUT
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.requested import Asked, Pairs, total
+from omb_py.tracing.traffic.requested import Pairs, Requested, total
 
 LEAST = 256 << 10
 """Bytes below which other traffic of a host is no less."""
@@ -27,12 +27,12 @@ NOT_READ = "wires were not read"
 
 
 @dataclass(frozen=True)
-class Way:
+class HostPath:
     """Data that ranks of a host moved ``within`` it, or to other hosts.
 
     ``asked`` and ``moved`` are messages and bytes, the former of the program's sends alone;
     ``moved`` is None where the library does not tell. ``path`` says in words what carried it:
-    ``wires`` where it was any.
+    ``host_links`` where it was any.
     """
 
     host: str
@@ -41,7 +41,7 @@ class Way:
     asked: tuple[int, int]
     moved: tuple[int, int] | None
     path: str
-    wires: tuple[Carried, ...]
+    wires: tuple[LinkUsage, ...]
 
 
 def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
@@ -58,7 +58,7 @@ def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
     return found
 
 
-def own(ranks: Iterable[RankTraffic]) -> Connections | None:
+def rank_tcp(ranks: Iterable[RankTraffic]) -> Connections | None:
     """What the TCP connections of ranks carried together; None where some rank's are not known."""
     found = Connections()
     for one in ranks:
@@ -68,20 +68,20 @@ def own(ranks: Iterable[RankTraffic]) -> Connections | None:
     return found
 
 
-def wires(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, Carried]]:
+def host_links(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, LinkUsage]]:
     """Hosts and what their wires carried, and what the ranks' own connections did of it."""
     for one in ranks:
         for wire in one.wires:
             yield one.host, wire
-        tcp = own(other for other in ranks if other.leader == one.rank)
+        tcp = rank_tcp(other for other in ranks if other.leader == one.rank)
         if tcp is not None and one.rank == one.leader:
             events = {"bytes within the host": tcp.within, "bytes sent again": tcp.again}
             events = {name: nbytes for name, nbytes in events.items() if nbytes}
             sent = tcp.within + tcp.beyond
-            yield one.host, Carried(METER, RANKS_TCP, sent, tcp.received, HOST, events=events)
+            yield one.host, LinkUsage(METER, RANKS_TCP, sent, tcp.received, HOST, events=events)
 
 
-def ways(ranks: Sequence[RankTraffic], asked: Asked) -> list[Way]:
+def host_paths(ranks: Sequence[RankTraffic], asked: Requested) -> list[HostPath]:
     """Two for each host: within it, and from it to others where there are any."""
     pairs = moved(ranks)
     if pairs is not None and len(ranks) < ranks[0].ranks:
@@ -93,7 +93,7 @@ def ways(ranks: Sequence[RankTraffic], asked: Asked) -> list[Way]:
         host = next((one for one in ranks if one.rank == first), None)
         name = next(one.host for one in ranks if one.leader == first)
         carried = host.wires if host is not None and host.complete else None
-        tcp = own(one for one in ranks if one.leader == first)
+        tcp = rank_tcp(one for one in ranks if one.leader == first)
         for within in (True, False):
             if not within and len(set(leader.values())) < 2:
                 continue
@@ -105,11 +105,11 @@ def _way(
     name: str,
     mine: tuple[int, ...],
     within: bool,
-    asked: Asked,
+    asked: Requested,
     pairs: Pairs | None,
-    carried: Sequence[Carried] | None,
+    carried: Sequence[LinkUsage] | None,
     tcp: Connections | None,
-) -> Way:
+) -> HostPath:
     members = set(mine)
 
     def chosen(all_pairs: Pairs) -> list[tuple[int, int]]:
@@ -123,25 +123,25 @@ def _way(
     wanted = total(messages, chosen(messages))
     amount = None if pairs is None else total(pairs, chosen(pairs))
     if carried is None:
-        return Way(name, mine, within, wanted, amount, NOT_READ, ())
+        return HostPath(name, mine, within, wanted, amount, NOT_READ, ())
     if within and len(mine) < 2:
-        return Way(name, mine, within, wanted, amount, NOTHING, ())
+        return HostPath(name, mine, within, wanted, amount, NOTHING, ())
     if amount is not None:
         uncounted = total(asked.persistent, chosen(asked.persistent))[1]
-        path, wires = path_of(carried, within, amount[1] + uncounted, CARRIED, tcp)
+        path, wires = carriers(carried, within, amount[1] + uncounted, CARRIED, tcp)
     else:  # collectives move about what they are asked for, by whichever way
         scale = wanted[1] + sum(asked.by_rank.get(rank, 0) for rank in mine)
-        path, wires = path_of(carried, within, scale, PART, tcp)
-    return Way(name, mine, within, wanted, amount, path, wires)
+        path, wires = carriers(carried, within, scale, PART, tcp)
+    return HostPath(name, mine, within, wanted, amount, path, wires)
 
 
-def path_of(
-    carried: Sequence[Carried],
+def carriers(
+    carried: Sequence[LinkUsage],
     within: bool,
     nbytes: int,
     share: float,
     tcp: Connections | None = None,
-) -> tuple[str, tuple[Carried, ...]]:
+) -> tuple[str, tuple[LinkUsage, ...]]:
     """What carried so many bytes, in words, and the wires that did, the busiest first.
 
     A wire did where all such together carried that ``share`` of the bytes. A network interface did

@@ -13,7 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing import counters
 from omb_py.tracing.counters.connections import Connections
-from omb_py.tracing.counters.links import Carried, Wire, carried
+from omb_py.tracing.counters.links import Link, LinkUsage, usage
 from omb_py.tracing.counters.matching import Call
 from omb_py.tracing.counters.messages import KINDS, Counts
 from omb_py.tracing.records.layout import NOBODY
@@ -30,7 +30,7 @@ WIRE_FIELDS = {
 
 
 @dataclass(frozen=True)
-class Look:
+class ProbedCall:
     """One rank's part in a collective call that was looked at: what it sent, by peers' ranks."""
 
     root: int
@@ -38,7 +38,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Kind:
+class CallKind:
     """One rank's calls of a routine with one size on a communicator; ``looks`` by their number."""
 
     routine: str
@@ -46,7 +46,7 @@ class Kind:
     instance: int
     nbytes: int
     calls: int
-    looks: Mapping[int, Look]
+    looks: Mapping[int, ProbedCall]
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class RankTraffic:
     complete: bool
     why: str
     moved: Counts
-    wires: tuple[Carried, ...]
-    kinds: tuple[Kind, ...]
+    wires: tuple[LinkUsage, ...]
+    kinds: tuple[CallKind, ...]
     connections: Connections | None = None
 
 
@@ -104,7 +104,7 @@ def read(path: Path) -> RankTraffic:
 
 def calls(ranks: list[RankTraffic]) -> Iterator[tuple[Call, tuple[int, ...]]]:
     """The collective calls that all their ranks looked at, with these ranks in MPI_COMM_WORLD."""
-    looks: dict[tuple[Any, ...], dict[int, tuple[int, Look]]] = defaultdict(dict)
+    looks: dict[tuple[Any, ...], dict[int, tuple[int, ProbedCall]]] = defaultdict(dict)
     for one in ranks:
         for kind in one.kinds:
             for number, look in kind.looks.items():
@@ -131,7 +131,7 @@ def _rank_traffic(content: dict[str, Any]) -> RankTraffic:
     before = [_wire(row) for row in content["before"]]
     after = {(wire.meter, wire.name): wire for wire in map(_wire, content["after"])}
     wires = [
-        carried(wire, after[wire.meter, wire.name])
+        usage(wire, after[wire.meter, wire.name])
         for wire in before
         if (wire.meter, wire.name) in after
     ]
@@ -158,14 +158,14 @@ def _connections(row: dict[str, Any] | None) -> Connections | None:
     return Connections(**{_text(name): _count(number) for name, number in row.items()})
 
 
-def _kind(row: dict[str, Any], ranks: int) -> Kind:
+def _kind(row: dict[str, Any], ranks: int) -> CallKind:
     looks = {
-        _count(look["number"]): Look(int(look["root"]), _peers(look["sent"], ranks))
+        _count(look["number"]): ProbedCall(int(look["root"]), _peers(look["sent"], ranks))
         for look in row["looks"]
     }
     members = tuple(int(member) for member in row["members"])
     calls, instance = _count(row["calls"]), _count(row["instance"])
-    return Kind(_text(row["routine"]), members, instance, int(row["nbytes"]), calls, looks)
+    return CallKind(_text(row["routine"]), members, instance, int(row["nbytes"]), calls, looks)
 
 
 def _peers(rows: list[list[int]], ranks: int) -> dict[int, tuple[int, int]]:
@@ -177,7 +177,7 @@ def _peers(rows: list[list[int]], ranks: int) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _wire(row: dict[str, Any]) -> Wire:
+def _wire(row: dict[str, Any]) -> Link:
     numbers = [None if row[name] is None else _count(row[name]) for name in ("sent", "received")]
     checked: dict[str, Any] = {}
     for name, kind in WIRE_FIELDS.items():
@@ -186,7 +186,7 @@ def _wire(row: dict[str, Any]) -> Wire:
         checked[name] = row[name]
     over = tuple(_text(name) for name in row["over"])
     events = {_text(name): _count(number) for name, number in row["events"].items()}
-    return Wire(**checked, sent=numbers[0], received=numbers[1], over=over, events=events)
+    return Link(**checked, sent=numbers[0], received=numbers[1], over=over, events=events)
 
 
 def _count(value: Any) -> int:

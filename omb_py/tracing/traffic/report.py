@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.tracing.records import Record
-from omb_py.tracing.traffic.breakdown import Item, items
-from omb_py.tracing.traffic.paths import Way, moved, ways, wires
+from omb_py.tracing.traffic.breakdown import TrafficEntry, breakdown
+from omb_py.tracing.traffic.paths import HostPath, host_links, host_paths, moved
 from omb_py.tracing.traffic.reading import RankTraffic
-from omb_py.tracing.traffic.requested import Asked, Pairs, asked
+from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic
 
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
@@ -20,22 +20,24 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TrafficReport:
     """All that is known of a run's traffic; ``pairs`` is None where the library does not tell."""
 
     ranks: Sequence[RankTraffic]
-    asked: Asked
-    ways: Sequence[Way]
-    items: Sequence[Item]
+    asked: Requested
+    ways: Sequence[HostPath]
+    items: Sequence[TrafficEntry]
     pairs: Pairs | None
     recorded: bool
 
 
-def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> Traffic:
+def traffic(ranks: Sequence[RankTraffic], records: Sequence[Record]) -> TrafficReport:
     """What was asked for, moved and carried, from the files of ranks and their records."""
-    wanted = asked(records)
-    found = ways(ranks, wanted)
-    return Traffic(ranks, wanted, found, items(ranks, wanted, found), moved(ranks), bool(records))
+    wanted = requested_traffic(records)
+    found = host_paths(ranks, wanted)
+    return TrafficReport(
+        ranks, wanted, found, breakdown(ranks, wanted, found), moved(ranks), bool(records)
+    )
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Amounts:
     own: tuple[int, int]
 
 
-def amounts(found: Traffic) -> dict[tuple[int, int], Amounts]:
+def amounts(found: TrafficReport) -> dict[tuple[int, int], Amounts]:
     """What was sent between each pair of ranks."""
     known: Pairs = found.pairs or {}
     messages = found.asked.messages()
@@ -60,7 +62,7 @@ def amounts(found: Traffic) -> dict[tuple[int, int], Amounts]:
     return table
 
 
-def rows(found: Traffic) -> Iterator[dict[str, Any]]:
+def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
     """All tables as rows of one, with `COLUMNS`; what is not known is left out."""
     for item in found.items:
         messages, nbytes = item.moved or (None, None)
@@ -89,7 +91,7 @@ def rows(found: Traffic) -> Iterator[dict[str, Any]]:
             "sent_bytes": sum(wire.sent or 0 for wire in way.wires) if way.wires else None,
             "path": way.path,
         }
-    for host, wire in wires(found.ranks):
+    for host, wire in host_links(found.ranks):
         events = [f"{count} {name}" for name, count in wire.events.items()]
         yield {
             "table": "wires",

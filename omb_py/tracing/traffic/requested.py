@@ -34,7 +34,7 @@ class Collective:
 
 
 @dataclass
-class Asked:
+class Requested:
     """``sends``: messages between two ranks, but for those of ``persistent`` requests.
 
     ``windows``: accesses of a rank to another's window.
@@ -55,9 +55,9 @@ class Asked:
         return found
 
 
-def asked(records: Iterable[Record]) -> Asked:
+def requested_traffic(records: Iterable[Record]) -> Requested:
     """All that the ranks asked for."""
-    found = Asked()
+    found = Requested()
     for record in records:
         communicators = record.communicators
         for cell in record.cells:
@@ -86,7 +86,7 @@ def asked(records: Iterable[Record]) -> Asked:
     return found
 
 
-def looked_at(routine: str) -> bool:
+def is_probed(routine: str) -> bool:
     """Whether calls of a routine (its name in records) are those that are looked at."""
     return not routine.endswith(PICKLED) and not nonblocking(routine) and bool(base(routine))
 

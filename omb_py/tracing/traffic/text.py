@@ -8,8 +8,8 @@ from typing import TextIO
 
 from omb_py.core.text.tables import Sheet, markdown, on_console
 from omb_py.core.text.units import BINARY, digits, size_text
-from omb_py.tracing.traffic.paths import wires
-from omb_py.tracing.traffic.report import COLUMNS, Traffic, amounts, rows
+from omb_py.tracing.traffic.paths import host_links
+from omb_py.tracing.traffic.report import COLUMNS, TrafficReport, amounts, rows
 
 FORMATS = ("text", "markdown", "csv")
 
@@ -17,7 +17,7 @@ MOST_PAIRS = 20
 """Pairs of ranks that a table shows, those with most bytes; CSV has all."""
 
 
-def write(found: Traffic, kind: str, out: TextIO) -> None:
+def write(found: TrafficReport, kind: str, out: TextIO) -> None:
     """Write it in one of `FORMATS`. CSV is one table, whose column ``table`` tells them apart."""
     if kind == "csv":
         writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
@@ -29,12 +29,12 @@ def write(found: Traffic, kind: str, out: TextIO) -> None:
         on_console(sheets(found), notes(found), out)
 
 
-def sheets(found: Traffic) -> list[Sheet]:
+def sheets(found: TrafficReport) -> list[Sheet]:
     """The tables."""
     return [_items(found), _ways(found), _wires(found), *_pairs(found)]
 
 
-def notes(found: Traffic) -> list[str]:
+def notes(found: TrafficReport) -> list[str]:
     """What is to be kept in mind."""
     said = []
     first = found.ranks[0]
@@ -54,7 +54,7 @@ def notes(found: Traffic) -> list[str]:
     return said
 
 
-def _items(found: Traffic) -> Sheet:
+def _items(found: TrafficReport) -> Sheet:
     rows = tuple(
         (
             item.what,
@@ -81,7 +81,7 @@ def _items(found: Traffic) -> Sheet:
     return Sheet(f"Asked for and moved, {found.ranks[0].library}", columns, rows, remarks, left=3)
 
 
-def _ways(found: Traffic) -> Sheet:
+def _ways(found: TrafficReport) -> Sheet:
     rows = []
     for way in found.ways:
         sent = sum(wire.sent or 0 for wire in way.wires)
@@ -101,9 +101,9 @@ def _ways(found: Traffic) -> Sheet:
     return Sheet("Paths", columns, tuple(rows), left=2)
 
 
-def _wires(found: Traffic) -> Sheet:
+def _wires(found: TrafficReport) -> Sheet:
     rows = []
-    for host, wire in wires(found.ranks):
+    for host, wire in host_links(found.ranks):
         if not (wire.sent or wire.received or wire.events or wire.remark):
             continue
         events = [f"{number(count)} {name}" for name, count in wire.events.items()]
@@ -119,7 +119,7 @@ def _wires(found: Traffic) -> Sheet:
     return Sheet("Wires", columns, tuple(rows), remarks, left=2)
 
 
-def _pairs(found: Traffic) -> Iterator[Sheet]:
+def _pairs(found: TrafficReport) -> Iterator[Sheet]:
     known = amounts(found)
     if not known:
         return

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omb_py.apps import APPLICATIONS, Asked
+from omb_py.apps import APPLICATIONS, ApplicationRequest
 from omb_py.apps.runtime import math_threads
 from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.bindings import BINDINGS
@@ -62,7 +62,7 @@ class Kept(Writer[Any]):
         self._record.rows.append(asdict(row))
 
 
-def read_line(arguments: list[str]) -> tuple[Benchmark | Asked, Options]:
+def read_line(arguments: list[str]) -> tuple[Benchmark | ApplicationRequest, Options]:
     """What a command line asks for, as omb-py itself reads it."""
     if APPLICATIONS.has(arguments[0]):
         asked = parse_application(APPLICATIONS.load(arguments[0]), arguments[1:])
@@ -72,10 +72,14 @@ def read_line(arguments: list[str]) -> tuple[Benchmark | Asked, Options]:
 
 
 def measure(
-    job: Job, benchmark: Benchmark | Asked, options: Options, buffer: Buffer, record: Record
+    job: Job,
+    benchmark: Benchmark | ApplicationRequest,
+    options: Options,
+    buffer: Buffer,
+    record: Record,
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
-    if isinstance(benchmark, Asked):
+    if isinstance(benchmark, ApplicationRequest):
         from omb_py.apps.runtime.measurement import Measurement, nodes_of
         from omb_py.apps.runtime.rows import Setting
 
@@ -103,7 +107,7 @@ class Battery:
         self._lines = lines
         self._path = path
         self._watchdog = Watchdog(SECONDS_WITHOUT_PROGRESS, launcher.rank())
-        self._parsed: list[tuple[Benchmark | Asked, Options] | Exception] = []
+        self._parsed: list[tuple[Benchmark | ApplicationRequest, Options] | Exception] = []
         self._buffers: dict[tuple[str, Any], tuple[Buffer | None, OmbError | None]] = {}
         for line in lines:
             try:
@@ -130,7 +134,10 @@ class Battery:
                             file.write(json.dumps(asdict(record)) + "\n")
 
     def _run(
-        self, job: Job, line: dict[str, Any], parsed: tuple[Benchmark | Asked, Options] | Exception
+        self,
+        job: Job,
+        line: dict[str, Any],
+        parsed: tuple[Benchmark | ApplicationRequest, Options] | Exception,
     ) -> Record:
         """Run one line; what all ranks find is recorded, anything else ends the job."""
         record, out, err = Record(), io.StringIO(), io.StringIO()
@@ -152,5 +159,5 @@ class Battery:
 
 
 if __name__ == "__main__":
-    math_threads.ask_for(1)  # as each command line does before NumPy is loaded
+    math_threads.request_threads(1)  # as each command line does before NumPy is loaded
     Battery(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])).run()

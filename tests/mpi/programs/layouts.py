@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.buffers.numpy import BUFFER
-from omb_py.core.calls import Call, Message, Round
+from omb_py.core.calls import Call, Iteration, Message
 from omb_py.core.datatypes import find_types
 from omb_py.core.datatypes.layout import Layout, parse_layout
 from omb_py.core.options import Options
@@ -54,7 +54,7 @@ class Checked:
 
     def _make(self, call: Call) -> None:
         """Make the call as the binding makes an iteration."""
-        for step in self._binding.bound(Round((call,))).calls:
+        for step in self._binding.bound(Iteration((call,))).calls:
             step()
         self._binding.release()
 

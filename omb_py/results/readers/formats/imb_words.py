@@ -129,7 +129,7 @@ def options(words: Sequence[str]) -> dict[str, str]:
     }
 
 
-def described(run: Run, section: Section) -> dict[str, Any]:
+def describe(run: Run, section: Section) -> dict[str, Any]:
     """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
     name = section.name.lower()
     row: dict[str, Any] = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"}

@@ -128,7 +128,7 @@ class Run:
         return self.suite.startswith("rccl") or re.search("AMD|Radeon", words) is not None
 
 
-def described(run: Run, program: str) -> dict[str, Any]:
+def describe(run: Run, program: str) -> dict[str, Any]:
     """The columns that all rows of a table share."""
     amd = run.amd
     row: dict[str, Any] = {

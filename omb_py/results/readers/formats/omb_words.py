@@ -217,7 +217,7 @@ def program_in(text: str) -> str | None:
     return names[-1] if names else None
 
 
-def said_by_command(line: str) -> dict[str, Any]:
+def options_of_command(line: str) -> dict[str, Any]:
     """Columns of `Row` that a command line with a launcher and an ``osu_`` program tells."""
     try:
         words = shlex.split(line.lstrip("$# "))
@@ -279,10 +279,10 @@ def detail_of(line: str, table: dict[str, Any]) -> bool:
     return False
 
 
-def said_by_banner(words: str) -> dict[str, Any]:
+def options_of_banner(words: str) -> dict[str, Any]:
     """Columns of `Row` that the parenthesis of our own banner tells; what is unknown is a variant.
 
-    >>> said_by_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
+    >>> options_of_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
     {'variant': 'a, b', 'buffer': 'numpy', 'binding': 'native', 'algorithm': 'ring'}
     """
     found: dict[str, Any] = {}
@@ -306,7 +306,7 @@ def said_by_banner(words: str) -> dict[str, Any]:
     return found
 
 
-def said_of_part(line: str) -> dict[str, Any] | None:
+def part_of_line(line: str) -> dict[str, Any] | None:
     """The row of a line of `import_time` whose cells stand below their headings, or None."""
     match = START_PART.fullmatch(line)
     if match is None or line != laid_out(line.split(), START_WIDTHS):
@@ -320,7 +320,7 @@ def said_of_part(line: str) -> dict[str, Any] | None:
     return found
 
 
-def said_of_start(line: str) -> dict[str, Any] | None:
+def start_of_line(line: str) -> dict[str, Any] | None:
     """The row of a line of osu_init or osu_hello, or None."""
     if match := HELLO.fullmatch(line):
         return {"ranks": int(match[1])}
