@@ -37,7 +37,7 @@ def collective(
         result, began, ended = call(self, root, (self, *args), kwargs)
         if hooked is not None:
             hooked.after(method.routine, self, nbytes)
-        peer = max(NOBODY, int(root))
+        peer = max(NOBODY, int(root)) if rooted else NOBODY
         if before is not None:
             moved = pickled.since(before)
             nbytes = moved.sent or moved.received

@@ -106,8 +106,9 @@ def peer_parameter(names: tuple[str, ...]) -> tuple[str, int]:
 
 def bound(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name."""
-    given = dict(zip(names, args, strict=False))
-    given.update(kwargs)
+    given = dict(zip(names, args))  # noqa: B905 - `strict` takes as long as the rest
+    if kwargs:
+        given.update(kwargs)
     return given
 
 

@@ -97,7 +97,9 @@ class Tallies:
         self, number: int, communicator: int, peer: int, nbytes: int, site: int, ticks: float
     ) -> None:
         """Count a call that took ``ticks``."""
-        tally = self.tally(number, communicator, peer, nbytes, site)
+        tally = self._tallies.get((number, communicator, peer, nbytes, site))
+        if tally is None:
+            tally = self.tally(number, communicator, peer, nbytes, site)
         tally.calls += 1
         tally.ticks += ticks
         if ticks < tally.min or ticks > tally.max:
