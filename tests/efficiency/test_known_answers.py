@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.measured import measured
+from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
 from tests.efficiency.machine import Machine
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.efficiency.measured import measured
+from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import efficiency
 from omb_py.tracing.efficiency.replay import Work, replay
 from omb_py.tracing.records import NS, Record

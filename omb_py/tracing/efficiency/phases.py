@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
-from omb_py.tracing.efficiency.stretches import Stretches, aligned, stretches_of
 from omb_py.tracing.records import NS, Kind, Record
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def phases_of(records: Sequence[Record]) -> list[Phase]:
     if not aligned(records):
         return []
     found: dict[str, dict[int, tuple[int, float, float]]] = {}
-    for one in stretches_of(records):
+    for one in intervals_of(records):
         for name, mine in _of_rank(one).items():
             found.setdefault(name, {})[one.record.rank] = mine
     made = []
@@ -51,7 +51,7 @@ def phases_of(records: Sequence[Record]) -> list[Phase]:
     return sorted(made, key=lambda phase: -phase.times.elapsed)
 
 
-def _of_rank(one: Stretches) -> dict[str, tuple[int, float, float]]:
+def _of_rank(one: Intervals) -> dict[str, tuple[int, float, float]]:
     """For each phase of a rank: spans, seconds in all, seconds outside MPI."""
     events = one.record.events
     spans = events[(events["kind"] == Kind.SPAN) & (events["lane"] == 0)]
@@ -67,7 +67,7 @@ def _of_rank(one: Stretches) -> dict[str, tuple[int, float, float]]:
     return found
 
 
-def _inside(one: Stretches, times: NDArray[Any]) -> NDArray[Any]:
+def _inside(one: Intervals, times: NDArray[Any]) -> NDArray[Any]:
     """Nanoseconds in MPI before each of some times."""
     if not len(one.begins):
         return np.zeros(len(times), np.int64)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.efficiency.measured import Measured, Processor, measured
+from omb_py.tracing.efficiency.inputs import Measured, Processor, measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
 from omb_py.tracing.efficiency.phases import Phase, phases_of
 

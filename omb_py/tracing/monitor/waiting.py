@@ -15,16 +15,9 @@ from omb_py.tracing.records.routines import (
     base,
     begins_collective,
     dependence,
+    prepares,
     role,
 )
-
-MADE_BY_ALL = frozenset(
-    "finalize comm_dup comm_dup_with_info comm_split comm_split_type comm_create intercomm_create "
-    "intercomm_merge cart_create cart_sub graph_create dist_graph_create "
-    "dist_graph_create_adjacent win_create win_allocate win_allocate_shared win_create_dynamic "
-    "win_fence win_free file_open file_close".split()
-)
-"""Calls beside those that move data which all ranks make together."""
 
 TWO_SIDED = (Role.SEND, Role.RECEIVE, Role.SENDRECV, Role.PROBE, Role.COMPLETION)
 
@@ -90,8 +83,9 @@ def awaited(
         return _late(one, ranks)
     if role(now.routine) in TWO_SIDED:
         return (now.peer,) if now.peer in by_rank and now.peer != one.rank else ()
-    name = base(now.routine)
-    if name in MADE_BY_ALL:
+    together = dependence(now.routine) in (Dependence.ALL, Dependence.GROUPS)
+    if together and not prepares(now.routine):
+        name = base(now.routine)
         key = now.communicator.key if now.communicator else None
         members = [other for other in ranks if key is None or key in other.communicators]
         return tuple(other.rank for other in members if base(other.now.routine) != name)

@@ -33,10 +33,12 @@ class Role(Enum):
 
 
 class Dependence(Enum):
-    """Whom a rank has to wait for in a collective call, whatever the network.
+    """Whom a rank has to wait for in a call, whatever the network.
 
-    ALL: all ranks. ROOT: every rank waits for the root. AT_ROOT: the root waits for every rank,
-    others for nobody. LOWER: a rank waits for all lower ones. NEIGHBOURS: those of a topology.
+    ALL: all ranks of the communicator. ROOT: every rank waits for the root. AT_ROOT: the root waits
+    for every rank, others for nobody. LOWER: a rank waits for all lower ones. NEIGHBOURS: those of
+    a topology. GROUPS: all ranks of the communicator, and those of a second group. OTHERS: ranks of
+    which a record does not tell.
     """
 
     ALL = "all"
@@ -44,6 +46,8 @@ class Dependence(Enum):
     AT_ROOT = "at root"
     LOWER = "lower"
     NEIGHBOURS = "neighbours"
+    GROUPS = "groups"
+    OTHERS = "others"
 
 
 COLLECTIVES = {
@@ -70,6 +74,23 @@ COLLECTIVES = {
     "scatter": Dependence.ROOT,
     "scatterv": Dependence.ROOT,
 }
+
+SYNCHRONIZING = {
+    **dict.fromkeys(
+        "finalize comm_dup comm_dup_with_info comm_split comm_split_type comm_create cart_create "
+        "cart_sub graph_create dist_graph_create dist_graph_create_adjacent win_create "
+        "win_allocate win_allocate_shared win_create_dynamic win_fence win_free file_open "
+        "file_close".split(),
+        Dependence.ALL,
+    ),
+    **dict.fromkeys(("intercomm_create", "intercomm_merge"), Dependence.GROUPS),
+    **dict.fromkeys(
+        "win_start win_complete win_wait win_lock parrived comm_create_group comm_spawn "
+        "comm_accept comm_connect comm_disconnect".split(),
+        Dependence.OTHERS,
+    ),
+}
+"""Routines beside collective communication in which ranks wait for each other."""
 
 ROLES = {
     **dict.fromkeys(COLLECTIVES, Role.COLLECTIVE),
@@ -130,5 +151,6 @@ def begins_collective(routine: str) -> bool:
 
 
 def dependence(routine: str) -> Dependence | None:
-    """Whom ranks wait for in a collective call, None for other routines."""
-    return COLLECTIVES.get(base(routine))
+    """Whom ranks wait for in a call of several, None for other routines."""
+    name = base(routine)
+    return COLLECTIVES.get(name) or SYNCHRONIZING.get(name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from omb_py.tracing.records.layout import Kind
 from omb_py.tracing.timeline.clocks import Alignment
-from omb_py.tracing.timeline.events import LATEST, communicators, readable
+from omb_py.tracing.timeline.events import LATEST, readable
 from omb_py.tracing.timeline.lanes import apart, innermost, is_nested, outer_first
 from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
 
@@ -95,7 +95,7 @@ def assemble(alignment: Alignment) -> RankTimeline:
         alignment,
         events,
         record.names,
-        communicators(record),
+        record.communicators,
         tuple(made),
         in_order(slices),
         in_order(instants),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.tracing.records import Record
-from omb_py.tracing.records.layout import Communicator, Kind, communicator_of
-from omb_py.tracing.records.routines import Role, nonblocking, role
+from omb_py.tracing.records.layout import Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,33 +33,3 @@ def readable(record: Record) -> tuple[NDArray[Any], int]:
     of_mpi = np.isin(kept["kind"], MESSAGES)
     kept["ended"] = np.where(of_mpi, np.maximum(kept["ended"], kept["began"] + 1), kept["ended"])
     return kept, int(len(events) - len(kept))
-
-
-def communicators(record: Record) -> dict[int, Communicator]:
-    """Communicators by the number of their name, without those whose line is damaged."""
-    found = {}
-    for number, line in enumerate(record.names):
-        try:
-            communicator = communicator_of(line)
-        except (ValueError, TypeError):
-            continue
-        if communicator is not None:
-            found[number] = communicator
-    return found
-
-
-def roles(names: list[str], numbers: NDArray[Any]) -> dict[Role, NDArray[Any]]:
-    """For each role, which of the names' numbers are those of routines that have it."""
-    found = {each: np.zeros(len(numbers), bool) for each in Role}
-    used, places = np.unique(numbers, return_inverse=True)
-    for index, number in enumerate(used.tolist()):
-        if 0 <= number < len(names):
-            found[role(names[number])] |= places == index
-    return found
-
-
-def begins_only(names: list[str], numbers: NDArray[Any]) -> NDArray[Any]:
-    """Which of the names' numbers are those of routines that another one completes."""
-    used, places = np.unique(numbers, return_inverse=True)
-    known = [0 <= number < len(names) and nonblocking(names[number]) for number in used.tolist()]
-    return np.array(known, bool)[places] if len(used) else np.zeros(0, bool)

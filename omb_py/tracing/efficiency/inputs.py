@@ -10,10 +10,10 @@ import numpy as np
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.dependences import Dependences, dependences
+from omb_py.tracing.efficiency.dependency_graph import Dependences, dependences
+from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, intervals_of
 from omb_py.tracing.efficiency.metrics import Times
 from omb_py.tracing.efficiency.replay import replay
-from omb_py.tracing.efficiency.stretches import Stretches, aligned, bounds, stretches_of
 from omb_py.tracing.records import NS, Record, missing_ranks
 from omb_py.tracing.records.routines import Role, nonblocking, role
 
@@ -64,7 +64,7 @@ def measured(records: Sequence[Record], notes: Sequence[str] = ()) -> Measured:
         raise UsageError("there are no records")
     notes = [*notes, *_whole(records)]
     if all(record.header["events_capacity"] for record in records) and aligned(records):
-        every = stretches_of(records)
+        every = intervals_of(records)
         times, replayed = _from_events(records, every)
         if times is not None:
             return Measured(times, _files(records), processor(records), (*notes, *replayed))
@@ -92,7 +92,7 @@ def processor(records: Sequence[Record]) -> Processor | None:
 
 
 def _from_events(
-    records: Sequence[Record], every: Sequence[Stretches]
+    records: Sequence[Record], every: Sequence[Intervals]
 ) -> tuple[Times | None, list[str]]:
     """Times from the timeline, with the ideal one; None where nothing of it is left."""
     start = min(one.start for one in every)
@@ -191,7 +191,7 @@ def _of_replay(made: Dependences, given_up: int) -> Iterator[str]:
         )
 
 
-def _of_calls(every: Sequence[Stretches]) -> Iterator[str]:
+def _of_calls(every: Sequence[Intervals]) -> Iterator[str]:
     """What calls there were that a replay takes in a way of its own."""
     if overlapping := sum(one.overlapping for one in every):
         yield (

@@ -1,4 +1,4 @@
-"""Who waits for whom in a recorded run, as work for the replay: `waits` turned into gates."""
+"""Who waits for whom in a recorded run, as work for the replay."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omb_py.tracing.efficiency.event_matching import Collective, MatchedEvents, Place, match_events
+from omb_py.tracing.efficiency.intervals import BEFORE, Intervals
 from omb_py.tracing.efficiency.replay import Work
-from omb_py.tracing.efficiency.stretches import BEFORE, Stretches
-from omb_py.tracing.efficiency.waits import Collective, Found, Place, waits_of
 from omb_py.tracing.records.routines import Dependence
 
 
@@ -30,15 +30,15 @@ class Dependences:
     unknown: Counter[str]
 
 
-def dependences(every: Sequence[Stretches]) -> Dependences:
+def dependences(every: Sequence[Intervals]) -> Dependences:
     """The work of all ranks of a run, in the order of ``every``."""
-    return _Gates(every, waits_of(every)).made()
+    return _Gates(every, match_events(every)).made()
 
 
 class _Gates:
     """Makes gates of what was found."""
 
-    def __init__(self, every: Sequence[Stretches], found: Found) -> None:
+    def __init__(self, every: Sequence[Intervals], found: MatchedEvents) -> None:
         self.found = found
         self.begins = [one.begins.tolist() for one in every]
         self.ends = [one.ends.tolist() for one in every]
@@ -54,11 +54,9 @@ class _Gates:
     def made(self) -> Dependences:
         """All dependences."""
         found = self.found
-        for waits, begun in ((found.for_sends, found.sends), (found.for_receives, found.receives)):
-            for key, place in waits:
-                self._wait(begun.get(key), place)
-        for key, place in found.guesses:
-            source = found.sends.get(key)
+        for source, place in found.waits:
+            self._wait(source, place)
+        for source, place in found.guesses:
             if source and place[1] != BEFORE and self._fits(source, place):
                 self._wait(source, place)
         for called in found.collectives:

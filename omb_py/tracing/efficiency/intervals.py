@@ -1,4 +1,4 @@
-"""A rank's calls of MPI as stretches on the common clock, with computation between them."""
+"""A rank's calls of MPI as intervals on the common clock, with computation between them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BEFORE = -1
-"""Instead of a stretch: before the time that is looked at."""
+"""Instead of a interval: before the time that is looked at."""
 
 
 @dataclass(frozen=True)
-class Stretches:
+class Intervals:
     """What one rank did from ``start`` to ``end`` (ns of the common clock).
 
     From ``begins[i]`` to ``ends[i]`` it was in MPI, in one call or in several that overlap; else it
-    was outside. Stretches are in order and do not overlap. ``overlapping`` calls began while
+    was outside. Intervals are in order and do not overlap. ``overlapping`` calls began while
     another one was under way, as those of several threads do.
     """
 
@@ -39,25 +39,25 @@ class Stretches:
         return self.end - self.start - int((self.ends - self.begins).sum())
 
     def computed(self) -> NDArray[Any]:
-        """Nanoseconds outside MPI before each stretch."""
+        """Nanoseconds outside MPI before each interval."""
         lengths = self.ends - self.begins
         before: NDArray[Any] = self.begins - self.start - (np.cumsum(lengths) - lengths)
         return before
 
     def with_begin(self, times: Any) -> NDArray[Any]:
-        """For times at which something began: the stretch that it began in, or `BEFORE`."""
+        """For times at which something began: the interval that it began in, or `BEFORE`."""
         found: NDArray[Any] = np.searchsorted(self.begins, times, "right") - 1
         return found
 
     def with_end(self, times: Any) -> NDArray[Any]:
-        """For times at which something ended: the stretch that it ended in, or `BEFORE`."""
+        """For times at which something ended: the interval that it ended in, or `BEFORE`."""
         if not len(self.begins):
             return np.full(len(times), BEFORE)
         found = np.searchsorted(self.ends, times, "left")
         last = len(self.begins) - 1
         inside = (found <= last) & (self.begins[np.minimum(found, last)] <= times)
-        stretches: NDArray[Any] = np.where(inside, found, found - 1)
-        return stretches
+        intervals: NDArray[Any] = np.where(inside, found, found - 1)
+        return intervals
 
 
 def aligned(records: Sequence[Record]) -> bool:
@@ -73,18 +73,18 @@ def bounds(records: Sequence[Record]) -> list[tuple[int, int]]:
     return [(int(one.common(one.began)), int(one.common(one.ended))) for one in records]
 
 
-def stretches_of(records: Sequence[Record]) -> list[Stretches]:
-    """The stretches of each rank of a run whose clocks are `aligned`.
+def intervals_of(records: Sequence[Record]) -> list[Intervals]:
+    """The intervals of each rank of a run whose clocks are `aligned`.
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
     """
     cut = [int(one.common(one.events["ended"][0])) for one in records if one.lost_events]
     return [
-        _stretches(one, times, cut) for one, times in zip(records, bounds(records), strict=True)
+        _intervals(one, times, cut) for one, times in zip(records, bounds(records), strict=True)
     ]
 
 
-def _stretches(record: Record, times: tuple[int, int], cut: Sequence[int]) -> Stretches:
+def _intervals(record: Record, times: tuple[int, int], cut: Sequence[int]) -> Intervals:
     calls = record.events[record.events["kind"] == Kind.CALL]
     begins = np.asarray(record.common(calls["began"]), np.int64)
     ends = np.maximum(np.asarray(record.common(calls["ended"]), np.int64), begins)
@@ -98,7 +98,7 @@ def _stretches(record: Record, times: tuple[int, int], cut: Sequence[int]) -> St
     kept = ends > start if cut else np.ones(len(ends), bool)
     order = np.argsort(begins[kept], kind="stable")
     begins, ends = np.maximum(begins[kept][order], start), ends[kept][order]
-    return Stretches(record, start, end, *_united(begins, ends))
+    return Intervals(record, start, end, *_united(begins, ends))
 
 
 def _united(begins: NDArray[Any], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], int]:

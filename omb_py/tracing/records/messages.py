@@ -1,0 +1,173 @@
+"""Messages in records: which events send and receive them, and which belong together.
+
+A message is known by its communicator, source, destination, tag and number among those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omb_py.tracing.records.layout import Communicator, Kind
+from omb_py.tracing.records.routines import Role, nonblocking, role
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SIDE = np.dtype(
+    [
+        ("communicator", np.int64),
+        ("source", np.int64),
+        ("destination", np.int64),
+        ("tag", np.int64),
+        ("sequence", np.int64),
+        ("rank", np.int64),  # index into the ranks
+        ("event", np.int64),  # index into its events
+    ]
+)
+"""One side of a message: the first fields are equal on both."""
+
+KEY = ("communicator", "source", "destination", "tag", "sequence")
+
+UNKNOWN_COMMUNICATOR = -1
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sides of messages that a rank recorded, as arrays of `SIDE`, calls before completions.
+
+    ``unnumbered`` sides are not there, since nothing says which message they belong to.
+    """
+
+    sends: NDArray[Any]
+    receives: NDArray[Any]
+    unnumbered: int
+
+
+def sides_of(
+    index: int,
+    rank: int,
+    events: NDArray[Any],
+    names: list[str],
+    communicators: Mapping[int, Communicator],
+    keys: dict[str, int],
+) -> Sides:
+    """The sides of messages in the events of a rank, which is the one with this ``index``.
+
+    ``keys`` numbers the keys of communicators; it is the same for all ranks, and grows.
+    """
+    begins = _of_names(names, events["name"], nonblocking)
+    sends, receives = _masks(names, events, begins)
+    sent = _numbered(index, rank, np.flatnonzero(sends), True, events, communicators, keys)
+    received = _numbered(index, rank, np.flatnonzero(receives), False, events, communicators, keys)
+    # a send that another call completes has its number in the call that begins it, if in any
+    unnumbered = int((sends & ~begins).sum() - (~begins[sent["event"]]).sum())
+    return Sides(sent, received, unnumbered + int(receives.sum()) - len(received))
+
+
+def partners(sides: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+    """For each of ``sides`` the index of the first of ``others`` of the same message, else -1."""
+    both = np.concatenate([others, sides])
+    order = np.lexsort([both[name] for name in reversed(KEY)])
+    new = np.ones(len(both), bool)
+    new[1:] = ~_same_as_next(both[order])
+    found = np.empty(len(both), np.int64)
+    found[order] = order[np.flatnonzero(new)][np.cumsum(new) - 1]
+    mine = found[len(others) :]
+    partner: NDArray[Any] = np.where(mine < len(others), mine, -1)
+    return partner
+
+
+def unique(sides: NDArray[Any]) -> NDArray[Any]:
+    """Sides by message, the first of those that are the same: a call before its completion."""
+    ordered = sides[np.lexsort([sides[name] for name in reversed(KEY)])]
+    kept = np.ones(len(ordered), bool)
+    kept[1:] = ~_same_as_next(ordered)
+    return ordered[kept]
+
+
+def _masks(
+    names: list[str], events: NDArray[Any], begins: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Which events are the sending, and which the receiving side of a message."""
+    kinds, numbers = events["kind"], events["name"]
+    call, done = kinds == Kind.CALL, kinds == Kind.DONE
+    send, receive, both = (
+        _of_names(names, numbers, lambda name, wanted=wanted: role(name) is wanted)
+        for wanted in (Role.SEND, Role.RECEIVE, Role.SENDRECV)
+    )
+    first = done & both
+    first[first] = _sends_first(events[first], events[call & both])
+    sends = ((call | done) & send) | (call & both) | first
+    receives = (call & receive & ~begins) | (kinds == Kind.ARRIVED)
+    receives |= done & (receive | (both & ~first))
+    known = events["peer"] >= 0
+    return sends & known, receives & known
+
+
+def _of_names(names: list[str], numbers: NDArray[Any], wanted: Any) -> NDArray[Any]:
+    """Which of the numbers of names are those of routines that are wanted."""
+    used, places = np.unique(numbers, return_inverse=True)
+    chosen = [0 <= number < len(names) and bool(wanted(names[number])) for number in used.tolist()]
+    return np.array(chosen, bool)[places] if len(used) else np.zeros(0, bool)
+
+
+def _sends_first(done: NDArray[Any], calls: NDArray[Any]) -> NDArray[Any]:
+    """Which completions are the sending one of the two that a call began.
+
+    Its request is that of the call; where the call was lost, that of the send is the first one.
+    """
+    found = np.isin(done["request"], calls["request"])
+    order = np.lexsort((done["request"], done["name"], done["began"]))
+    ordered = done[order]
+    same = (ordered["name"][1:] == ordered["name"][:-1]) & (
+        ordered["began"][1:] == ordered["began"][:-1]
+    )
+    earlier = np.zeros(len(done), bool)
+    earlier[order[:-1][same]] = True
+    known = np.isin(done["began"], calls["began"])
+    first: NDArray[Any] = np.where(known, found, earlier)
+    return first
+
+
+def _numbered(
+    index: int,
+    rank: int,
+    places: NDArray[Any],
+    outgoing: bool,
+    events: NDArray[Any],
+    communicators: Mapping[int, Communicator],
+    keys: dict[str, int],
+) -> NDArray[Any]:
+    """Sides of messages at these places among the events, if they have a number."""
+    places = places[np.argsort(events["kind"][places], kind="stable")]
+    events = events[places]
+    found = np.zeros(len(places), SIDE)
+    used, inverse = np.unique(events["communicator"], return_inverse=True)
+    numbers = [
+        keys.setdefault(communicators[number].key, len(keys))
+        if number in communicators
+        else UNKNOWN_COMMUNICATOR
+        for number in used.tolist()
+    ]
+    found["communicator"] = np.array(numbers, np.int64)[inverse] if len(used) else 0
+    found["source" if outgoing else "destination"] = rank
+    found["destination" if outgoing else "source"] = events["peer"]
+    found["tag"] = events["tag"]
+    found["sequence"] = events["sequence"]
+    found["rank"] = index
+    found["event"] = places
+    known = (found["sequence"] > 0) & (found["communicator"] != UNKNOWN_COMMUNICATOR)
+    numbered: NDArray[Any] = found[known]
+    return numbered
+
+
+def _same_as_next(sides: NDArray[Any]) -> NDArray[Any]:
+    """Which of ordered sides are of the same message as the one after them."""
+    same = np.ones(max(0, len(sides) - 1), bool)
+    for name in KEY:
+        same &= sides[name][1:] == sides[name][:-1]
+    return same
