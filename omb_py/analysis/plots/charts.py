@@ -15,7 +15,7 @@ from omb_py.analysis.plots.groups import (
     along,
     benchmarks,
     by,
-    caption_parts,
+    caption_part,
     common,
     group_rows,
     line_name,
@@ -185,7 +185,7 @@ def facts(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Iterator
     for name in (name for name in GROWING if name in axes):
         counts = group.rows[name].dropna()
         if counts.nunique() > 1:
-            yield f"{counts.min()} to {caption_parts(name, counts.max())}"
+            yield f"{counts.min()} to {caption_part(name, counts.max())}"
 
 
 def meaning(rows: pd.DataFrame, lines: Sequence[Line]) -> str:

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from omb_py.analysis.plots.charts import facts, number_points, statistics
-from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_parts, line_name
+from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_part, line_name
 from omb_py.analysis.plots.style import DIVERGING, SEQUENTIAL, caption, empty_figure, tick_text
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import EXTRA
@@ -125,7 +125,7 @@ def heat_map(
     notes = [*facts(group, axes, []), statistics(group.rows).capitalize()]
     if ratio:
         versus = f"{ratio.above} / {ratio.below}"
-        title = f"{title}: {caption_parts(ratio.column, ratio.above)} / {ratio.below}"
+        title = f"{title}: {caption_part(ratio.column, ratio.above)} / {ratio.below}"
         name = group.name(f"ratio-{ratio.column}-{ratio.above}-{ratio.below}")
         better = "faster" if first["unit"] != "us" else "slower"
         notes.append(f"Above 1, {ratio.above} is {better} than {ratio.below}")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
 
 from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
-from omb_py.analysis.plots.groups import by, caption_parts, common, plain
+from omb_py.analysis.plots.groups import by, caption_part, common, plain
 from omb_py.analysis.plots.lines import draw_line
 from omb_py.analysis.plots.style import (
     BINDINGS,
@@ -75,7 +75,7 @@ def overheads(rows: pd.DataFrame, size: float | None = None) -> Iterator[Overhea
     for (benchmark,), part in by(whole, ["benchmark"]):
         others = [name for name in APART if part[name].nunique(dropna=False) > 1]
         for values, members in by(part, others):
-            words = [caption_parts(name, value) for name, value in zip(others, values, strict=True)]
+            words = [caption_part(name, value) for name, value in zip(others, values, strict=True)]
             yield overhead(str(benchmark), words, members, size)
 
 
