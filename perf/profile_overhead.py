@@ -27,8 +27,8 @@ WAYS = {
     "as it is": None,
     "Python": [],
     "Python, timeline": ["--timeline", "t.json"],
-    "C": ["--level", "c"],
-    "C, timeline": ["--level", "c", "--timeline", "t.json"],
+    "C": ["--intercept", "pmpi"],
+    "C, timeline": ["--intercept", "pmpi", "--timeline", "t.json"],
 }
 PINGPONG = """
 import json, sys, time
@@ -88,7 +88,9 @@ def launch(
     options: list[str] | None, nbytes: int, iterations: int, folder: Path
 ) -> dict[str, float]:
     """The least microseconds of each kind of exchange in one job."""
-    observed = [] if options is None else [str(BIN / "omb-py"), "profile", "-q", "-f", *options]
+    observed = (
+        [] if options is None else [str(BIN / "omb-py"), "profile", "-q", "--force", *options]
+    )
     python = [] if observed else [sys.executable]
     command = [str(BIN / "mpiexec"), "-n", "2", *python, *observed, "pingpong.py"]
     words = [*command, str(nbytes), str(iterations)]

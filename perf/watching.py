@@ -53,13 +53,13 @@ def main() -> None:
     """Alternate, then print the medians and the differences of neighbours."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
-    level = sys.argv[3] if len(sys.argv) > 3 else "python"
+    level = sys.argv[3] if len(sys.argv) > 3 else "mpi4py"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "program.py").write_text(PROGRAM)
         length = (2 * seconds + 3) * turns + 5
         command = [str(BIN / "mpiexec"), "-n", "2", str(BIN / "omb-py"), "profile", "-q"]
-        command += ["--level", level, "program.py", str(length)]
+        command += ["--intercept", level, "program.py", str(length)]
         with (folder / "out").open("w") as out:
             job = subprocess.Popen(command, cwd=folder, stdout=out)
             stretches, cpu = alternated(folder, turns, seconds)

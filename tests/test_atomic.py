@@ -102,7 +102,7 @@ WRITERS = {
     "report.html": ["report", RESULTS, "-o"],
     "compared.csv": ["compare", RESULTS, RESULTS, "--where", "benchmark=latency", "-o"],
     "model.json": ["model", RESULTS, "--where", "benchmark=latency", "-o"],
-    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "-o"],
+    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--figure"],
 }
 """Commands that write a file, by the name of the file."""
 

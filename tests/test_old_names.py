@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli import command
+from omb_py.core.errors import OmbError
 from omb_py.options.option import Option, note_once
 from omb_py.options.parse import parse, words_of
 from omb_py.options.table import parameters
@@ -90,3 +93,58 @@ def test_rank_0_alone_notes_an_old_name(mpiexec: Callable[..., Finished]) -> Non
     job = mpiexec(2, "latency", "--variant", "old", "--sizes", "8", "-i", "2")
     assert job.code == 0
     assert job.err.count("--variant is now --label") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (
+            "profile",
+            "-f -o d --level c --ranks all a.py",
+            "--force --dir d --intercept pmpi --per-rank all a.py",
+        ),
+        ("profile", "--output d --level=python a.py", "--dir d --intercept=mpi4py a.py"),
+        (
+            "watch",
+            "-i 2 --patience 3 --silence 4",
+            "--interval 2 --min-wait 3 --stale-after 4",
+        ),
+        ("model", "x --ranks 4", "x --predict-ranks 4"),
+        ("scaling", "x --ranks 4 -o d", "x --predict-ranks 4 --figure d"),
+        ("plot", "x --output d", "x --figure d"),
+        ("efficiency", "x -o d", "x --figure d"),
+        ("compare", "a b --ranks 3", "a b --np 3"),
+        ("job render", "x --output=d", "x --dir=d"),
+    ],
+)
+def test_an_old_name_of_another_command_means_the_new_one(
+    path: str, old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def values(words: str) -> dict[str, object]:
+        found: click.Command = command
+        for name in path.split():
+            assert isinstance(found, click.Group)
+            found = found.get_command(click.Context(found), name) or pytest.fail(name)
+        return found.make_context(path, words.split()).params
+
+    expected = values(new)
+    assert capsys.readouterr().err == ""
+    assert values(old) == expected
+    renamed = [pair for pair in zip(old.split(), new.split(), strict=True) if pair[0] != pair[1]]
+    notes = capsys.readouterr().err
+    for was, now in renamed:
+        if was.startswith("-"):
+            was, now = was.partition("=")[0], now.partition("=")[0]
+            assert f"note: {was}" in notes
+            assert f" is now {now}" in notes
+
+
+def test_an_old_flag_that_became_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = command.get_command(click.Context(command), "profile")
+    assert profile is not None
+    for words in (["show"], ["--read"]):
+        with pytest.raises(OmbError, match="nothing"):
+            profile.main([*words, str(tmp_path / "nothing")], standalone_mode=False)
+    assert capsys.readouterr().err == noted("profile --read", "profile show")

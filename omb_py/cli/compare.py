@@ -22,6 +22,7 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text import files
 from omb_py.core.text.numbers import parse_bytes
+from omb_py.options.option import Option
 from omb_py.options.types import Bytes, Seconds, SizeList, SizeRange, WholeNumber
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ class CompareCommand(click.Command):
     "--format",
     "kind",
     type=click.Choice(sorted(FORMATS.values())),
-    help="What is written; by default by the suffix of --output, else text.",
+    help="Format; by default that of the suffix of --output, else text.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write tables there, not to standard output.")
+@click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
@@ -109,8 +110,11 @@ class CompareCommand(click.Command):
     help="Ours that take turns, as in native,buffer.",
 )
 @click.option(
-    "--ranks",
     "-n",
+    "--np",
+    "ranks",
+    cls=Option,
+    old_names=["--ranks"],
     type=WholeNumber(min=1),
     default=2,
     show_default=True,

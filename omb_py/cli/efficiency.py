@@ -8,6 +8,7 @@ import click
 
 from omb_py.cli.analysis_options import MOST_NOTES, note
 from omb_py.core.errors import needing
+from omb_py.options.option import Option
 
 
 @click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,7 +17,7 @@ from omb_py.core.errors import needing
     "--strong/--weak",
     "strong",
     default=None,
-    help="Of several runs: all ranks together had the same work, or each rank had."
+    help="Whether the work of several runs was the same in total (strong) or per rank (weak)."
     "  [default: by the time outside MPI]",
 )
 @click.option(
@@ -25,20 +26,22 @@ from omb_py.core.errors import needing
     type=click.Choice(["text", "markdown", "csv", "json"]),
     default="text",
     show_default=True,
-    help="Of what is printed; csv and json have all digits.",
+    help="Format of the output; csv and json have all digits.",
 )
 @click.option(
-    "--output",
-    "-o",
+    "--figure",
+    "target",
+    cls=Option,
+    old_names=["--output", "-o"],
     metavar="DIR|FILE",
-    help="Draw a figure, too: a .png, .svg or .pdf file, or a folder for a PNG.",
+    help="Also draw a figure: a .png, .svg or .pdf file, or a folder for a PNG.",
 )
-@click.option("--by-phase", is_flag=True, help="Also of each phase that the program named.")
+@click.option("--by-phase", is_flag=True, help="Also for each phase that the program named.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
-    runs: tuple[str, ...], strong: bool | None, form: str, output: str | None, by_phase: bool
+    runs: tuple[str, ...], strong: bool | None, form: str, target: str | None, by_phase: bool
 ) -> None:
-    """Show what the time of parallel runs was lost to.
+    """Break down parallel efficiency into the POP factors.
 
     RUN is the folder of a run under omb-py profile --timeline: its recorded calls are replayed on
     an ideal network, which tells time lost to waiting in turns (serialisation) from time lost to
@@ -65,12 +68,12 @@ def command(
     if form == "csv":
         for sentence in notes[:MOST_NOTES]:
             note(sentence)
-    if output is None:
+    if target is None:
         return
     with needing("analysis"):
         from omb_py.analysis.plots import files as figure_files
         from omb_py.tracing.efficiency import figure
 
-    targets = figure_files.targets([figure.NAME], output, [])
+    targets = figure_files.targets([figure.NAME], target, [])
     for path in figure_files.write_figures(lambda _: figure.draw(found), targets):
         click.echo(path, err=form in ("csv", "json"))

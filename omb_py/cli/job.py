@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from omb_py.core.errors import UsageError, needing
+from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ FOLDER = click.option(
 PARTS: Callable[[Any], Any] = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job of so many nodes."),
     click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
-    click.option("--account", help="The account (allocation) to charge."),
+    click.option("--account", help="Account (allocation) to charge."),
     click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
     click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
     click.option(
@@ -73,10 +74,13 @@ def command() -> None:
 @PARTS
 @FOLDER
 @click.option(
-    "--output",
-    "-o",
+    "--dir",
+    "output",
+    cls=Option,
+    old_names=["--output", "-o"],
+    metavar="DIR|FILE.sh",
     type=click.Path(path_type=Path),
-    help="A folder for the scripts, or a .sh file for the only one.",
+    help="Folder for the scripts, or .sh file for the only one.",
 )
 def render_command(output: Path | None, **wishes: Any) -> None:
     """Print or write the batch scripts of SWEEP, one for each number of nodes."""
@@ -90,7 +94,7 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     if single and len(made) > 1:
         raise UsageError(
             f"there are {len(made)} scripts, one for each number of nodes: write them into a "
-            "folder by --output FOLDER, choose one by --nodes, or take one job by --one-job"
+            "folder by --dir DIR, choose one by --nodes, or take one job by --one-job"
         )
     for job, text in made:
         if output is None:

@@ -14,34 +14,38 @@ from omb_py.cli.analysis_options import input_options, note_overheads, read
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files as atomic
 from omb_py.core.text.numbers import parse_bytes, parse_whole
+from omb_py.options.option import Option
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)
-"""Without ``--ranks``, times the greatest number of ranks that was measured."""
+"""Without ``--predict-ranks``, times the greatest number of ranks that was measured."""
 
 
 @click.command("model", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @input_options
 @click.option(
-    "--ranks",
+    "--predict-ranks",
+    "ranks",
+    cls=Option,
+    old_names=["--ranks"],
     metavar="N[,...]",
-    help="Predict for so many ranks.  [default: 2, 4 and 16 times the most measured]",
+    help="Numbers of ranks to predict for.  [default: 2, 4 and 16 times the maximum measured]",
 )
 @click.option(
     "--sizes",
     default="8,1K,64K,1M",
     show_default=True,
     metavar="BYTES[,...]",
-    help="Predict for such messages, as in 8,64K,1M.",
+    help="Message sizes to predict for, as in 8,64K,1M.",
 )
 @click.option(
     "--format",
     "kind",
     type=click.Choice(sorted(FORMATS.values())),
-    help="What is written; by default by the suffix of --output, else text.",
+    help="Format; by default that of the suffix of --output, else text.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+@click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
 def command(
     files: tuple[str, ...],
     where: tuple[str, ...],
@@ -59,7 +63,7 @@ def command(
     several numbers of ranks the textbook formula that fits best. Every prediction has a 95 % band,
     and the check tells how often such bands held for values that were left out.
     """
-    asked_ranks = None if ranks is None else numbers(ranks, "--ranks", parse_whole)
+    asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     results = read(files, where, assume)
@@ -92,6 +96,6 @@ def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:
         raise UsageError(f"{option} {text!r} is not a list of numbers such as 8,64,1024") from error
     if not found:
         raise UsageError(f"{option} needs a number, such as 1024")
-    if option == "--ranks" and found[0] < 2:
+    if option == "--predict-ranks" and found[0] < 2:
         raise UsageError(f"{option} {text!r}: communication takes 2 ranks or more")
     return found

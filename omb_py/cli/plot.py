@@ -6,6 +6,7 @@ import click
 
 from omb_py.cli.analysis_options import input_options, note, read
 from omb_py.core.errors import needing
+from omb_py.options.option import Option
 from omb_py.options.types import Graphs
 
 IMAGES = ("png", "svg", "pdf")
@@ -60,17 +61,18 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     help="Rates in MB/s and GB/s, or in MiB/s and GiB/s.",
 )
 @click.option(
-    "--output",
-    "-o",
+    "--figure",
+    cls=Option,
+    old_names=["--output", "-o"],
     metavar="DIR|FILE",
-    help="A folder, or a file if there is one figure; by default BENCHMARK.png in this folder.",
+    help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
 )
 @click.option(
     "--format",
     "formats",
     type=click.Choice(IMAGES),
     multiple=True,
-    help="May be given several times.  [default: png]",
+    help="Format of figures; repeatable.  [default: png]",
 )
 @click.option(
     "-G",
@@ -78,7 +80,7 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     type=Graphs(),
     default=(),
     metavar="tty,png,svg,pdf",
-    help="The same, and tty: draw in the terminal, without files if alone.",
+    help="Formats as a list; tty draws in the terminal, without files if alone.",
 )
 @input_options
 def command(
@@ -89,7 +91,7 @@ def command(
     value: str,
     ratio: str | None,
     units: str,
-    output: str | None,
+    figure: str | None,
     formats: tuple[str, ...],
     graph: tuple[str, ...],
     statistic: str,
@@ -128,7 +130,7 @@ def command(
         colored = terminal_plot.uses_color()
         for picture in pictures.values():
             click.echo(terminal_plot.text(picture, *size, colored, binary) + "\n")
-    if images or not in_terminal or output is not None:
-        files = figure_files.targets(list(pictures), output, images)
+    if images or not in_terminal or figure is not None:
+        files = figure_files.targets(list(pictures), figure, images)
         for path in figure_files.write(pictures, files, binary):
             click.echo(path)

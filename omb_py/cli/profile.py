@@ -11,10 +11,13 @@ from click.core import ParameterSource
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.mpi import launcher
+from omb_py.options.option import Option, note_old_name
 from omb_py.options.types import WholeNumber
 from omb_py.tracing.recorder.settings import EVENTS, TIMELINES, Settings
 
 FOLDER = "omb-profile"
+LEVELS = {"mpi4py": "python", "pmpi": "c"}
+"""Where calls are intercepted, and what the recorder calls it."""
 
 
 @click.command(
@@ -25,63 +28,81 @@ FOLDER = "omb-profile"
     },
 )
 @click.option(
-    "--output",
-    "-o",
+    "--dir",
+    "folder",
+    cls=Option,
+    old_names=["--output", "-o"],
     default=FOLDER,
     show_default=True,
     metavar="DIR",
-    help="Folder of the profile.",
+    help="Folder to write the profile to.",
 )
-@click.option("--force", "-f", is_flag=True, help="Replace the profile that the folder holds.")
 @click.option(
-    "--level",
-    type=click.Choice(["python", "c"]),
-    default="python",
+    "--force",
+    cls=Option,
+    old_names=["-f"],
+    is_flag=True,
+    help="Replace the profile that the folder holds.",
+)
+@click.option(
+    "--intercept",
+    cls=Option,
+    old_names=["--level"],
+    old_values={"python": "mpi4py", "c": "pmpi"},
+    type=click.Choice(list(LEVELS)),
+    default="mpi4py",
     show_default=True,
-    help="Where calls are seen. c: also those of libraries below Python; compiled once with mpicc.",
+    help="Where calls are intercepted. pmpi: also those of C libraries; needs mpicc once.",
 )
 @click.option(
     "--timeline",
     "timelines",
     multiple=True,
     metavar="FILE",
-    help="Also record when what happened: .json (or .json.gz), or .pftrace; several times.",
+    help="Also write a timeline to FILE (.json, .json.gz, .pftrace); repeatable.",
 )
 @click.option(
     "--events",
     type=WholeNumber(min=1),
     metavar="N",
-    help=f"Events that a rank keeps, the last ones; 64 bytes each.  [default: {EVENTS}]",
+    help=f"Keep the last N events of each rank, 64 bytes each.  [default: {EVENTS}]",
 )
-@click.option("--call-sites", is_flag=True, help="Also record the program's lines that call.")
+@click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
 @click.option("--cpu-time", is_flag=True, help="Also record the CPU time outside MPI.")
-@click.option("--traffic", is_flag=True, help="Also record what library and wires moved.")
+@click.option("--traffic", is_flag=True, help="Also record the traffic of MPI and of links.")
 @click.option(
-    "--ranks",
+    "--per-rank",
+    cls=Option,
+    old_names=["--ranks"],
     type=click.Choice(["extremes", "all"]),
     default="extremes",
     show_default=True,
-    help="Ranks that get a text: least, median and most communication time, and 0; or all.",
+    help="Which ranks get a text report: rank 0 and those with min, median and max communication "
+    "time, or all.",
 )
-@click.option("--read", "reads", is_flag=True, help="Show profiles that are there instead.")
-@click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is a module's name.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not say where the profile is.")
+@click.option("--read", "reads", is_flag=True, hidden=True)
+@click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print where the profile is.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @click.argument(
     "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."
 )
 def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any) -> None:
-    """Run an mpi4py program and record its calls of MPI.
+    """Run an mpi4py program and record its MPI calls.
 
     mpiexec -n 4 omb-py profile train.py --epochs 2
 
-    Options come before PROGRAM, a Python script (or, with -m, a module); what follows it is the
-    program's. With --read, PROGRAM is folders of omb-py profile, or files of mpitrace
-    (mpi_profile.*).
+    omb-py profile show omb-profile
+
+    Options come before PROGRAM, a Python script (or, with -m, a module); what follows it belongs to
+    the program. show prints recorded profiles; a script of that name is ./show.
     """
     if reads:
+        note_old_name("profile --read", "profile show")
+    if reads or (words[0] == "show" and not is_module):
         refuse_other_options()
-        show(words)
+        paths = words if reads else words[1:]
+        show.main(list(paths), prog_name="omb-py profile show", standalone_mode=False)
         return
     settings = settings_of(values)
     name, *arguments = words
@@ -89,7 +110,7 @@ def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any)
 
 
 def refuse_other_options() -> None:
-    """Raise `UsageError` for options beside --read that only concern the run of a program."""
+    """Raise `UsageError` for options that only concern the run of a program."""
     context = click.get_current_context()
     for option in context.command.params:
         name = option.name or ""
@@ -98,10 +119,11 @@ def refuse_other_options() -> None:
             continue
         if name == "timelines":
             raise UsageError(
-                "--read shows a profile and writes no timeline: write it with "
+                "profile show writes no timeline: write it with "
                 "omb-py timeline FOLDER --output FILE"
             )
-        raise UsageError(f"{option.opts[0]} is for running a program: leave it out of --read")
+        name = max(option.opts, key=len)
+        raise UsageError(f"{name} is for running a program: leave it out of profile show")
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
@@ -112,22 +134,23 @@ def settings_of(values: dict[str, Any]) -> Settings:
             raise UsageError(
                 f"--timeline {path}: name a file that ends in .json, .json.gz or .pftrace"
             )
-    if values["level"] == "c":
+    if values["intercept"] == "pmpi":
         for option in ("call_sites", "cpu_time"):
             if values[option]:
                 raise UsageError(
-                    f"--{option.replace('_', '-')} is seen from Python alone: leave out --level c"
+                    f"--{option.replace('_', '-')} is seen from Python alone: leave out "
+                    "--intercept pmpi"
                 )
     wanted = events or (EVENTS if timelines else 0)
     return Settings(
-        folder=values["output"],
-        level=values["level"],
+        folder=values["folder"],
+        level=LEVELS[values["intercept"]],
         events=wanted,
         sites=values["call_sites"],
         cpu_time=values["cpu_time"],
         traffic=values["traffic"],
         timelines=timelines,
-        ranks=values["ranks"],
+        ranks=values["per_rank"],
         quiet=values["quiet"],
     )
 
@@ -171,7 +194,7 @@ def crashed(session: Any, error: BaseException) -> None:
     print_exception(type(error), error, shown)
     if session.begun:
         print(
-            f"omb-py: the profile so far: omb-py profile --read {session.folder}",
+            f"omb-py: the profile so far: omb-py profile show {session.folder}",
             file=sys.stderr,
             flush=True,
         )
@@ -194,13 +217,19 @@ def finish(session: Any, settings: Settings) -> None:
         if session.replaced:
             raise OmbError(
                 f"another job has replaced the profile in {settings.folder}: name a folder for "
-                "each job with --output"
+                "each job with --dir"
             )
         ending.report(settings, ranks)
 
 
+@click.command("show", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, required=True, metavar="PROFILE...")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def show(paths: tuple[str, ...]) -> None:
-    """Print profiles as text."""
+    """Print profiles as text.
+
+    PROFILE is a folder or file of omb-py profile, or a file of mpitrace (mpi_profile.*).
+    """
     from omb_py.tracing.profile import text
     from omb_py.tracing.profile.store import load
 

@@ -10,32 +10,40 @@ from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.apps import divides_work
 from omb_py.cli.analysis_options import MOST_NOTES, note
 from omb_py.core.errors import needing
+from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
 
 
 @click.command("scaling", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--ranks",
+    "--predict-ranks",
+    "ranks",
+    cls=Option,
+    old_names=["--ranks"],
     type=WholeNumber(min=2),
     default=PUBLISHED_RANKS,
     show_default="those of OMB-Py's paper: 224",
     metavar="N",
-    help="Predict for so many ranks.",
+    help="Number of ranks to predict for.",
 )
 @click.option(
-    "--output", "-o", metavar="DIR|FILE", help="Draw figures, too: a folder, or a file for one."
+    "--figure",
+    cls=Option,
+    old_names=["--output", "-o"],
+    metavar="DIR|FILE",
+    help="Also draw figures into a folder, or one into a file.",
 )
 @click.option(
     "--format",
     "formats",
     type=click.Choice(["png", "svg", "pdf"]),
     multiple=True,
-    help="Of figures; may be given several times.  [default: that of FILE, else png]",
+    help="Format of figures; repeatable.  [default: that of FILE, else png]",
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
-    files: tuple[str, ...], ranks: int, output: str | None, formats: tuple[str, ...]
+    files: tuple[str, ...], ranks: int, figure: str | None, formats: tuple[str, ...]
 ) -> None:
     """Show how applications scale; predict more ranks.
 
@@ -55,13 +63,13 @@ def command(
         note(f"and {len(loaded.problems) - MOST_NOTES} more such lines")
     every = series.series_of(loaded.runs, divides_work)
     on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)
-    if output is None and not formats:
+    if figure is None and not formats:
         return
     with needing("analysis"):
         from omb_py.analysis.plots import files as figure_files
-        from omb_py.analysis.scaling import figure
+        from omb_py.analysis.scaling import figure as drawing
 
-    named = figure.names_of(every)
-    targets = figure_files.targets(list(named), output, formats)
-    for path in figure_files.write_figures(lambda name: figure.draw(named[name], ranks), targets):
+    named = drawing.names_of(every)
+    targets = figure_files.targets(list(named), figure, formats)
+    for path in figure_files.write_figures(lambda name: drawing.draw(named[name], ranks), targets):
         click.echo(path)

@@ -48,8 +48,8 @@ MOST_RANKS = 10_000_000
     help="A .json, .json.gz or .pftrace file.  [default: FOLDER/timeline.json]",
 )
 @click.option("--ranks", type=Ranks(), metavar="LIST", help="Only these ranks, as in 0-3,8.")
-@click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Only from this second on.")
-@click.option("--to", "end", type=Seconds(min=0), metavar="S", help="Only until this second.")
+@click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Start at this second.")
+@click.option("--to", "end", type=Seconds(min=0), metavar="S", help="End at this second.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(

@@ -20,9 +20,9 @@ FORMATS = {".txt": "text", ".md": "markdown", ".csv": "csv"}
     "--format",
     "kind",
     type=click.Choice(sorted(FORMATS.values())),
-    help="What is written; by default by the suffix of --output, else text.",
+    help="Format; by default that of the suffix of --output, else text.",
 )
-@click.option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+@click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(folder: str, kind: str | None, output: str | None) -> None:
     """Show which way data went, and which algorithms ran.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.core.errors import needing
+from omb_py.options.option import Option
 from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
@@ -23,38 +24,43 @@ SECONDS = Seconds(min=0)
 @click.argument("folder", default=FOLDER, metavar="[FOLDER]")
 @click.option(
     "--interval",
-    "-i",
+    cls=Option,
+    old_names=["-i"],
     type=Seconds(min=0.1),
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks.",
+    help="Time between two updates.",
 )
-@click.option("--once", is_flag=True, help="Look once, at a stretch of one interval.")
-@click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look.")
+@click.option("--once", is_flag=True, help="Show one interval, then exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per update.")
 @click.option(
     "--wait",
     type=SECONDS,
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="For a run to begin.",
+    help="How long to wait for a run to begin.",
 )
 @click.option(
-    "--patience",
+    "--min-wait",
+    cls=Option,
+    old_names=["--patience"],
     type=SECONDS,
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="From when on a wait is worth telling.",
+    help="Report waits longer than SECONDS.",
 )
 @click.option(
-    "--silence",
+    "--stale-after",
+    cls=Option,
+    old_names=["--silence"],
     type=SECONDS,
     default=5.0,
     show_default=True,
     metavar="SECONDS",
-    help="From when on a rank that says nothing is told.",
+    help="Report a rank as unresponsive after SECONDS without an update.",
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
@@ -63,15 +69,15 @@ def command(
     once: bool,
     as_json: bool,
     wait: float,
-    patience: float,
-    silence: float,
+    min_wait: float,
+    stale_after: float,
 ) -> None:
     """Watch a run of omb-py profile.
 
-    FOLDER is where the run is recorded [default: omb-profile]. Shown are what each rank does, who
-    waits for whom, slow ranks, and ranks that were killed. Nothing is asked of the ranks: all of
-    this is read from their records. It ends when all ranks have ended, or with Ctrl-C; where there
-    is no terminal, it prints lines.
+    FOLDER is where the run is recorded [default: omb-profile]. Shows what each rank does, which
+    ranks wait for which, slow ranks, and ranks that were killed. It reads the records of the ranks
+    and does not disturb them. It ends with the last rank, or with Ctrl-C; without a terminal it
+    prints lines.
     """
     on_terminal = sys.stdout.isatty()
     with needing("analysis"):
@@ -80,7 +86,7 @@ def command(
         if not as_json and (once or on_terminal):
             from omb_py.tracing.monitor import view  # noqa: F401 - needs rich, which is said now
 
-    watcher = following.Watcher(folder, following.Habits(interval, patience, silence))
+    watcher = following.Watcher(folder, following.Habits(interval, min_wait, stale_after))
     try:
         seen = following.first(watcher, folder, wait, lambda text: click.echo(text, err=True))
         if once:

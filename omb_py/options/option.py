@@ -28,22 +28,27 @@ def note_old_name(old: str, new: str) -> None:
 class Option(click.Option):
     """An option of click's with ``old_names``, which work with a note and are in no help.
 
-    The note names the longest of its names, or ``new_name`` where something else took its place.
-    ``group`` is the heading under which the help shows it.
+    ``old_values`` has the values that changed with the name. ``group`` is the heading under which
+    the help shows it.
     """
 
     def __init__(
         self,
         *arguments: Any,
         old_names: Sequence[str] = (),
-        new_name: str | None = None,
+        old_values: Mapping[str, str] | None = None,
         group: str = "",
         **settings: Any,
     ) -> None:
         super().__init__(*arguments, **settings)
         self.old_names = tuple(old_names)
-        self.new_name = new_name or max(self.opts, key=len)
+        self.old_values = dict(old_values or {})
         self.group = group
+
+    @property
+    def new_name(self) -> str:
+        """The name to be used: the longest."""
+        return max(self.opts, key=len)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         super().add_to_parser(parser, ctx)
@@ -57,9 +62,13 @@ class Option(click.Option):
     ) -> tuple[Any, list[str]]:
         for old in self.old_names:
             if old in opts:
-                note_old_name(old, self.new_name)
-                value = [*opts.get(self.name, ()), *opts[old]] if self.multiple else opts[old]
-                opts = {**opts, self.name: value}
+                value = opts[old]
+                if isinstance(value, str) and value in self.old_values:
+                    note_old_name(f"{old} {value}", f"{self.new_name} {self.old_values[value]}")
+                    value = self.old_values[value]
+                else:
+                    note_old_name(old, self.new_name)
+                opts = {**opts, str(self.name): value}
         return super().handle_parse_result(ctx, opts, args)
 
 

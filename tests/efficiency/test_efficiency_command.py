@@ -231,12 +231,12 @@ def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
 def test_figures_go_to_a_file_or_a_folder(
     efficiency: Command, runs: list[str], tmp_path: Path
 ) -> None:
-    assert efficiency(*runs, "-o", "figure.svg").out.splitlines()[-1] == "figure.svg"
+    assert efficiency(*runs, "--figure", "figure.svg").out.splitlines()[-1] == "figure.svg"
     assert b"<svg" in (tmp_path / "figure.svg").read_bytes()
-    done = efficiency(*runs, "-o", "figures/", "--format", "csv")
+    done = efficiency(*runs, "--figure", "figures/", "--format", "csv")
     assert done.err.splitlines()[-1] == "figures/efficiency.png"
     (tmp_path / "notes.svg").write_text("my notes")
-    assert efficiency(*runs, "-o", "notes.svg").code == 1
+    assert efficiency(*runs, "--figure", "notes.svg").code == 1
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Recorded:
 
     def start(ranks: int, program: str, *options: str) -> Run:
         (tmp_path / "program.py").write_text(program)
-        words = ("--output", "run", "--timeline", "run.json", *options, "program.py")
+        words = ("--dir", "run", "--timeline", "run.json", *options, "program.py")
         done = mpiexec(ranks, "profile", *words)
         assert done.code == 0, done.err
         (found,) = load([str(tmp_path / "run")])
@@ -81,9 +81,9 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Recorded:
     return start
 
 
-@pytest.mark.parametrize("level", ["python", "c"])
+@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_all_that_ranks_wait_for_is_found(recorded: Recorded, level: str) -> None:
-    run = recorded(4, PROGRAM, "--level", level)
+    run = recorded(4, PROGRAM, "--intercept", level)
     assert run.measured.notes == ()
     factors = run.efficiency
     assert factors.serialisation is not None

@@ -93,7 +93,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--timeline", "out.json"], ["--call-sites"], ["--cpu-time", "--ranks", "all"]],
+    [[], ["--timeline", "out.json"], ["--call-sites"], ["--cpu-time", "--per-rank", "all"]],
     ids=" ".join,
 )
 def test_a_program_does_the_same_and_every_call_is_counted(
@@ -128,7 +128,7 @@ FORMS: tuple[tuple[str, ...], ...] = ((), ("--call-sites",), ("--timeline", "out
 
 @pytest.mark.parametrize(
     ("what", "ways"),
-    [("buffers", (*FORMS, ("--level", "c"))), ("objects", FORMS)],
+    [("buffers", (*FORMS, ("--intercept", "pmpi"))), ("objects", FORMS)],
     ids=["buffers", "objects"],
 )
 def test_however_arguments_are_given_calls_and_bytes_are_counted_alike(
@@ -264,7 +264,7 @@ MPI.COMM_WORLD.Barrier()
     assert done.err.count("Traceback") == 1
     assert "KeyError: 'of rank 1'" in done.err
     assert "omb_py" not in done.err.split("Traceback")[1].split("KeyError")[0]
-    assert "omb-py profile --read omb-profile" in done.err
+    assert "omb-py profile show omb-profile" in done.err
     for record in records.read_folder(tmp_path / "omb-profile"):
         assert not record.complete
         assert calls(record)["MPI_Barrier", "world"][0] >= 1
@@ -308,7 +308,7 @@ while True:
         assert not record.complete
         assert calls(record)["MPI_Allreduce", "world"][0] > 100
         assert len(record.events) > 100 or not timeline
-    shown = run([OMB_PY, "profile", "--read", str(folder)], {}, tmp_path, 120)
+    shown = run([OMB_PY, "profile", "show", str(folder)], {}, tmp_path, 120)
     assert shown.code == 0, shown.err
     assert "MPI_Allreduce" in shown.out
 
@@ -334,8 +334,8 @@ def running_rank(folder: Path, rank: int) -> int:
         (["nothing.py"], "there is no program nothing.py"),
         (["sh"], "is no Python program"),
         (["--timeline", "t.txt", "a.py"], "name a file that ends in .json"),
-        (["--level", "c", "--cpu-time", "a.py"], "--cpu-time is seen from Python alone"),
-        (["-o", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
+        (["--intercept", "pmpi", "--cpu-time", "a.py"], "--cpu-time is seen from Python alone"),
+        (["--dir", "/proc/nowhere", OBSERVED, "file"], "/proc/nowhere"),
         (["--nonsense", "a.py"], "nonsense"),
     ],
 )
@@ -365,8 +365,8 @@ def test_a_profile_is_not_written_over(profiled: Profiled, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["-o", "there", OBSERVED], 2, "there holds the profile of another run"),
-        (["-o", "there/rank-0.record/below", OBSERVED], 1, "Not a directory; choose another"),
+        (["--dir", "there", OBSERVED], 2, "there holds the profile of another run"),
+        (["--dir", "there/rank-0.record/below", OBSERVED], 1, "Not a directory; choose another"),
         (["--timeline", "there/rank-0.record/t.json", OBSERVED], 1, "with --timeline"),
         (["-m", "nosuchmodule"], 2, "there is no module nosuchmodule"),
     ],

@@ -51,11 +51,11 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
         command = [
             *launch,
             "-q",
-            "-f",
-            "-o",
+            "--force",
+            "--dir",
             "profile",
-            "--level",
-            "c",
+            "--intercept",
+            "pmpi",
             "--force",
             *options,
             "program.py",
@@ -385,7 +385,7 @@ def test_without_a_compiler_one_rank_says_so(
     (sentence,) = job.sentences
     assert "mpicc cannot compile our library" in sentence
     assert "no-such-compiler" in sentence
-    assert "without --level c" in sentence
+    assert "without --intercept pmpi" in sentence
     assert "has run" not in job.out + job.err
 
 

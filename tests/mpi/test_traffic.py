@@ -83,7 +83,7 @@ def profiled(mpiexec: Command, omb_py: Command, tmp_path: Path) -> Callable[...,
 
     def start(ranks: int, program: str, *options: str, **environment: str) -> Rows:
         (tmp_path / "program.py").write_text(program)
-        words = ("profile", "--traffic", "-f", "-o", "run", *options, "program.py")
+        words = ("profile", "--traffic", "--force", "--dir", "run", *options, "program.py")
         done = mpiexec(ranks, *words, **environment)
         assert done.code == 0, done.err
         assert done.out.count("done") == program.count("done") * ranks
@@ -175,7 +175,7 @@ def test_a_rank_that_is_killed_leaves_what_was_read_at_the_beginning(
         "import os\nfrom mpi4py import MPI\n"
         "if MPI.COMM_WORLD.rank == 1: os.kill(os.getpid(), 9)\nMPI.COMM_WORLD.Barrier()\n"
     )
-    assert mpiexec(2, "profile", "--traffic", "-o", "run", "program.py").code != 0
+    assert mpiexec(2, "profile", "--traffic", "--dir", "run", "program.py").code != 0
     done = omb_py("traffic", "run")
     assert done.code == 0, done.err
     assert "did not come to the end" in done.out
@@ -187,11 +187,11 @@ def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
     assert (way["what"], way["path"]) == ("within", "shared memory")
 
 
-@pytest.mark.parametrize("level", ["python", "c"])
+@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_what_persistent_requests_send_was_asked_for(
     profiled: Callable[..., Rows], level: str
 ) -> None:
-    rows = profiled(2, PERSISTENT, "--level", level)
+    rows = profiled(2, PERSISTENT, "--intercept", level)
     (row,) = items(rows, "messages of its persistent requests")
     assert (row["calls"], row["asked_bytes"], row["moved_bytes"]) == ("10", str(CALLS * MIB), "")
     (pair,) = [row for row in rows if (row["table"], row["from"]) == ("peers", "0")]

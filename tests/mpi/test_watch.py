@@ -138,7 +138,7 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
     def until(concern: str, **values: object) -> dict[str, Any]:
         end, out = time.monotonic() + SECONDS, ""
         while time.monotonic() < end:
-            done = omb_py("watch", "--once", "--json", "-i", "0.5", "--wait", str(SECONDS))
+            done = omb_py("watch", "--once", "--json", "--interval", "0.5", "--wait", str(SECONDS))
             assert done.code == 0, done.err
             out = done.out
             for one in json.loads(out)["findings"]:
@@ -151,16 +151,16 @@ def finding(omb_py: Callable[..., Finished]) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.mark.product(strength=0)
-@pytest.mark.parametrize("level", ["python", "c"])
+@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
     finding: Callable[..., dict[str, Any]],
     omb_py: Callable[..., Finished],
     tmp_path: Path,
     level: str,
 ) -> None:
-    if level == "c" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
+    if level == "pmpi" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
         pytest.skip("no mpicc")
-    with job(tmp_path, LATE, 4, "--level", level) as started:
+    with job(tmp_path, LATE, 4, "--intercept", level) as started:
         found = finding("waiting", ranks=[2], waiting=[0, 1, 3])
         assert "wait in MPI_Barrier" in found["text"]
         assert "for rank 2, which is outside MPI" in found["text"]
@@ -171,13 +171,13 @@ def test_the_rank_that_the_others_wait_for_in_a_barrier_is_named(
 
 
 @pytest.mark.product(strength=0)
-@pytest.mark.parametrize("level", ["python", "c"])
+@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
 def test_a_collective_that_is_only_prepared_has_not_begun(
     finding: Callable[..., dict[str, Any]], tmp_path: Path, level: str
 ) -> None:
-    if level == "c" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
+    if level == "pmpi" and not (BIN / "mpicc").exists() and shutil.which("mpicc") is None:
         pytest.skip("no mpicc")
-    with job(tmp_path, PREPARED, 3, "--level", level) as started:
+    with job(tmp_path, PREPARED, 3, "--intercept", level) as started:
         finding("waiting", ranks=[2], waiting=[0])
         (tmp_path / "go").touch()
         out, _ = started.communicate(timeout=SECONDS)
@@ -218,7 +218,7 @@ def test_a_rank_that_was_killed_is_named_and_ends_the_watch(
     omb_py: Callable[..., Finished], tmp_path: Path
 ) -> None:
     with job(tmp_path, KILLED, 3):
-        done = omb_py("watch", "-i", "0.3", "--wait", str(SECONDS), timeout=SECONDS)
+        done = omb_py("watch", "--interval", "0.3", "--wait", str(SECONDS), timeout=SECONDS)
     assert done.code == 0
     assert "rank 1 on" in done.out
     assert "was killed: last seen outside MPI" in done.out

@@ -35,7 +35,7 @@ def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) 
 
 
 def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY, "-o", "new/folder", "--format", "svg", "-G", "pdf")
+    done = plot(*LATENCY, "--figure", "new/folder", "--format", "svg", "-G", "pdf")
     assert done.out.splitlines() == ["new/folder/latency.svg", "new/folder/latency.pdf"]
     for form in ("svg", "pdf"):
         content = (tmp_path / "new/folder" / f"latency.{form}").read_bytes()
@@ -43,17 +43,17 @@ def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
 
 
 def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
-    assert plot(*LATENCY, "-o", "my.svg").out == "my.svg\n"
-    assert plot(*LATENCY, "-o", "my.svg").code == 0  # an image is overwritten
+    assert plot(*LATENCY, "--figure", "my.svg").out == "my.svg\n"
+    assert plot(*LATENCY, "--figure", "my.svg").code == 0  # an image is overwritten
     assert [path.name for path in tmp_path.iterdir()] == ["my.svg"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        ((TABLE, "-o", "all.svg"), "name a folder"),
-        ((*LATENCY, "-o", "latency.svg", "--format", "png"), "name a folder"),
-        ((*LATENCY, "-o", "latency.gif"), "png, svg, pdf"),
+        ((TABLE, "--figure", "all.svg"), "name a folder"),
+        ((*LATENCY, "--figure", "latency.svg", "--format", "png"), "name a folder"),
+        ((*LATENCY, "--figure", "latency.gif"), "png, svg, pdf"),
         ((*LATENCY, "-G", "gif"), "choose from tty"),
         ((TABLE, "--kind", "overhead"), "omb-py overhead"),
     ],
@@ -106,17 +106,21 @@ def test_the_commands_of_the_page_make_its_figures(
 ) -> None:
     (tmp_path / "results").symlink_to(RESULTS)
     *arguments, name = shlex.split(line)
-    assert arguments[-1] == "-o"
+    assert arguments[-1] == "--figure"
     assert plot(*arguments, name).out == f"{name}\n"
     assert (tmp_path / name).read_bytes().startswith(MARKS["svg"])
     assert (ROOT / "docs" / name.removeprefix("docs/")).exists()
 
 
 def test_benchmarks_and_rows_that_no_figure_shows_are_said(plot: Command) -> None:
-    done = plot(TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "-o", "figs/")
+    done = plot(
+        TABLE, "--where", "benchmark=latency,barrier,bw", "--value", "p99", "--figure", "figs/"
+    )
     assert "omb-py: note: not drawn with these options: bw" in done.err
     native = str(ROOT / "tests" / "data" / "omb" / "osu_latency.txt")
-    done = plot(native, TABLE, "--where", "benchmark=latency", "--value", "p99", "-o", "figs/")
+    done = plot(
+        native, TABLE, "--where", "benchmark=latency", "--value", "p99", "--figure", "figs/"
+    )
     assert re.search(
         r"note: 4 of \d+ rows have no p99 \(sample_p99_us\) and are left out", done.err
     )

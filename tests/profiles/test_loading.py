@@ -298,14 +298,15 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--timeline", "t.json", "--read", "run"], "omb-py timeline FOLDER"),
-        (["--read", "--traffic", "run"], "--traffic is for running a program"),
-        (["-q", "--read", "run"], "--quiet is for running a program"),
-        (["-o", "omb-profile", "--read", "run"], "--output is for running a program"),
+        (["--timeline", "t.json", "show", "run"], "omb-py timeline FOLDER"),
+        (["--traffic", "show", "run"], "--traffic is for running a program"),
+        (["-q", "show", "run"], "--quiet is for running a program"),
+        (["--dir", "omb-profile", "show", "run"], "--dir is for running a program"),
+        (["--traffic", "--read", "run"], "--traffic is for running a program"),
         (["--timeline", "t.txt", "run.py"], "ends in .json, .json.gz or .pftrace"),
     ],
 )
-def test_options_that_read_would_ignore_are_refused(words: list[str], sentence: str) -> None:
+def test_options_that_showing_would_ignore_are_refused(words: list[str], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         command.main(words, standalone_mode=False)
 

@@ -64,7 +64,7 @@ def test_points_and_predictions_are_tables(omb_py: Command) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_other_numbers_of_ranks_are_not_set_beside_the_paper_s(scaling: Command) -> None:
-    done = scaling("table.csv", "--ranks", "64")
+    done = scaling("table.csv", "--predict-ranks", "64")
     assert "Prediction for 64 ranks" in done.out
     assert PUBLISHED not in done.out
 
@@ -113,27 +113,27 @@ def test_weak_scaling_is_gustafson_s(scaling: Command, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_figures_go_to_a_file_or_a_folder(scaling: Command, tmp_path: Path) -> None:
-    done = scaling("table.csv", "-o", "figure.svg")
+    done = scaling("table.csv", "--figure", "figure.svg")
     assert done.out.splitlines()[-1] == "figure.svg"
     first = (tmp_path / "figure.svg").read_bytes()
     assert b"<svg" in first
-    assert scaling("table.csv", "-o", "figure.svg").code == 0
+    assert scaling("table.csv", "--figure", "figure.svg").code == 0
     assert (tmp_path / "figure.svg").read_bytes() == first
-    done = scaling("table.csv", "-o", "figures/", "--format", "png")
+    done = scaling("table.csv", "--figure", "figures/", "--format", "png")
     assert done.out.splitlines()[-1] == "figures/matmul-scaling.png"
 
 
 @pytest.mark.usefixtures("table")
 def test_two_series_do_not_go_into_one_file(scaling: Command, tmp_path: Path) -> None:
     write(tmp_path / "table.csv", row(1, 1.0, binding="pickle", run="another"))
-    done = scaling("table.csv", "-o", "figure.svg")
+    done = scaling("table.csv", "--figure", "figure.svg")
     assert done.code == 2
     assert "name a folder" in done.err
 
 
 def test_nothing_but_images_is_overwritten(scaling: Command, table: Path, tmp_path: Path) -> None:
     (tmp_path / "figure.svg").write_text("my notes")
-    assert scaling(str(table), "-o", "figure.svg").code == 1
+    assert scaling(str(table), "--figure", "figure.svg").code == 1
     assert (tmp_path / "figure.svg").read_text() == "my notes"
 
 

@@ -121,7 +121,7 @@ def test_a_sweep_is_complete_after_one_command(
 
 def render_with_time_over(slurm: Slurm, folder: Path) -> None:
     """Write a script to which its time is over at any SIGTERM, as at the walltime."""
-    omb_py(slurm, folder, "job", "render", *MINE, "--one-job", "-o", "mine.sh")
+    omb_py(slurm, folder, "job", "render", *MINE, "--one-job", "--dir", "mine.sh")
     script = folder / "mine.sh"
     text = script.read_text()
     assert text.count('-ge "$seconds"') == 1
@@ -139,7 +139,7 @@ def test_less_time_than_the_script_asks_for_does_not_end_the_chain(
     slurm: Slurm, tmp_path: Path
 ) -> None:
     prepare(tmp_path, "slurm", row_seconds=2.2)
-    omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "-o", "mine.sh")
+    omb_py(slurm, tmp_path, "job", "render", *MINE, "--one-job", "--dir", "mine.sh")
     first = submit(slurm, tmp_path, "sbatch", "--time=1", "mine.sh")
     (tmp_path / "mine.sh").unlink()  # what goes on is the copy beside the results
     assert_a_second_job_ends_it(slurm, tmp_path, first)
@@ -237,7 +237,7 @@ def test_a_machine_file_is_written_from_what_slurm_tells(slurm: Slurm, tmp_path:
     text = (tmp_path / "mycluster.toml").read_text()
     for line in ('scheduler = "slurm"', "nodes = 2  # detected by sinfo", 'queue = "debug"'):
         assert f"\n{line}\n" in text
-    words = ("quick", "--machine", "./mycluster.toml", "--one-job", "-o", "job.sh")
+    words = ("quick", "--machine", "./mycluster.toml", "--one-job", "--dir", "job.sh")
     omb_py(slurm, tmp_path, "job", "render", *words)
     slurm.run("sbatch", "--test-only", "job.sh", cwd=tmp_path)
     assert "\n#SBATCH --nodes=2\n" in (tmp_path / "job.sh").read_text()

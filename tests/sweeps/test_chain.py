@@ -54,7 +54,7 @@ class Site:
         self.scheduler = scheduler
         Path("mine.toml").write_text(SWEEP)
         Path("here.toml").write_text(MACHINE.format(scheduler=scheduler, settings=settings))
-        self.job("render", *WHERE, "--one-job", *words, "-o", str(SCRIPT))
+        self.job("render", *WHERE, "--one-job", *words, "--dir", str(SCRIPT))
 
     def job(self, *words: str) -> int:
         """Run `omb-py job`; its exit code."""

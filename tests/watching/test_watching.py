@@ -107,7 +107,7 @@ def test_one_look_has_a_table_of_all_ranks(omb_py: Callable[..., Finished], tmp_
 
 def test_ctrl_c_leaves_without_a_word(tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 2)
-    command = [str(BIN / "omb-py"), "watch", "-i", "0.1"]
+    command = [str(BIN / "omb-py"), "watch", "--interval", "0.1"]
     watching = subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -135,7 +135,7 @@ def test_on_a_terminal_there_is_a_picture_that_follows_its_size(tmp_path: Path) 
     environment = os.environ | {"TERM": "xterm-256color"}
     environment.pop("COLUMNS", None)
     environment.pop("LINES", None)
-    command = [str(BIN / "omb-py"), "watch", "-i", "0.1"]
+    command = [str(BIN / "omb-py"), "watch", "--interval", "0.1"]
     watching = subprocess.Popen(
         command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     )

@@ -43,7 +43,7 @@ SECONDS_BETWEEN_RANKS = 1.0
 """How much later than rank 0 others may have begun."""
 
 LINES_OF_COMPILER = 3
-WITHOUT = "profile without --level c, which needs no compiler"
+WITHOUT = "profile without --intercept pmpi, which needs no compiler"
 
 C_TYPES = {"i": "int32_t {}", "q": "int64_t {}", "d": "double {}", "64s": "char {}[64]"}
 INCLUDES = (
@@ -64,7 +64,7 @@ def compiler() -> Path:
         if found and os.access(found, os.X_OK):
             return Path(found)
     raise UsageError(
-        "--level c needs the MPI library's compiler mpicc, which is neither beside "
+        "--intercept pmpi needs the MPI library's compiler mpicc, which is neither beside "
         f"{sys.executable} nor on PATH: load it (with a C compiler) once, or {WITHOUT}"
     )
 
@@ -236,8 +236,8 @@ def check(library: Path, mpicc: Path) -> None:
     mine, theirs, *_ = [*_run([sys.executable, "-c", program], mpicc).split("\n"), ""]
     if theirs:
         raise UsageError(
-            f"--level c: mpi4py loads {mine}, but {mpicc} belongs to {theirs}: put the compiler "
-            f"of mpi4py's library first on PATH, or {WITHOUT}"
+            f"--intercept pmpi: mpi4py loads {mine}, but {mpicc} belongs to {theirs}: put the "
+            f"compiler of mpi4py's library first on PATH, or {WITHOUT}"
         )
 
 
@@ -259,5 +259,7 @@ def _run(command: list[str], mpicc: Path) -> str:
     if failed:
         lines = [line for line in said.splitlines() if "error" in line.lower() or "not" in line]
         shown = "; ".join((lines or said.splitlines())[:LINES_OF_COMPILER])
-        raise UsageError(f"--level c: {mpicc} cannot compile our library ({shown}); {WITHOUT}")
+        raise UsageError(
+            f"--intercept pmpi: {mpicc} cannot compile our library ({shown}); {WITHOUT}"
+        )
     return done.stdout

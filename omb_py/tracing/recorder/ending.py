@@ -31,17 +31,17 @@ def prepare(settings: Settings, force: bool) -> None:
     """
     folder = settings.folder
     if Path(folder).exists() and not Path(folder).is_dir():
-        raise OneRankError(f"--output {folder} is a file: name a folder")
+        raise OneRankError(f"--dir {folder} is a file: name a folder")
     for name in settings.timelines:
         if Path(name).is_dir():
             raise OneRankError(f"--timeline {name} is a folder: name a file in it")
     there = sorted(Path(folder).glob(f"rank-*{SUFFIX}"))
     if there and not force:
         raise OneRankError(
-            f"{folder} holds the profile of another run: name another folder with --output, or "
+            f"{folder} holds the profile of another run: name another folder with --dir, or "
             "replace it with --force"
         )
-    _try_to_write(Path(folder), folder, "--output")
+    _try_to_write(Path(folder), folder, "--dir")
     for name in settings.timelines:
         _try_to_write(Path(name).parent, name, "--timeline")
         if name.endswith(PROTOBUF) and find_spec("perfetto") is None:

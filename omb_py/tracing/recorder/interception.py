@@ -62,7 +62,7 @@ class CRecorder:
         if not self._library.omb_py_started():
             raise OmbError(
                 "calls cannot be seen in C: mpi4py does not call MPI through our library; profile "
-                "without --level c"
+                "without --intercept pmpi"
             )
         self._numbers = {"": 0}
         error = self._library.omb_py_open(os.fsencode(file.path))

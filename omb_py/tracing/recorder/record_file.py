@@ -149,7 +149,7 @@ def mapped(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
         except FileExistsError as error:
             raise OmbError(
                 f"another job is writing its profile to {os.path.dirname(path)}: name another "
-                "folder with --output"
+                "folder with --dir"
             ) from error
         try:
             try:
