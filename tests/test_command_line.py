@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import subprocess
 import sys
@@ -14,12 +16,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
-from omb_py.cli import command
+from omb_py.cli import LAZY_COMMANDS, command
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.core.text.numbers import parse_bytes, parse_whole
+from omb_py.options.option import Option
 from omb_py.options.parse import detach_values, parse
+from omb_py.options.table import parameters
 from tests.conftest import Finished
 
 
@@ -243,6 +247,53 @@ def test_every_benchmark_has_help() -> None:
         command = benchmark_command(benchmark)
         text = command.get_help(click.Context(command, info_name=benchmark.name))
         assert benchmark.summary in " ".join(text.split())
+
+
+def help_of(*names: str) -> str:
+    """What ``--help`` prints in 80 columns."""
+    options = {"standalone_mode": False, "terminal_width": 80, "max_content_width": 80}
+    with io.StringIO() as out, contextlib.redirect_stdout(out):
+        command.main([*names, "--help"], prog_name="omb-py", **options)
+        return out.getvalue()
+
+
+def test_help_fits_one_screen_and_names_every_command() -> None:
+    lines = help_of().splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    named = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert {"mpiexec", "omb-py", *LAZY_COMMANDS, *command.commands} - {"list", "info"} <= named
+    text = " ".join(lines)
+    assert "omb-py list" in text
+    assert "omb-py info" in text
+    sentences = [line for line in lines if line[2:12].strip() in LAZY_COMMANDS]
+    assert not [line for line in sentences if line.endswith("...")], "a sentence is cut"
+
+
+GROUPS = (
+    *("What is measured", "How it is sampled", "Data and checks"),
+    *("Where the data lives", "How MPI is called", "Output"),
+)
+
+
+def test_options_stand_in_groups_with_those_that_matter_first() -> None:
+    lines = help_of("allreduce").splitlines()
+    headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert tuple(headings) == GROUPS
+    first = ("-m", "-i", "-T", "--buffer", "--binding", "-o")
+    for heading, name in zip(GROUPS, first, strict=True):
+        after = lines[lines.index(f"{heading}:") + 1]
+        assert after.split()[0].rstrip(",") == name
+
+
+def test_every_option_of_every_benchmark_has_a_group_and_a_sentence() -> None:
+    for benchmark in all_benchmarks():
+        for parameter in parameters(benchmark):
+            if isinstance(parameter, click.Option) and not parameter.hidden:
+                assert isinstance(parameter, Option)
+                assert parameter.group in GROUPS, parameter.opts
+                assert parameter.help
+                assert parameter.help.endswith("."), parameter.opts
 
 
 def loaded_by(*arguments: str) -> set[str]:

@@ -13,12 +13,15 @@ from omb_py.core import VERSION
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
-LATER = (
-    *("profile", "watch", "timeline", "efficiency", "traffic"),
-    *("sweep", "job", "machine", "compare", "plot", "report", "model", "scaling"),
-)
-"""Commands that no rank needs: each is ``command`` of the module of its name, loaded then."""
+COMMANDS = {
+    "Measure more": ("overhead", "sweep", "job", "machine"),
+    "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
+    "Analyze results": ("compare", "plot", "report", "model", "scaling"),
+}
+"""Commands by heading of the help."""
 
+LAZY_COMMANDS = tuple(name for names in COMMANDS.values() for name in names if name != "overhead")
+"""Each is ``command`` of the module of its name, imported when it is used."""
 
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
     found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
@@ -27,20 +30,20 @@ WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
 
 
 class Commands(click.Group):
-    """Commands that are made when they are asked for, so that none costs another's imports."""
+    """Commands that are made when they are used, so that none costs another's imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.apps import APPLICATIONS
         from omb_py.benchmarks import all_benchmarks
 
         names = [benchmark.name for benchmark in all_benchmarks()]
-        return [*names, *APPLICATIONS.names(), *LATER, *sorted(self.commands)]
+        return [*names, *APPLICATIONS.names(), *LAZY_COMMANDS, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name in self.commands:
             return self.commands[cmd_name]
-        if cmd_name in LATER:
-            return later_command(cmd_name)
+        if cmd_name in LAZY_COMMANDS:
+            return lazy_command(cmd_name)
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.benchmark import benchmark_command
 
@@ -53,29 +56,25 @@ class Commands(click.Group):
                 from omb_py.cli.application import application_command
 
                 return application_command(APPLICATIONS.load(cmd_name))
-            find_benchmark(cmd_name, [*APPLICATIONS.names(), *LATER, *self.commands])
+            find_benchmark(cmd_name, [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands])
             raise
         return benchmark_command(benchmark)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS
         from omb_py.benchmarks import by_family
+        from omb_py.cli.help import screen
 
-        for family, members in by_family().items():
-            with formatter.section(f"{family} benchmarks".capitalize()):
-                formatter.write_dl([(member.name, member.summary) for member in members])
-        with formatter.section("Applications"):
-            applications = map(APPLICATIONS.load, APPLICATIONS.names())
-            formatter.write_dl([(one.name, one.summary) for one in applications])
-        with formatter.section("Commands"):
-            commands = {name: later_command(name) for name in LATER} | dict(self.commands)
-            formatter.write_dl(
-                [(name, command.get_short_help_str(70)) for name, command in commands.items()]
-            )
+        def summary(name: str, limit: int) -> str:
+            found = self.get_command(ctx, name)
+            return "" if found is None else found.get_short_help_str(limit)
+
+        families = {name: [one.name for one in members] for name, members in by_family().items()}
+        formatter.write(screen(families, APPLICATIONS.names(), COMMANDS, summary))
 
 
-def later_command(name: str) -> click.Command:
-    """A command that no rank needs; nothing of it is loaded before."""
+def lazy_command(name: str) -> click.Command:
+    """The command in the module of its name."""
     from importlib import import_module
 
     found: click.Command = import_module(f"omb_py.cli.{name}").command
@@ -97,13 +96,15 @@ def command() -> None:
     "kind",
     type=click.Choice(["text", "markdown"]),
     default="text",
-    help="markdown: the benchmarks as docs/benchmarks.md has them, with what ran where.",
+    help="markdown: the benchmarks as in docs/benchmarks.md, with what ran where.",
 )
 @click.option(
-    "--algorithms", is_flag=True, help="The words of --coll-algorithm, library by library."
+    "--algorithms",
+    is_flag=True,
+    help="The names of --coll-algorithm, by library, and of --p2p-algorithm.",
 )
 def list_command(kind: str, algorithms: bool) -> None:
-    """Benchmarks, buffers and bindings that are there."""
+    """List benchmarks, applications, buffers and bindings."""
     if algorithms:
         from omb_py.cli.inventory import print_algorithms
 
@@ -121,14 +122,14 @@ def list_command(kind: str, algorithms: bool) -> None:
 
 @command.command("info")
 def info_command() -> None:
-    """Versions, the MPI library, and which buffers work here."""
+    """Show versions, the MPI library, and which buffers and bindings work here."""
     from omb_py.cli.inventory import print_info
 
     print_info()
 
 
 class OverheadCommands(click.Group):
-    """One command for each benchmark, made when it is asked for."""
+    """One command for each benchmark, made when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks
@@ -144,7 +145,7 @@ class OverheadCommands(click.Group):
 
 @command.group("overhead", cls=OverheadCommands)
 def overhead_group() -> None:
-    """What Python adds: bindings compared by turns in one job.
+    """Compare bindings, interleaved in one job: what Python adds.
 
     mpiexec -n 2 omb-py overhead latency -m 1:4194304
     """

@@ -9,6 +9,7 @@ import click
 from omb_py.apps import Application
 from omb_py.apps.runtime import math_threads
 from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.help import GroupedCommand
 from omb_py.measure.launch import start_job
 from omb_py.options.application import application_parameters, make_asked
 
@@ -26,7 +27,7 @@ def application_command(application: Application[Any]) -> click.Command:
             measure(Setting(asked, found.buffer, found.job, found.watchdog, found.device_first))
 
     text = f"{application.summary}\n\n{application.details}".strip()
-    return click.Command(
+    return GroupedCommand(
         application.name,
         callback=callback,
         params=application_parameters(application),

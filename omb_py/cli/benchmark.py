@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
+from omb_py.cli.help import GroupedCommand
 from omb_py.measure.launch import launch, measurement
-from omb_py.options.parse import OptionsCommand, make_options
+from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -21,7 +22,7 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         with launch(benchmark, make_options(values)) as context:
             measurement(context).run()
 
-    return OptionsCommand(
+    return GroupedCommand(
         benchmark.name,
         callback=callback,
         params=parameters(benchmark),

@@ -139,7 +139,7 @@ class CompareCommand(click.Command):
 @click.option("--keep", metavar="DIR", help="Keep there all that the runs wrote.")
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:
-    """Compare results with those of BASE, or omb-py with native OMB.
+    """Compare results with each other, or omb-py with native OMB.
 
     omb-py compare before.csv after.csv --fail-above 5%
 

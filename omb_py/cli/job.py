@@ -35,7 +35,7 @@ def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Fun
 MACHINE = click.option(
     "--machine",
     metavar="MACHINE",
-    help="Where it runs: a machine of omb-py machine list, or a .toml file (omb-py machine new).",
+    help="Machine to run on: one of omb-py machine list, or a .toml file (omb-py machine new).",
 )
 FOLDER = click.option(
     "--folder",
@@ -44,23 +44,23 @@ FOLDER = click.option(
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
 PARTS: Callable[[Any], Any] = options(
-    click.option("--nodes", type=WholeNumber(min=1), help="Only the job of so many nodes."),
+    click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
     click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
     click.option("--account", help="Account (allocation) to charge."),
     click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
-    click.option("--walltime", help="How long each job may take, as in 30m or 0:30:00."),
+    click.option("--walltime", help="Time limit of each job, as in 30m or 0:30:00."),
     click.option(
         "--chain",
         type=click.Choice(["resubmit", "depend", "none"]),
-        help="How it goes on after a walltime: a job submits the next; or several wait in the "
-        "queue, each for the end of the one before; or not by itself.  [default: resubmit]",
+        help="How to continue after the time limit: resubmit: each job submits the next; depend: "
+        "several jobs are queued, each after the one before; none: by hand.  [default: resubmit]",
     ),
 )
 
 
 @click.group("job", context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """A sweep as batch jobs.
+    """Run a sweep as batch jobs.
 
     omb-py job submit scaling --machine polaris --account PROJECT
 

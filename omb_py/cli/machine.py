@@ -17,7 +17,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 @click.group("machine", context_settings=HELP)
 def command() -> None:
-    """Machine files: what a machine has, and how its jobs are asked for.
+    """Describe machines: nodes, launcher, scheduler and queues.
 
     omb-py machine new    asks a few questions and writes a file for this cluster
     """

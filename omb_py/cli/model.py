@@ -56,7 +56,7 @@ def command(
     kind: str | None,
     output: str | None,
 ) -> None:
-    """Fit costs to results; predict other ranks and sizes.
+    """Fit cost models to results; predict other ranks and sizes.
 
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
     curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on

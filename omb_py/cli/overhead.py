@@ -9,10 +9,12 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.help import GroupedCommand
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.options import Options
 from omb_py.measure.launch import launch
-from omb_py.options.parse import OptionsCommand, make_options
+from omb_py.options.option import Option
+from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
 from omb_py.options.types import WholeNumber
 
@@ -24,6 +26,7 @@ KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", 
 """The order of ``--bindings all``: what the others are compared with comes first."""
 
 ROUNDS = 30
+COMPARED = "What is compared"
 
 
 def overhead_command(benchmark: Benchmark) -> click.Command:
@@ -49,23 +52,25 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
             OverheadMeasurement(context, members, rounds, optional).run()
 
     more = [
-        click.Option(
+        Option(
             ["--bindings"],
+            group=COMPARED,
             metavar="NAME,…",
-            help="What to compare, the first being what the others are compared with, or all of "
-            f"omb-py's own; by default those of {','.join(DEFAULT_BINDINGS)} that apply.",
+            help="Bindings to compare, the first being the base, or all of omb-py's own; by "
+            f"default those of {','.join(DEFAULT_BINDINGS)} that apply.",
         ),
-        click.Option(
+        Option(
             ["--rounds"],
+            group=COMPARED,
             type=WholeNumber(min=1),
             default=ROUNDS,
-            help="Turns that each binding takes; at least 6 for an interval.",
+            help="Turns of each binding; at least 6 for a confidence interval.",
         ),
     ]
-    return OptionsCommand(
+    return GroupedCommand(
         benchmark.name,
         callback=callback,
-        params=[*parameters(benchmark, overhead=True), *more],
+        params=[*more, *parameters(benchmark, overhead=True)],
         short_help=benchmark.summary,
         help=f"What each binding adds to {benchmark.name}, measured in one job by turns.\n\n"
         f"{benchmark.summary} -i and -x count each binding's iterations.",

@@ -33,7 +33,7 @@ def command(
     assume: tuple[str, ...],
     statistic: str,
 ) -> None:
-    """One HTML page with plots, tables, findings, and what ran where.
+    """Write one HTML page with plots, tables and detected anomalies.
 
     The page needs no network and no other file. FILE may be a folder.
     """

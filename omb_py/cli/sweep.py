@@ -31,23 +31,23 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     default="local",
     show_default=True,
     metavar="MACHINE",
-    help="Where it runs: a machine of omb-py machine list, or a .toml file (omb-py machine new).",
+    help="Machine to run on: one of omb-py machine list, or a .toml file (omb-py machine new).",
 )
-@click.option("--queue", help="The machine's queue whose limits on nodes hold.")
+@click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
 @click.option(
     "--folder",
     metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where everything goes; by default sweeps/SWEEP-MACHINE.",
+    help="Folder of all results; by default sweeps/SWEEP-MACHINE.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan and how long it may take.")
 @click.option("--commands", is_flag=True, help="With --dry-run, also the command lines.")
-@click.option("--nodes", type=WholeNumber(min=1), help="Only points on so many nodes.")
+@click.option("--nodes", type=WholeNumber(min=1), help="Only points on this number of nodes.")
 @click.option(
     "--stop-after",
     callback=seconds_of,
     metavar="DURATION",
-    help="Stop in order after so long, as in 25m; exit code 75 if there is more to do.",
+    help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
@@ -61,12 +61,12 @@ def command(
     stop_after: float | None,
     debug: bool,
 ) -> int:
-    """Measure all points of SWEEP, a configuration by name or path, on a machine.
+    """Measure all points of a configuration; resume after interruptions.
 
     omb-py sweep quick --machine local
 
-    Run the same command again after a crash, a full disk or the end of a job: what is there is
-    kept, and only what is missing is measured.
+    SWEEP is the name or the path of a configuration. Run the same command again after a crash, a
+    full disk or the end of a job: rows are kept, and only missing ones are measured.
 
     Exit codes: 0 every planned row is there, 1 some points failed, 75 stopped with more to do, or
     what is missing needs more nodes.

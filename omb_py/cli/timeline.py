@@ -60,7 +60,7 @@ def command(
     end: float | None,
     force: bool,
 ) -> None:
-    """Timeline of a profiled run, for Perfetto or chrome://tracing.
+    """Write the timeline of a profiled run, for Perfetto.
 
     FOLDER is what omb-py profile --timeline wrote. Open the file at https://ui.perfetto.dev (it
     stays on your machine) or in chrome://tracing (only .json). Every rank is a process with its

@@ -25,10 +25,10 @@ FORMATS = {".txt": "text", ".md": "markdown", ".csv": "csv"}
 @click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(folder: str, kind: str | None, output: str | None) -> None:
-    """Show which way data went, and which algorithms ran.
+    """Show the traffic of a profiled run, and which algorithms ran.
 
-    FOLDER is one that omb-py profile --traffic wrote: what the program asked for, beside what the
-    MPI library moved from rank to rank, beside what each wire of each host carried.
+    FOLDER is one that omb-py profile --traffic wrote. Shows what the program requested, what the
+    MPI library transferred from rank to rank, and what each link of each host carried.
     """
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     with needing("analysis"):

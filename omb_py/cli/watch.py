@@ -72,7 +72,7 @@ def command(
     min_wait: float,
     stale_after: float,
 ) -> None:
-    """Watch a run of omb-py profile.
+    """Watch a profiled run while it runs.
 
     FOLDER is where the run is recorded [default: omb-profile]. Shows what each rank does, which
     ranks wait for which, slow ranks, and ranks that were killed. It reads the records of the ranks

@@ -12,7 +12,7 @@ import click
 from omb_py.apps import REPEATS, WARMUP, Application, ApplicationRequest, RunSettings
 from omb_py.core.options import Options
 from omb_py.options.option import Option, row
-from omb_py.options.parse import read_words
+from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
 from omb_py.options.types import Bytes, Number, WholeNumber
 from omb_py.results.output import check_output
@@ -72,7 +72,7 @@ def parse_application(application: Application[Any], words: Iterable[str]) -> Ap
 @cache
 def _reader(application: Application[Any]) -> click.Command:
     parameters = application_parameters(application)
-    return click.Command(application.name, params=parameters, add_help_option=False)
+    return OptionsCommand(application.name, params=parameters, add_help_option=False)
 
 
 def make_asked(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:

@@ -1,0 +1,76 @@
+"""Help that shows first what matters: commands by purpose, options by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import wrap
+
+import click
+
+from omb_py.options.option import Option
+from omb_py.options.parse import OptionsCommand
+
+WIDTH = 80
+SHOWN_FAMILIES = 3
+"""Families whose members the help names: the largest ones; ``omb-py list`` has all."""
+
+START = """\
+  mpiexec -n 2 omb-py latency    measure; omb-py latency --help: its options
+  omb-py info                    versions, the MPI library, and what works here"""
+
+
+class GroupedCommand(OptionsCommand):
+    """A command whose help has a heading for each group of its options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                group = parameter.group if isinstance(parameter, Option) else "Output"
+                groups.setdefault(group, []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+def screen(
+    families: Mapping[str, Sequence[str]],
+    applications: Sequence[str],
+    commands: Mapping[str, Iterable[str]],
+    summary: Callable[[str, int], str],
+) -> str:
+    """The help of ``omb-py`` on one screen.
+
+    ``families`` and ``commands`` are names by heading; ``summary`` gives a command's sentence in at
+    most so many characters.
+    """
+    number = sum(map(len, families.values()))
+    variants = {name for name in families for base in families if name.endswith(f" {base}")}
+    largest = sorted(families.keys() - variants, key=lambda name: -len(families[name]))
+    shown = [name for name in families if name in largest[:SHOWN_FAMILIES]]
+    others = [
+        name.split()[0] if name in variants else name for name in families if name not in shown
+    ]
+    lines = ["Usage: omb-py [-h | --version] COMMAND ...", "", START, ""]
+    lines.append(f"Benchmarks (all {number}: omb-py list):")
+    for name in shown:
+        lines += _entry(name, families[name], max_lines=1)
+    lines += _entry("others", dict.fromkeys(others), max_lines=2)
+    lines += _entry("applications", applications, max_lines=1)
+    for heading, names in commands.items():
+        lines.append(f"{heading}:")
+        lines += [f"  {name:<12}{summary(name, WIDTH - 14)}" for name in names]
+    return "\n".join(lines)
+
+
+def _entry(name: str, members: Iterable[str], max_lines: int) -> list[str]:
+    """A name, then its members in a column of their own, cut after so many lines."""
+    texts = wrap(
+        ", ".join(members),
+        WIDTH - 18,
+        max_lines=max_lines,
+        placeholder=" ...",
+        break_on_hyphens=False,
+    )
+    return [f"  {name if text is texts[0] else '':<16}{text}" for text in texts]
