@@ -49,7 +49,7 @@ class Contender:
 
     def options(self) -> dict[str, object]:
         """Options of a run."""
-        found = {"algorithm": self.algorithm, "segment": self.segment, "node_map": self.nodes}
+        found = {"p2p_algorithm": self.algorithm, "segment": self.segment, "node_map": self.nodes}
         return {name: value for name, value in found.items() if value is not None}
 
 

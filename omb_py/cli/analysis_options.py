@@ -25,13 +25,13 @@ launch_spread_option = click.option(
     "--launch-spread",
     type=Precision(),
     metavar="P%",
-    help="What launches of the same thing differ by on this machine (relative standard deviation), "
-    "for points with too few runs to tell.",
+    help="Relative standard deviation between launches on this machine, for points with too few "
+    "runs to estimate it.",
 )
 
 
 def input_options(command: Command) -> Command:
-    """``--where``, ``--assume`` and ``--statistic``; and ``--debug``, which `main` looks for."""
+    """``--where``, ``--assume`` and ``--statistic``; and ``--debug``, which `main` reads."""
     for option in (
         click.option(
             "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
@@ -40,19 +40,19 @@ def input_options(command: Command) -> Command:
             "--statistic",
             type=click.Choice(["auto", "median", "mean"]),
             default="auto",
-            help="Number of a row; auto: medians where all rows that are used have them.",
+            help="Statistic of a row; auto: the median where all rows have it, else the mean.",
         ),
         click.option(
             "--assume",
             multiple=True,
             metavar="COLUMN=VALUE",
-            help="For files that do not say, as in ranks=8.",
+            help="Value of a column in files that lack it, as in ranks=8.",
         ),
         click.option(
             "--where",
             multiple=True,
             metavar="COLUMN=VALUE[,...]",
-            help="Only such rows, as in buffer=numpy,cupy.",
+            help="Only rows with these values, as in buffer=numpy,cupy.",
         ),
     ):
         command = option(command)

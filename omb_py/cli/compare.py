@@ -79,16 +79,16 @@ class CompareCommand(click.Command):
     "names",
     multiple=True,
     metavar="NAME",
-    help="Name of a file or folder in the order of the arguments; once for each.",
+    help="Display name of a file or folder, in the order of the arguments; repeatable.",
 )
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 when more than 5% or 1.05x slower beyond the noise, at a size or on "
-    "average; or when points of BASE are missing. Unclear points do not fail.",
+    help="Exit with code 4 if a size or the average is slower than BASE by more than 5% or 1.05x "
+    "beyond the noise, or if points of BASE are missing. Unclear points do not fail.",
 )
 @launch_spread_option
-@click.option("--summary", is_flag=True, help="Only the verdicts, no tables.")
+@click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
 @click.option(
     "--format",
     "kind",
@@ -99,15 +99,15 @@ class CompareCommand(click.Command):
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
-    help="Where native OMB is: run its BENCHMARK and ours by turns. Options that are not of this "
-    "list are given to both.",
+    help="Folder or program of native OMB: run its BENCHMARK and omb-py's, interleaved. Options "
+    "not in this list are passed to both.",
 )
 @click.option(
     "--bindings",
     metavar="NAME,…",
     default="native",
     show_default=True,
-    help="Ours that take turns, as in native,buffer.",
+    help="Bindings of omb-py to compare, as in native,buffer.",
 )
 @click.option(
     "-n",
@@ -125,7 +125,7 @@ class CompareCommand(click.Command):
     type=WholeNumber(min=1),
     default=5,
     show_default=True,
-    help="Turns of each; at least 3 to tell a difference from noise.",
+    help="Turns of each; at least 3 to separate a difference from noise.",
 )
 @click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
 @click.option(
@@ -134,9 +134,9 @@ class CompareCommand(click.Command):
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="What a single run may take.",
+    help="Time limit of a single run.",
 )
-@click.option("--keep", metavar="DIR", help="Keep there all that the runs wrote.")
+@click.option("--keep", metavar="DIR", help="Keep the output of all runs in this folder.")
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:
     """Compare results with each other, or omb-py with native OMB.

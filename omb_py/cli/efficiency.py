@@ -1,4 +1,4 @@
-"""``omb-py efficiency``: what the time of runs was lost to."""
+"""``omb-py efficiency``: the POP factors of parallel runs."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def command(
     """Break down parallel efficiency into the POP factors.
 
     RUN is the folder of a run under omb-py profile --timeline: its recorded calls are replayed on
-    an ideal network, which tells time lost to waiting in turns (serialisation) from time lost to
-    the network (transfer). A profile without a timeline, in a folder or a file, also of mpitrace,
-    tells load balance and communication efficiency. Several runs are set beside the one on the
-    fewest ranks.
+    an ideal network, which separates serialization from transfer time. A profile without a
+    timeline (a folder or a file, also of mpitrace) yields load balance and communication
+    efficiency. Several runs are compared with the one on the fewest ranks.
     """
     with needing("analysis"):
         from omb_py.core.text import tables

@@ -32,7 +32,7 @@ def print_list() -> None:
 
 
 def print_algorithms(kind: str) -> None:
-    """The words of ``--coll-algorithm``: as the table of docs/algorithms.md, or as text.
+    """The names for ``--coll-algorithm``: as the table of docs/algorithms.md, or as text.
 
     The text has those of ``--p2p-algorithm`` too.
     """

@@ -45,9 +45,11 @@ FOLDER = click.option(
 )
 PARTS: Callable[[Any], Any] = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
-    click.option("--one-job", is_flag=True, help="One job for all, on the most nodes needed."),
+    click.option(
+        "--one-job", is_flag=True, help="One job for all points, on the most nodes needed."
+    ),
     click.option("--account", help="Account (allocation) to charge."),
-    click.option("--queue", help="The queue, Slurm's partition; its limits choose the points."),
+    click.option("--queue", help="Queue (Slurm: partition), whose limits select the points."),
     click.option("--walltime", help="Time limit of each job, as in 30m or 0:30:00."),
     click.option(
         "--chain",
@@ -114,9 +116,9 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     "--jobs",
     "length",
     type=WholeNumber(min=1),
-    help="With --chain depend, so many jobs; by default as many as the sweep may take.",
+    help="Number of jobs with --chain depend; by default as many as the sweep may take.",
 )
-@click.option("--force", is_flag=True, help="Even where a job of the script is queued or running.")
+@click.option("--force", is_flag=True, help="Submit even if a job of the script waits or runs.")
 @click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
 def submit_command(
     sweep: tuple[str, ...], length: int | None, force: bool, dry_run: bool, **wishes: Any
@@ -130,7 +132,7 @@ def submit_command(
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
-            raise UsageError("a script says for itself what it asks for: give it no other options")
+            raise UsageError("a script has its own options: leave out all others")
         made = [
             submission.Submission(jobs.scheduler_of(path), path, jobs.record_of(path), length or 1)
             for path in map(Path, sweep)

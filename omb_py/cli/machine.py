@@ -60,7 +60,7 @@ def show_command(name: str) -> None:
 @click.argument("machine", metavar="MACHINE")
 @click.option("--queue", help="The queue that a job goes to.")
 def check_command(machine: str, queue: str | None) -> None:
-    """Check a machine file, and show what its largest job asks for."""
+    """Check a machine file, and show what its largest job requests."""
     with needing("sweep"):
         from omb_py.core.text.words import count
         from omb_py.sweeps import batch, catalog, machine_files, toml

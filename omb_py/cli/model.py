@@ -1,4 +1,4 @@
-"""``omb-py model``: what communication costs, as parameters, and what it would cost elsewhere."""
+"""``omb-py model``: parameters of communication costs, and predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omb_py.options.option import Option
 
 FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)
-"""Without ``--predict-ranks``, times the greatest number of ranks that was measured."""
+"""Without ``--predict-ranks``, times the maximum number of ranks measured."""
 
 
 @click.command("model", context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,7 +61,7 @@ def command(
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
     curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on
     several numbers of ranks the textbook formula that fits best. Every prediction has a 95 % band,
-    and the check tells how often such bands held for values that were left out.
+    and the check shows how often such bands held for values that were left out.
     """
     asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)

@@ -13,7 +13,7 @@ IMAGES = ("png", "svg", "pdf")
 
 
 def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """The words of a comma-separated option."""
+    """The values of a comma-separated option."""
     if text is None:
         return None
     return tuple(word.strip() for word in text.split(",") if word.strip())
@@ -33,8 +33,8 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     "--lines",
     callback=listed,
     metavar="COLUMN[,...]",
-    help="Columns that tell lines apart, as in buffer,binding; others make figures of their own. "
-    "By default all that differ, while they are few.",
+    help="Columns that distinguish lines, as in buffer,binding; others make separate figures. By "
+    "default all that differ, if they are few.",
 )
 @click.option(
     "--sizes",

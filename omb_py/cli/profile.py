@@ -1,4 +1,4 @@
-"""``omb-py profile``: what a program does with MPI."""
+"""``omb-py profile``: the MPI calls of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``omb-py sweep``: measure everything that a configuration asks for, and go on after a break."""
+"""``omb-py sweep``: measure what a configuration requests, and resume after interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``omb-py traffic``: what the library moved and wires carried for a profiled program."""
+"""``omb-py traffic``: what the library and its links transferred for a profiled program."""
 
 from __future__ import annotations
 

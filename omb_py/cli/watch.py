@@ -105,7 +105,7 @@ def command(
 
 
 def show_once(seen: Seen, as_json: bool) -> None:
-    """A look with all ranks."""
+    """A snapshot with all ranks."""
     from omb_py.core.text.tables import UNLIMITED
     from omb_py.tracing.monitor.lines import json_line
     from omb_py.tracing.monitor.view import Picture
@@ -120,7 +120,7 @@ def show_once(seen: Seen, as_json: bool) -> None:
 
 
 def show_lines(seen: Seen, as_json: bool) -> None:
-    """A look where there is no terminal."""
+    """A snapshot where there is no terminal."""
     from omb_py.tracing.monitor.lines import json_line, lines
 
     for line in [json_line(seen, time.time())] if as_json else lines(seen):
@@ -129,7 +129,7 @@ def show_lines(seen: Seen, as_json: bool) -> None:
 
 
 def draw(every: Iterator[Seen]) -> None:
-    """Looks on a terminal, each over the one before; the last one stays."""
+    """Snapshots on a terminal, each over the one before; the last one stays."""
     from rich.console import Console
     from rich.live import Live
 

@@ -1,4 +1,4 @@
-"""What the user asked for, as one immutable value."""
+"""The requested options, as one immutable value."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
 MEBIBYTE = 1 << 20
 
 MAX_ITERATIONS = 1_000_000
-"""Iterations of a size that ``--precision`` may take unless told otherwise."""
+"""Iterations of a size that ``--precision`` may take by default."""
 
 LIBRARY = "library"
-"""The word of ``--p2p-algorithm`` for a collective that is the library's own call."""
+"""The name for ``--p2p-algorithm`` of the library's own call."""
 
 VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
@@ -32,10 +32,10 @@ class Options:
     messages of the first and of the second half of the ranks lie, ``devices`` those that the ranks
     of a node take in turn. ``node_map`` is the node of each rank, or how many ranks a node has;
     ``threads`` are those (or the processes) of the sending and of the receiving side.
-    ``library_algorithm`` is the word of `omb_py.algorithms` for what the MPI library is told to do,
-    and ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or
-    the word of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is a user's
-    own name for whatever else was chosen.
+    ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
+    ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
+    name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
+    settings outside omb-py. ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -103,7 +103,7 @@ class Options:
 
     @property
     def own_algorithm(self) -> str | None:
-        """The word of our own algorithm; None where the library's call is measured."""
+        """The name of our own algorithm; None where the library's call is measured."""
         return None if self.algorithm == LIBRARY else self.algorithm
 
     def place_of(self, rank: int, ranks: int) -> Place | None:

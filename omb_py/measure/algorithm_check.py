@@ -1,4 +1,4 @@
-"""Instead of measuring: did the library use the algorithm that it was told to?
+"""Instead of measuring: did the library use the requested algorithm?
 
 The messages of one call are counted by the library itself, from each rank to each other one, and
 compared with those that the algorithm sends by its definition. Nothing is timed, for counting costs

@@ -82,7 +82,7 @@ def start_job(
                 after_mpi.callback(buffer.close)
             if THREAD_LEVELS.index(job.thread_level) < THREAD_LEVELS.index(options.thread_level):
                 job.note(
-                    f"asked for thread level {options.thread_level}, MPI grants {job.thread_level}"
+                    f"requested thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
             yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None:
@@ -132,7 +132,7 @@ def adapted(options: Options, started: StartedJob) -> Options:
 
 
 def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
-    """The measurement that the options ask for."""
+    """The measurement that the options select."""
     benchmark, options = context.benchmark, context.options
     if benchmark.start_up is not None:
         from omb_py.measure.startup import StartUpMeasurement
@@ -149,7 +149,7 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
 
 
 def stages_of(benchmark: Benchmark) -> Stages:
-    """What times the start; only where its parts are asked for are files looked at."""
+    """What times the start; files are watched only where its parts are measured."""
     if benchmark.start_up is StartUp.PARTS:
         from omb_py.core import opened_files
 
@@ -172,7 +172,7 @@ def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, Om
 def choose_device_again(options: Options, job: Job) -> Buffer:
     """The buffer on the device of this rank's turn, which only MPI knows; collective."""
     job.note(
-        "the launcher tells no local ranks, so devices are chosen after the start of MPI, which "
+        "the launcher sets no local ranks, so devices are chosen after the start of MPI, which "
         "can cost Open MPI its direct copies: set OMB_PY_LOCAL_RANK for each rank"
     )
     again, failure = prepare_buffer(options, job.local_rank())

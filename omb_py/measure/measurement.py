@@ -82,7 +82,7 @@ class Measurement(ABC):
         """Measure one message size, and write what came of it on rank 0, which has writers."""
 
     def run(self) -> None:
-        """Measure everything that was asked for.
+        """Measure all types and sizes; collective.
 
         Raises `UsageError` or `SharedError` on all ranks when the run cannot go on; rows written
         before stay.
@@ -279,7 +279,7 @@ class Measurement(ABC):
 
 
 def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
-    """Whether the algorithm asked for has to know the node of each rank.
+    """Whether the requested algorithm has to know the node of each rank.
 
     Raises `UsageError` where a node is named for each and none asks.
     """

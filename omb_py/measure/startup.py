@@ -81,7 +81,7 @@ class StartUpMeasurement:
 
 
 def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
-    """The parts that are asked for, in the order in which they came."""
+    """The requested parts, in the order in which they came."""
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
         return [Part(name, stages.seconds[name])]
@@ -110,10 +110,10 @@ def _interpreter() -> float | None:
 
 
 def _unknown(stages: Stages, measured: StartUp) -> str | None:
-    """A sentence on what this system does not tell, if it is asked for."""
+    """A sentence on what this system does not report, if it is requested."""
     if measured is StartUp.INIT or _interpreter() is not None:
         return None
-    return "this system does not tell when a process was started: times begin with omb-py's own"
+    return "this system does not report when a process was started: times begin with omb-py's own"
 
 
 def spread(job: Job, values: Sequence[float]) -> Spread:

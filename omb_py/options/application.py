@@ -11,7 +11,7 @@ import click
 
 from omb_py.apps import REPEATS, WARMUP, Application, ApplicationRequest, RunSettings
 from omb_py.core.options import Options
-from omb_py.options.option import Option, row
+from omb_py.options.option import Option, OptionRow
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
 from omb_py.options.types import Bytes, Number, WholeNumber
@@ -20,26 +20,28 @@ from omb_py.results.output import check_output
 PROBLEM, MEASURING = "The problem", "How it is measured"
 
 CHOICES = (
-    row(
+    OptionRow(
         "--scaling",
         type=click.Choice(["strong", "weak"]),
         default="strong",
         help="weak: the problem grows with the ranks; its size is that of one rank.",
     ),
-    row("--threads", **count(1), default=1, help="Threads of BLAS and OpenMP in each rank."),
-    row("-i", "--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."),
-    row("-x", "--warmup", **count(0), default=WARMUP, help="Untimed solutions before those."),
-    row(
+    OptionRow("--threads", **count(1), default=1, help="Threads of BLAS and OpenMP in each rank."),
+    OptionRow(
+        "-i", "--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."
+    ),
+    OptionRow("-x", "--warmup", **count(0), default=WARMUP, help="Untimed solutions before those."),
+    OptionRow(
         "--references/--no-references",
         default=True,
         help="Also time one rank alone and the sequential program, interleaved.",
     ),
-    row(
+    OptionRow(
         "--check/--no-check",
         default=True,
         help="Compare the result with the sequential program's.",
     ),
-    row(
+    OptionRow(
         "--split-wait/--no-split-wait",
         default=True,
         help="Put a barrier before each collective call, to tell waiting from communicating.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -72,9 +71,8 @@ class Option(click.Option):
         return super().handle_parse_result(ctx, opts, args)
 
 
-@dataclass(frozen=True)
 class OptionRow:
-    """An option: the names click knows it by, what click needs beside, and who has it.
+    """An option: the names click knows it by, `Option`'s other settings, and who has it.
 
     ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
     belong to all benchmarks, or to all that move data where ``sized`` is set, of messages of more
@@ -82,13 +80,23 @@ class OptionRow:
     and comparisons of bindings where ``overhead`` is.
     """
 
-    names: tuple[str, ...]
-    settings: Mapping[str, Any]
-    feature: str | None = None
-    sized: bool = False
-    varied: bool = False
-    start_up: bool = True
-    overhead: bool = True
+    def __init__(
+        self,
+        *names: str,
+        feature: str | None = None,
+        sized: bool = False,
+        varied: bool = False,
+        start_up: bool = True,
+        overhead: bool = True,
+        **settings: Any,
+    ) -> None:
+        self.names = names
+        self.feature = feature
+        self.sized = sized
+        self.varied = varied
+        self.start_up = start_up
+        self.overhead = overhead
+        self.settings = settings
 
     def applies(self, benchmark: Benchmark) -> bool:
         """Whether ``benchmark`` has this option."""
@@ -106,16 +114,3 @@ class OptionRow:
         if preset and made.name in preset:
             made.default = preset[made.name]
         return made
-
-
-def row(
-    *names: str,
-    feature: str | None = None,
-    sized: bool = False,
-    varied: bool = False,
-    start_up: bool = True,
-    overhead: bool = True,
-    **settings: Any,
-) -> OptionRow:
-    """A row whose ``settings`` are those of `Option`."""
-    return OptionRow(names, settings, feature, sized, varied, start_up, overhead)

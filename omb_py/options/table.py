@@ -12,7 +12,7 @@ from omb_py.core.datatypes.layout import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, MEBIBYTE
-from omb_py.options.option import Option, OptionRow, note_once, row
+from omb_py.options.option import Option, OptionRow, note_once
 from omb_py.options.types import (
     Bytes,
     Devices,
@@ -83,41 +83,41 @@ NODE_MAP: dict[str, Any] = {
 
 TABLE: dict[str, tuple[OptionRow, ...]] = {
     "What is measured": (
-        row(
+        OptionRow(
             *("-m", "--message-size"),
             type=SizeRange(),
             sized=True,
             varied=True,
             help="Message sizes in bytes: MIN, doubled up to MAX.",
         ),
-        row(
+        OptionRow(
             "--sizes",
             type=SizeList(),
             sized=True,
             varied=True,
             help="These message sizes instead of doubled ones.",
         ),
-        row(
+        OptionRow(
             *("-W", "--window-size", "window"),
             **count(1),
             default=64,
             feature="window",
             help="Messages in flight before the sender waits for them.",
         ),
-        row(
+        OptionRow(
             *("-V", "--vary-window"),
             is_flag=True,
             feature="vary_window",
             overhead=False,
             help="Print a table over window sizes from 1 to 128.",
         ),
-        row(
+        OptionRow(
             *("-p", "--num-pairs", "pairs"),
             **count(1),
             feature="pairs",
             help="Pairs of ranks that exchange messages; all others stay idle.",
         ),
-        row(
+        OptionRow(
             *("-t", "--num-test-calls", "ignored_test_calls"),
             **count(0),
             callback=note_ignored,
@@ -125,21 +125,21 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="test_calls",
             help="Accepted and without effect, as in native OMB's bw.",
         ),
-        row(
+        OptionRow(
             *("-t", "--num-test-calls", "test_calls"),
             **count(0),
             default=0,
             feature="overlap",
             help="Calls of MPI_Test during the computation.",
         ),
-        row(
+        OptionRow(
             *("-r", "--cuda-target", "compute_target"),
             type=click.Choice(["cpu", "gpu", "both"]),
             default="cpu",
             feature="overlap",
             help="Which processor computes while messages are in flight.",
         ),
-        row(
+        OptionRow(
             *("-N", "--nhbr", "topology"),
             type=TopologyType(),
             default=DEFAULT_TOPOLOGY,
@@ -148,7 +148,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="topology",
             help="The neighbours of each rank: cart:DIMENSIONS:RADIUS or graph:FILE.",
         ),
-        row(
+        OptionRow(
             *("-t", "--num-threads", "threads"),
             type=Threads(),
             default=(1, 2),
@@ -157,7 +157,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="threads",
             help="Threads of the sending and of the receiving rank.",
         ),
-        row(
+        OptionRow(
             *("-t", "--num-processes", "threads"),
             type=Threads(),
             default=(2, 2),
@@ -166,14 +166,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="processes",
             help="Processes that the sending and the receiving rank fork.",
         ),
-        row(
+        OptionRow(
             "--partitions",
             **count(1),
             default=8,
             feature="partitions",
             help="Partitions of a message that become ready one by one.",
         ),
-        row(
+        OptionRow(
             *("-k", "--root-rank", "root"),
             type=Root(),
             default=0,
@@ -182,21 +182,21 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="root",
             help="The root: fixed:RANK, or rotate for another in each iteration.",
         ),
-        row(
+        OptionRow(
             "--file",
             metavar="PATH",
             required=True,
             feature="file",
             help="The file, on the file system to be measured; it must not exist.",
         ),
-        row(
+        OptionRow(
             "--file-sync/--no-file-sync",
             default=True,
             feature="file_sync",
             help="Flush the data to disk (MPI_File_sync) in every iteration, or leave it to the "
             "page cache.",
         ),
-        row(
+        OptionRow(
             *("--spawn-count", "spawned"),
             **count(1),
             default=1,
@@ -204,23 +204,23 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="spawned",
             help="Processes to spawn.",
         ),
-        row("--node-map", **NODE_MAP, feature="nodes"),
+        OptionRow("--node-map", **NODE_MAP, feature="nodes"),
     ),
     "How it is sampled": (
-        row(
+        OptionRow(
             *("-i", "--iterations"),
             **count(1),
             start_up=False,
             help="Timed iterations per message size.",
         ),
-        row(
+        OptionRow(
             *("-x", "--warmup"),
             type=Warmup(),
             metavar="N|auto",
             start_up=False,
             help="Iterations before the timed ones; auto: until the median settles.",
         ),
-        row(
+        OptionRow(
             "--precision",
             type=Precision(),
             metavar="P%",
@@ -228,14 +228,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Stop a size once the median is known to within ±P % at 95 % confidence.",
         ),
-        row(
+        OptionRow(
             "--max-time",
             **seconds(),
             start_up=False,
             overhead=False,
             help="Stop timing a size after SECONDS.",
         ),
-        row(
+        OptionRow(
             "--max-iterations",
             **count(1),
             show_default=str(MAX_ITERATIONS),
@@ -243,7 +243,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Upper limit of iterations per size with --precision.",
         ),
-        row(
+        OptionRow(
             "--sync",
             type=click.Choice(["barrier", "clock"]),
             default="barrier",
@@ -251,7 +251,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Keep ranks together by a barrier after each iteration, or by a common start "
             "time.",
         ),
-        row(
+        OptionRow(
             "--timeout",
             **seconds(),
             help="End the job when a rank makes no progress for SECONDS (at the start or within "
@@ -259,14 +259,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
     ),
     "Data and checks": (
-        row(
+        OptionRow(
             *("-T", "--type", "types"),
             multiple=True,
             metavar="TYPE",
             sized=True,
             help="Element type: mpi_char, mpi_int, mpi_float, a NumPy name, or all. Repeatable.",
         ),
-        row(
+        OptionRow(
             *("-c", "--validation", "validation"),
             type=ValidationLog(),
             metavar="[log[:DIR]]",
@@ -274,7 +274,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Check the data on every rank in every iteration; -clog:DIR logs all errors.",
         ),
-        row(
+        OptionRow(
             *("-u", "--validation-warmup"),
             **count(0),
             default=5,
@@ -282,7 +282,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Untimed calls before each checked one.",
         ),
-        row(
+        OptionRow(
             *("-D", "--ddt", "layout"),
             type=LayoutType(),
             default=CONTIGUOUS,
@@ -293,14 +293,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
     ),
     "Where the data lives": (
-        row(
+        OptionRow(
             "--buffer",
             type=MemberName(),
             default="numpy",
             metavar="NAME",
             help="Buffer library: see omb-py list.",
         ),
-        row(
+        OptionRow(
             *("--device", "devices"),
             type=Devices(),
             default=(),
@@ -308,13 +308,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             metavar="N,N,…",
             help="Devices that the ranks of a node use round-robin.",
         ),
-        row(
+        OptionRow(
             "--managed",
             is_flag=True,
             sized=True,
             help="Managed memory, whose pages migrate between host and device.",
         ),
-        row(
+        OptionRow(
             "--gpu-aware",
             type=click.Choice(["auto", "yes", "no"]),
             default="auto",
@@ -322,27 +322,27 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Whether MPI accepts device memory; auto asks the library. Forcing yes on a "
             "library that is not GPU-aware crashes the job.",
         ),
-        row(
+        OptionRow(
             "--staging",
             is_flag=True,
             sized=True,
             help="Copy device messages through page-locked host memory, inside the timed part.",
         ),
-        row(
+        OptionRow(
             "--stream-sync",
             is_flag=True,
             sized=True,
             help="Synchronize the device's stream before each iteration's calls, inside the timed "
             "part.",
         ),
-        row(
+        OptionRow(
             *("-b", "--buffer-num"),
             type=click.Choice(["single", "multiple"]),
             default="single",
             feature="buffer_num",
             help="One buffer for all messages of a window, or one for each.",
         ),
-        row(
+        OptionRow(
             *("-M", "--mem-limit", "memory_limit"),
             type=Bytes(),
             default=512 * MEBIBYTE,
@@ -351,7 +351,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             sized=True,
             help="Memory that one process may use for messages.",
         ),
-        row(
+        OptionRow(
             *("-d", "--accelerator"),
             callback=refuse_accelerator,
             expose_value=False,
@@ -359,7 +359,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
     ),
     "How MPI is called": (
-        row(
+        OptionRow(
             "--binding",
             type=MemberName(),
             default="buffer",
@@ -368,36 +368,38 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Kind of call: see omb-py list.",
         ),
-        row(
+        OptionRow(
             "--send-mode",
             type=click.Choice(SEND_MODES),
             default="standard",
             feature="send_mode",
             help="MPI's send mode: MPI_Send, Ssend, Bsend or Rsend.",
         ),
-        row(
+        OptionRow(
             *("-w", "--win-options", "window_kind"),
             type=click.Choice(WINDOW_KINDS),
             show_default="allocate; on a device create",
             feature="window_kind",
             help="How the RMA window is created.",
         ),
-        row(
+        OptionRow(
             *("-s", "--sync-option", "window_sync"),
             type=click.Choice(PASSIVE + ACTIVE),
             default="flush",
             feature="window_sync",
             help="How RMA operations are completed.",
         ),
-        row(
+        OptionRow(
             *("-s", "--sync-option", "window_sync"),
             type=click.Choice(ACTIVE),
             default="pscw",
             feature="active_sync",
             help="How RMA operations are completed.",
         ),
-        row(*("-l", "--in-place"), is_flag=True, feature="in_place", help="Use MPI_IN_PLACE."),
-        row(
+        OptionRow(
+            *("-l", "--in-place"), is_flag=True, feature="in_place", help="Use MPI_IN_PLACE."
+        ),
+        OptionRow(
             *("--coll-algorithm", "library_algorithm"),
             metavar="NAME",
             old_names=["--library-algorithm"],
@@ -406,7 +408,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="The MPI library's algorithm, as in ring; see omb-py list --algorithms. default "
             "leaves the choice to the library.",
         ),
-        row(
+        OptionRow(
             "--verify-algorithm",
             is_flag=True,
             old_names=["--prove-algorithm"],
@@ -415,7 +417,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Instead of timing, count the messages of one call per size and compare them with "
             "those of --coll-algorithm.",
         ),
-        row(
+        OptionRow(
             *("--p2p-algorithm", "algorithm"),
             type=OwnAlgorithm(),
             show_default="library",
@@ -425,7 +427,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Replace the collective call by this algorithm made of point-to-point messages: "
             "see docs/algorithms.md.",
         ),
-        row(
+        OptionRow(
             "--segment",
             type=Bytes(),
             show_default="64K",
@@ -434,37 +436,41 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Segment size for segmented algorithms selected with --p2p-algorithm.",
         ),
-        row("--node-map", **NODE_MAP, feature="node_map", overhead=False),
-        row(
+        OptionRow("--node-map", **NODE_MAP, feature="node_map", overhead=False),
+        OptionRow(
             "--pickle-protocol",
             type=WholeNumber(0, HIGHEST_PROTOCOL),
             metavar="N",
             start_up=False,
             help="Protocol of bindings that pickle; mpi4py's default is the latest.",
         ),
-        row(
+        OptionRow(
             "--thread-level",
             type=click.Choice(THREAD_LEVELS),
             default="single",
             help="Thread support level to request from MPI; native OMB requests single.",
         ),
-        row(*("-I", "--session"), is_flag=True, help="Initialize MPI through an MPI-4 session."),
+        OptionRow(
+            *("-I", "--session"), is_flag=True, help="Initialize MPI through an MPI-4 session."
+        ),
     ),
     "Output": (
-        row(
+        OptionRow(
             *("-o", "--output"),
             metavar="FILE",
             help="Append rows to this .csv or .json file, each as soon as it is measured.",
         ),
-        row("--force", is_flag=True, help="Overwrite the output file instead of appending to it."),
-        row(
+        OptionRow(
+            "--force", is_flag=True, help="Overwrite the output file instead of appending to it."
+        ),
+        OptionRow(
             "--format",
             type=click.Choice(FORMATS),
             default="text",
             help="Format of standard output; text is native OMB's layout.",
         ),
-        row(*("-q", "--quiet"), is_flag=True, help="Print nothing on standard output."),
-        row(
+        OptionRow(*("-q", "--quiet"), is_flag=True, help="Print nothing on standard output."),
+        OptionRow(
             *("-G", "--graph"),
             type=Graphs(),
             default=(),
@@ -472,7 +478,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             metavar="tty,png,svg,pdf",
             help="Draw the results in the terminal, or as BENCHMARK.png (...) in this folder.",
         ),
-        row(
+        OptionRow(
             *("--stats", "statistics"),
             is_flag=True,
             start_up=False,
@@ -480,14 +486,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Also print median, its 95 % confidence interval, standard deviation, minimum, "
             "maximum and iterations.",
         ),
-        row(
+        OptionRow(
             *("-f", "--full"),
             is_flag=True,
             feature="full",
             overhead=False,
             help="Also print the ranks' minimum and maximum, and the iterations.",
         ),
-        row(
+        OptionRow(
             *("-z", "--tail-lat", "percentiles"),
             type=Percentiles(),
             metavar="[P,P,…]",
@@ -498,14 +504,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Also print percentiles, attached to the letter: -z50,90,99.9. Without a list: "
             "50,90,99.",
         ),
-        row(
+        OptionRow(
             *("--busbw", "bus"),
             is_flag=True,
             feature="bus",
             overhead=False,
             help="Also print algorithm and bus bandwidth, as nccl-tests defines them.",
         ),
-        row(
+        OptionRow(
             *("-R", "--print-rate"),
             type=click.BOOL,
             default=True,
@@ -514,14 +520,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             overhead=False,
             help="Whether to print the message rate.",
         ),
-        row(
+        OptionRow(
             *("--label", "variant"),
             type=Label(),
             old_names=["--variant"],
             metavar="TEXT",
             help="A label for settings outside omb-py, such as UCX_TLS=tcp; kept in the results.",
         ),
-        row("--debug", is_flag=True, help="Show tracebacks of errors."),
+        OptionRow("--debug", is_flag=True, help="Show tracebacks of errors."),
     ),
 }
 """The rows by the heading under which the help shows them, what matters most first."""
