@@ -22,7 +22,7 @@ FILE = "data"
 """What lines that need a file call it: each job makes and deletes it."""
 
 SECONDS = 1800
-MOST_DEATHS = 5
+MAX_DEATHS = 5
 DIED = -1
 """The code of a line that ended its job, or that was not run since too many had."""
 
@@ -115,7 +115,7 @@ class Battery:
             if lines:
                 deaths += 1
                 said = f"the job died with code {job.code}: {(job.out + job.err)[-3000:]}"
-                dead = lines if deaths == MOST_DEATHS else lines[:1]
+                dead = lines if deaths == MAX_DEATHS else lines[:1]
                 self._records |= {one: Record([], "", "", said, DIED) for one in dead}
                 lines = lines[len(dead) :]
 

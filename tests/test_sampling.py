@@ -22,8 +22,8 @@ from omb_py.measure import sampling
 from omb_py.measure.sampling import (
     FIRST_STRETCH,
     GROWTH,
-    LEAST_SECONDS,
-    MOST_AT_ONCE,
+    MAX_AT_ONCE,
+    MIN_SECONDS,
     SETTLING,
     WARMUP_SECONDS,
     Goal,
@@ -110,7 +110,7 @@ def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
 
     class StoppingLoop(CountingLoop):
         def run(self, first: int, seconds: array[float]) -> None:
-            assert len(seconds) <= MOST_AT_ONCE
+            assert len(seconds) <= MAX_AT_ONCE
             if len(self.runs) == 2:
                 raise StoppedError
             self.runs.append(len(seconds))
@@ -119,7 +119,7 @@ def test_times_of_very_many_iterations_are_allocated_as_they_come() -> None:
         loop = StoppingLoop()
         with pytest.raises(StoppedError):
             run_counted(loop, 0, 10, iterations)
-        assert loop.runs == [MOST_AT_ONCE] * 2
+        assert loop.runs == [MAX_AT_ONCE] * 2
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_equal_times_are_precise_when_they_took_long_enough(alone: Callable[...,
     found = sampled(alone(lambda number: 1e-6), Goal(10**6, 0, precision=0.02))
     seconds = 1e-6 * (found.warmup + len(found.seconds))
     assert found.precise
-    assert LEAST_SECONDS <= seconds < GROWTH * LEAST_SECONDS
+    assert MIN_SECONDS <= seconds < GROWTH * MIN_SECONDS
     assert found.warmup == SETTLING * (1 + round(log(len(found.seconds) / FIRST_STRETCH, GROWTH)))
 
 

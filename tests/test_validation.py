@@ -14,7 +14,7 @@ from omb_py.buffers import BUFFERS, PAGE, Buffer
 from omb_py.core.datatypes import TYPES, Datatype
 from omb_py.core.errors import OmbError
 from omb_py.measure.validation import (
-    LEAST_PERIOD_OF_SUMS,
+    MIN_PERIOD_OF_SUMS,
     UNTOUCHED,
     DataCheck,
     check_log,
@@ -104,7 +104,7 @@ def test_no_element_looks_untouched_and_sums_are_many_values(
     data = tile(content, datatype, ranks, 64, iteration)
     elements = {data[i : i + datatype.itemsize] for i in range(0, len(data), datatype.itemsize)}
     assert UNTOUCHED * datatype.itemsize not in elements
-    assert len(elements) >= LEAST_PERIOD_OF_SUMS
+    assert len(elements) >= MIN_PERIOD_OF_SUMS
 
 
 @given(st.integers(1, 2000), DATATYPES)

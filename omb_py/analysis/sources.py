@@ -16,7 +16,7 @@ UNSAID = ("mpi", "ranks", "hosts")
 
 IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "hosts"}
 
-MOST_FILES = 6
+MAX_FILES = 6
 """Files that a note names."""
 
 SIGNIFICANT = 6
@@ -45,8 +45,8 @@ def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     names = short_names(alike["file"].unique())
     rows.loc[alike.index, "source"] = alike["file"].map(names)
     missing = [name for name in UNSAID if alike[name].isna().any()]
-    listed = ", ".join(list(names.values())[:MOST_FILES])
-    more = len(names) - MOST_FILES
+    listed = ", ".join(list(names.values())[:MAX_FILES])
+    more = len(names) - MAX_FILES
     return rows, [
         f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
         "so they are kept apart, not taken for repeated runs: "

@@ -46,7 +46,7 @@ ANSWERS = {
 COMPLETED = ("isend", "irecv")
 """Calls after which there is a Waitall."""
 
-MOST_CALLS = 10_000_000
+MAX_CALLS = 10_000_000
 """Calls of one replay, whose order is kept in memory."""
 
 Tallies = Mapping[tuple[str, float], int]
@@ -144,7 +144,7 @@ def plan_of(profile: RankFile, scale: float, leave_out: Iterable[str]) -> Plan:
     items = tuple(
         Item(*key, max(1, round(scale * calls.calls)), calls) for key, calls in recorded.items()
     )
-    if (number := sum(item.calls for item in items)) > MOST_CALLS:
+    if (number := sum(item.calls for item in items)) > MAX_CALLS:
         raise UsageError(f"these would be {number} calls: choose a smaller --scale")
     return Plan(items, tuple(left_out))
 

@@ -18,7 +18,7 @@ from omb_py.core.calls import Call
 LARGEST_ELEMENT = 255
 """Elements are whole numbers up to this, so that sums are exact in any order."""
 
-MOST_COMPARED = 1 << 24
+MAX_COMPARED = 1 << 24
 """Elements of an array that rank 0 still compares one by one; of a larger one only the sum."""
 
 
@@ -76,7 +76,7 @@ class TransposeSum(Kernel[Square]):
     def result(self) -> Any:
         """The sum and, of an array that is not too large, x + x.T."""
         whole = None
-        if self.problem.size**2 <= MOST_COMPARED:
+        if self.problem.size**2 <= MAX_COMPARED:
             whole = collect(self.team, self._sums.data)
         return float(self.team.on_host(self._total.data)[0]), whole
 
@@ -113,7 +113,7 @@ def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
     difference = abs(total - expected)
     text = f"the sum is {total:.0f}, NumPy's {expected:.0f}"
     if parts is None:
-        text += f"; of more than {isqrt(MOST_COMPARED)} rows no more is compared"
+        text += f"; of more than {isqrt(MAX_COMPARED)} rows no more is compared"
         return CheckedResult(difference == 0, text, difference)
     wrong = int((np.concatenate(parts) != sums.reshape(-1)).sum())
     text += f"; {wrong} of {sums.size} elements differ"

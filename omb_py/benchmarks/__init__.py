@@ -305,13 +305,13 @@ BENCHMARK_MODULES = Registry(
 )
 
 
-MOST_USED = ("pt2pt", "collective", "variants")
+PREFERRED_MODULES = ("pt2pt", "collective", "variants")
 """Modules that are looked into first, so that what most jobs want loads no others."""
 
 
 def all_benchmarks() -> Iterator[Benchmark]:
     """Every benchmark, family by family."""
-    for module in dict.fromkeys((*MOST_USED, *BENCHMARK_MODULES.names())):
+    for module in dict.fromkeys((*PREFERRED_MODULES, *BENCHMARK_MODULES.names())):
         yield from BENCHMARK_MODULES.load(module)
 
 
@@ -329,7 +329,7 @@ def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
     """
     wanted = name.replace("-", "_").removeprefix("osu_")
-    for module in dict.fromkeys((*MOST_USED, *BENCHMARK_MODULES.builtin())):
+    for module in dict.fromkeys((*PREFERRED_MODULES, *BENCHMARK_MODULES.builtin())):
         for benchmark in BENCHMARK_MODULES.load(module):
             if benchmark.name == wanted:
                 return benchmark  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-MOST_NOTES = 5
+MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
 
 
@@ -69,10 +69,10 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
         from omb_py.analysis import select, sources, table
 
     results = table.load(paths, select.assumptions(assume))
-    for problem in results.problems[:MOST_NOTES]:
+    for problem in results.problems[:MAX_NOTES]:
         note(str(problem))
-    if len(results.problems) > MOST_NOTES:
-        note(f"and {len(results.problems) - MOST_NOTES} more such lines")
+    if len(results.problems) > MAX_NOTES:
+        note(f"and {len(results.problems) - MAX_NOTES} more such lines")
     rows, notes = sources.label_sources(select.where(results.rows, where))
     for sentence in notes:
         note(sentence)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from omb_py.benchmarks import Benchmark
 
 FORMATS = {".csv": "csv", ".md": "markdown", ".txt": "text"}
-MOST_REASONS = 20
+MAX_REASONS = 20
 """Reasons of a failure that are printed; of the others only their number."""
 
 
@@ -355,7 +355,7 @@ def say_verdicts(
         click.echo(f"UNCLEAR: {unjudged}", err=err)
     if not reasons and points["slowdown_low"].notna().any():
         click.echo(f"PASS: nothing is more than {verdict.factor(allowed)} slower", err=err)
-    for reason in reasons[:MOST_REASONS]:
+    for reason in reasons[:MAX_REASONS]:
         click.echo(f"FAIL: {reason}", err=err)
-    if len(reasons) > MOST_REASONS:
-        click.echo(f"FAIL: and {len(reasons) - MOST_REASONS} more reasons", err=err)
+    if len(reasons) > MAX_REASONS:
+        click.echo(f"FAIL: and {len(reasons) - MAX_REASONS} more reasons", err=err)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from omb_py.cli.analysis_options import MOST_NOTES, note
+from omb_py.cli.analysis_options import MAX_NOTES, note
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 
@@ -65,7 +65,7 @@ def command(
     else:
         click.echo((rows.as_csv if form == "csv" else rows.as_json)(found), nl=False)
     if form == "csv":
-        for sentence in notes[:MOST_NOTES]:
+        for sentence in notes[:MAX_NOTES]:
             note(sentence)
     if target is None:
         return

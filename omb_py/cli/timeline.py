@@ -29,13 +29,13 @@ class Ranks(Parameter):
                 start, stop = parse_count(first), parse_count(last if dash else first)
             except ValueError:
                 self.fail(f"{value!r} are no ranks: write them as in 0-3,8", param, ctx)
-            if stop < start or stop > MOST_RANKS:
+            if stop < start or stop > MAX_RANKS:
                 self.fail(f"{part!r} is no range of ranks", param, ctx)
             found += range(start, stop + 1)
         return found
 
 
-MOST_RANKS = 10_000_000
+MAX_RANKS = 10_000_000
 
 
 @click.command("timeline", context_settings={"help_option_names": ["-h", "--help"]})

@@ -169,8 +169,8 @@ class BenchmarkMeasurement(Measurement):
         """How common the last ``iterations`` starts were, on rank 0; collective."""
         if start is None:
             return None
-        (error,) = self.job.greatest(array("d", [start.offset.error]))
-        late = sum(seconds > 0 for seconds in self.job.greatest(start.lateness[-iterations:]))
+        (error,) = self.job.max_over_ranks(array("d", [start.offset.error]))
+        late = sum(seconds > 0 for seconds in self.job.max_over_ranks(start.lateness[-iterations:]))
         return Starts(late, error)
 
     def _time_and_check(

@@ -28,7 +28,7 @@ PRESENT = 0.01
 """Share from which others can have made a rank wait. Below it, the kernel's own threads did, which
 write the job's files say, or the ranks themselves."""
 
-MOST_CORES = 8192
+MAX_CORES = 8192
 """Core numbers that a mask has bits for."""
 
 METADATA = "other_processes"
@@ -203,7 +203,7 @@ class HostLoad:
             own, waited = after.own - before.own, after.waited - before.waited
         sums = array("d", [own, float(before is None or after is None)])
         all_sums, longest = array("d", [0.0, 0.0]), array("d", [0.0])
-        mask, union = core_mask(), bytearray(MOST_CORES // 8)
+        mask, union = core_mask(), bytearray(MAX_CORES // 8)
         host = self._job.comm.Split_type(mpi.COMM_TYPE_SHARED)
         host.Reduce([sums, 2, mpi.DOUBLE], [all_sums, 2, mpi.DOUBLE], mpi.SUM, 0)
         waits = [array("d", [waited]), 1, mpi.DOUBLE]
@@ -219,9 +219,9 @@ class HostLoad:
 
 def core_mask() -> bytearray:
     """The cores that this process may run on, a bit each; none where the system does not tell."""
-    mask = bytearray(MOST_CORES // 8)
+    mask = bytearray(MAX_CORES // 8)
     for core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ():
-        if core < MOST_CORES:
+        if core < MAX_CORES:
             mask[core // 8] |= 1 << core % 8
     return mask
 

@@ -95,11 +95,11 @@ class Measurement(ABC):
         nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
         threads = sum(options.threads) if "threads" in self.benchmark.options else 0
-        crowding = job.crowding(nodes, threads)
+        oversubscription = job.oversubscription(nodes, threads)
         unused = None
         if options.validate and options.sync == "clock":
             unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
-        for note in [*dict.fromkeys(notes), unused, crowding, devices.sharing(nodes)]:
+        for note in [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
         writers = start_writers(

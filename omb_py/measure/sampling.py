@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Report: TypeAlias = Callable[[int, int], None]
 """Is told how many iterations are done, and of how many."""
 
-MOST_AT_ONCE = 1 << 20
+MAX_AT_ONCE = 1 << 20
 """Iterations whose times are allocated at once."""
 
-MOST_COUNTED = 1 << 53
+MAX_COUNTED = 1 << 53
 """The largest number of iterations: up to it, the numbers that ranks exchange are exact."""
 
 REPORT_SECONDS = 0.01
@@ -38,7 +38,7 @@ GROWTH = 1.5
 """A stretch of iterations lengthens all before it by this factor, so that looks at the data are
 few: at most a third of the iterations is more than was needed."""
 
-LEAST_SECONDS = 0.005
+MIN_SECONDS = 0.005
 """A precision is believed after so long at the least: samples that lie closer together are alike
 for reasons (clock frequency, caches, where the kernel put the ranks) that do not last."""
 
@@ -86,8 +86,8 @@ def check_counts(options: Options) -> None:
         "--max-iterations": options.max_iterations,
     }
     for name, count in counts.items():
-        if count is not None and count > MOST_COUNTED:
-            raise UsageError(f"{name} {count}: choose at most {MOST_COUNTED} iterations")
+        if count is not None and count > MAX_COUNTED:
+            raise UsageError(f"{name} {count}: choose at most {MAX_COUNTED} iterations")
 
 
 def run_counted(
@@ -98,7 +98,7 @@ def run_counted(
     Without ``report`` they are one run of the loop, unless they are very many.
     """
     total, done = uncounted + counted, 0
-    stretch = MOST_AT_ONCE if report is None else 1
+    stretch = MAX_AT_ONCE if report is None else 1
     seconds = array("d")
     while done < total:
         part = array("d", bytes(8 * min(stretch, total - done)))
@@ -110,7 +110,7 @@ def run_counted(
         if report is not None:
             report(done, total)
             if elapsed < REPORT_SECONDS:
-                stretch = min(4 * stretch, MOST_AT_ONCE)
+                stretch = min(4 * stretch, MAX_AT_ONCE)
     return seconds
 
 
@@ -137,7 +137,7 @@ def sample(
     stretch = min(FIRST_STRETCH, goal.iterations)
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
-        stretch = int(job.told(min(stretch, max(1, affordable))))
+        stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
     return _until_precise(job, loop, start, timed, goal, warmup, stretch, report)
 
 
@@ -151,7 +151,7 @@ def warm_up(job: Job, loop: Loop, timed: bool) -> int:
         combined = job.combine(seconds, timed)
         median = percentile(sorted(combined.samples), 50) if combined else 0.0
         over = perf_counter() - begin > WARMUP_SECONDS
-        settled = bool(job.told(over or abs(median - before) <= SETTLED * median))
+        settled = bool(job.bcast_from_root(over or abs(median - before) <= SETTLED * median))
         before, done, stretch = median, done + stretch, 2 * stretch
     return done
 
@@ -183,9 +183,9 @@ def _until_precise(
         if combined is not None:
             elapsed = perf_counter() - begin
             ordered = sorted([*ordered, *combined.samples])
-            precise = elapsed >= LEAST_SECONDS and is_precise(ordered, goal.precision)
+            precise = elapsed >= MIN_SECONDS and is_precise(ordered, goal.precision)
             stretch = 0 if precise else next_stretch(goal, len(ordered), elapsed)
-        stretch = int(job.told(stretch))
+        stretch = int(job.bcast_from_root(stretch))
     return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
 
 

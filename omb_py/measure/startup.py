@@ -66,7 +66,7 @@ class StartUpMeasurement:
         seconds = spread(job, [part.seconds for part in parts])
         files = spread(job, [part.files or 0 for part in parts])
         nodes = job.nodes(devices.word(context.buffer.device))
-        for note in (job.crowding(nodes), _unknown(context.stages, measured)):
+        for note in (job.oversubscription(nodes), _unknown(context.stages, measured)):
             if note is not None:
                 job.note(note)
         run = new_run()
@@ -119,7 +119,7 @@ def _unknown(stages: Stages, measured: StartUp) -> str | None:
 def spread(job: Job, values: Sequence[float]) -> Spread:
     """This rank's values among those of all ranks; collective."""
     mine = array("d", values)
-    return Spread(job.least(mine), job.mean(mine), job.greatest(mine))
+    return Spread(job.min_over_ranks(mine), job.mean(mine), job.max_over_ranks(mine))
 
 
 def _row(

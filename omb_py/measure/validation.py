@@ -23,7 +23,7 @@ LONGEST_PERIOD = 1009
 UNTOUCHED = b"\xff"
 """Fills memory that a message should overwrite; no element of a pattern is made of it alone."""
 
-LEAST_PERIOD_OF_SUMS = 8
+MIN_PERIOD_OF_SUMS = 8
 
 
 def tile(content: Content, datatype: Datatype, ranks: int, size: int, iteration: int) -> bytes:
@@ -44,7 +44,7 @@ def weight(rank: int, ranks: int, datatype: Datatype, iteration: int) -> int:
     for data; with very many ranks and a narrow type some ranks contribute zeros, other ones in
     each iteration.
     """
-    room = datatype.largest // LEAST_PERIOD_OF_SUMS
+    room = datatype.largest // MIN_PERIOD_OF_SUMS
     if 3 * ranks <= room:
         return 1 + (rank + iteration) % 3
     every = -(-ranks // room)

@@ -9,7 +9,7 @@ from omb_py.core import VERSION
 from omb_py.core.text.words import count
 from omb_py.results.writer import Writer
 
-MOST_RANKS = 16
+MAX_RANKS = 16
 """Ranks that the text shows one by one."""
 
 HEADS = ("Total(s)", "Distribute(s)", "Compute(s)", "Communicate(s)", "Wait(s)", "Other(s)")
@@ -115,10 +115,10 @@ class ApplicationWriter(Writer[ApplicationRow]):
         if not self._ranks:
             self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in HEADS))
         self._ranks.append(row)
-        if len(self._ranks) <= MOST_RANKS:
+        if len(self._ranks) <= MAX_RANKS:
             self._line(f"{row.rank:<8}" + "".join(f"{value:16.6f}" for value in phases(row)))
         elif row.rank == row.ranks - 1:
-            self._line(f"# and {row.ranks - MOST_RANKS} more, which --output keeps")
+            self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
     def _part(self, row: ApplicationRow) -> None:
         found = [f"{row.part:<34}"]

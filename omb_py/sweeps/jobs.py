@@ -50,7 +50,7 @@ class NoProgramError(OmbError):
     """A scheduler's command is not on this host."""
 
 
-MOST_NUMBERS = 100
+MAX_NUMBERS = 100
 """Numbers of jobs in one command."""
 
 
@@ -205,8 +205,8 @@ def reports(scheduler: Scheduler, numbers: Sequence[str]) -> dict[str, Report]:
     """
     now = time.time()
     found: dict[str, Report] = {}
-    for first in range(0, len(numbers), MOST_NUMBERS):
-        some = numbers[first : first + MOST_NUMBERS]
+    for first in range(0, len(numbers), MAX_NUMBERS):
+        some = numbers[first : first + MAX_NUMBERS]
         facts = facts_of(scheduler, some)
         forgotten = [number for number in some if short(number) not in facts]
         if forgotten and scheduler.history and scheduler.history_layout:

@@ -97,7 +97,7 @@ class Placement:
         return min(self.ranks_per_node, self.cores)
 
     @property
-    def crowded(self) -> bool:
+    def oversubscribed(self) -> bool:
         """Whether ranks have to share cores."""
         return self.ranks_per_node > self.cores
 
@@ -144,7 +144,7 @@ def mpich(place: Placement) -> list[str]:
 
 def stepping_aside(place: Placement) -> dict[str, str]:
     """MPICH waits without yielding; where ranks share cores, that makes others wait for it."""
-    if not place.crowded:
+    if not place.oversubscribed:
         return {}
     return {
         "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",

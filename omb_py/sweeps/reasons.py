@@ -95,7 +95,7 @@ def shorten(text: str) -> str:
     return f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
 
 
-MOST_LISTED = 10
+MAX_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,6 @@ def lines(folder: Folder, points: Sequence[Point], what: str) -> Iterator[str]:
         return
     yield f"{count(len(points), 'point')} {what}:"
     found = reasons(folder, points)
-    yield from (f"  {reason}" for reason in found[:MOST_LISTED])
-    if len(found) > MOST_LISTED:
-        yield f"  and {len(found) - MOST_LISTED} other reasons, in {folder.root}/state"
+    yield from (f"  {reason}" for reason in found[:MAX_LISTED])
+    if len(found) > MAX_LISTED:
+        yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

@@ -26,7 +26,7 @@ from omb_py.sweeps.batch import Job, node_count, title_of
 from omb_py.sweeps.endings import STOPPED, Evidence, end_of
 from omb_py.sweeps.folder import FAILURES, NO_SIZE, Folder
 from omb_py.sweeps.points import Plan
-from omb_py.sweeps.reasons import MOST_LISTED, Reason, reasons
+from omb_py.sweeps.reasons import MAX_LISTED, Reason, reasons
 from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import (
     ACTIVE,
@@ -321,10 +321,10 @@ def show(found: SweepStatus, submit: str) -> None:
     if found.failures:
         points = sum(len(reason.points) for reason in found.failures)
         say(console, f"{count(points, 'point')} failed:")
-        for reason in found.failures[:MOST_LISTED]:
+        for reason in found.failures[:MAX_LISTED]:
             say(console, f"  {reason}")
-        if len(found.failures) > MOST_LISTED:
-            say(console, f"  and {len(found.failures) - MOST_LISTED} other reasons, in --json")
+        if len(found.failures) > MAX_LISTED:
+            say(console, f"  and {len(found.failures) - MAX_LISTED} other reasons, in --json")
     if found.jobs and found.exit_code == INCOMPLETE:
         say(console, f"no job waits or runs; to go on: {submit}")
 

@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MOST_FAULTS = 5
+MAX_FAULTS = 5
 """Faults of a file that are named; further ones are counted."""
 
 Key = tuple[str | int, ...]
@@ -57,8 +57,8 @@ def read(path: Path, model: type[Model]) -> Model:
         lines = dict(key_lines(text))
         faults = [describe(fault, lines, model) for fault in error.errors(include_url=False)]
         shown = list(dict.fromkeys(faults))
-        more = f"; and {len(shown) - MOST_FAULTS} more" if len(shown) > MOST_FAULTS else ""
-        raise UsageError(f"{path}, {'; '.join(shown[:MOST_FAULTS])}{more}") from error
+        more = f"; and {len(shown) - MAX_FAULTS} more" if len(shown) > MAX_FAULTS else ""
+        raise UsageError(f"{path}, {'; '.join(shown[:MAX_FAULTS])}{more}") from error
 
 
 def key_lines(text: str) -> Iterator[tuple[Key, int]]:

@@ -16,7 +16,7 @@ from omb_py.apps import fft_transpose, transpose_sum
 from omb_py.apps.fft_transpose import Plane
 from omb_py.apps.numerics.transpose import check_shares
 from omb_py.apps.runtime.distribution import random_numbers
-from omb_py.apps.transpose_sum import MOST_COMPARED, Square
+from omb_py.apps.transpose_sum import MAX_COMPARED, Square
 from omb_py.core.errors import UsageError
 
 SQUARE = Square(size=20)
@@ -64,7 +64,7 @@ def test_a_sum_that_is_off_by_one_is_found() -> None:
 def test_of_an_array_too_large_to_bring_together_the_sum_is_compared() -> None:
     check = transpose_sum.compare(SQUARE, (8.0, None), (8.0, np.zeros(1)))
     assert check.passed
-    assert str(math.isqrt(MOST_COMPARED)) in check.text
+    assert str(math.isqrt(MAX_COMPARED)) in check.text
     assert not transpose_sum.compare(SQUARE, (8.0, None), (9.0, np.zeros(1))).passed
 
 

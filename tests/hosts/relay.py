@@ -18,7 +18,7 @@ import time
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
 LONGEST_FRAME = 65600
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Frames that may wait at once; as netem's queue, it drops what comes on top."""
 
 
@@ -42,7 +42,7 @@ def forward(devices: list[int], delay: float, lost: float) -> None:
                 return  # the input's end is ours
             frame = os.read(device, LONGEST_FRAME)
             device_of[frame[6:12]] = device
-            if random.random() >= lost and len(waiting) < MOST_WAITING:
+            if random.random() >= lost and len(waiting) < MAX_WAITING:
                 arrived += 1  # frames of one moment stay in order
                 heapq.heappush(waiting, (time.monotonic() + delay, arrived, device, frame))
         while waiting and waiting[0][0] <= time.monotonic():

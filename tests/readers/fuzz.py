@@ -34,7 +34,7 @@ SLOW = 5.0
 SLOW_TABLES = 20.0
 """Seconds of the processor in which so many bytes are read: of nothing useful, and of rows."""
 
-MOST_BYTES = 24_000
+MAX_BYTES = 24_000
 LOADED = 40
 """Every so many-th damaged file is written and given to `load`, too."""
 
@@ -56,9 +56,9 @@ def recorded() -> list[Path]:
 
 def start(content: bytes) -> bytes:
     """The first whole lines of a file, as many as are quickly read."""
-    if len(content) <= MOST_BYTES:
+    if len(content) <= MAX_BYTES:
         return content
-    return content[: content.rindex(b"\n", 0, MOST_BYTES) + 1]
+    return content[: content.rindex(b"\n", 0, MAX_BYTES) + 1]
 
 
 def as_json(content: bytes) -> bytes:

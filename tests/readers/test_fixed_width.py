@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omb_py.results.readers import Problem, source_of
 from omb_py.results.readers.formats.fixed_width import (
     LONGEST_LINE,
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     Notes,
     Shown,
     columns_kept,
@@ -53,15 +53,15 @@ def test_the_first_thousand_problems_are_named_and_the_rest_counted() -> None:
     source = source_of("file", b"x\n" * 2000)
     problems: list[Problem] = []
     notes = Notes(source, problems)
-    for index in range(MOST_PROBLEMS):
+    for index in range(MAX_PROBLEMS):
         notes.add(index, "wrong")
     notes.finish()
-    assert len(problems) == MOST_PROBLEMS
+    assert len(problems) == MAX_PROBLEMS
     assert str(problems[-1]) == "file:1000: wrong"
     notes.add(1000, "wrong")
     notes.add(1001, "wrong")
     notes.finish()
-    assert [str(problem) for problem in problems[MOST_PROBLEMS:]] == [
+    assert [str(problem) for problem in problems[MAX_PROBLEMS:]] == [
         "file: 2 more lines that cannot be used"
     ]
 

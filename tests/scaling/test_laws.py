@@ -19,7 +19,7 @@ from omb_py.analysis.scaling.laws import (
     serial_fraction,
 )
 from omb_py.analysis.scaling.prediction import (
-    MOST_CORNERS,
+    MAX_CORNERS,
     Fit,
     band,
     bounded,
@@ -141,7 +141,7 @@ def test_corners_are_all_ways_or_very_many() -> None:
         (True, True),
     ]
     many = corners(20)
-    assert many.shape == (MOST_CORNERS, 20)
+    assert many.shape == (MAX_CORNERS, 20)
     assert not many[0].any()
     assert many[1].all()
 

@@ -146,7 +146,7 @@ def test_nothing_but_images_is_overwritten(scaling: Command, table: Path, tmp_pa
         [row(n, one, 0.05, host_cores=4) for n, one in AMDAHL.items()],
         [row(n, n**0.9, 0.01) for n in range(1, 40)],
     ],
-    ids=["one rank", "no speed-up", "slower", "crowded", "many"],
+    ids=["one rank", "no speed-up", "slower", "oversubscribed", "many"],
 )
 def test_any_series_has_a_figure(rows: list) -> None:
     (series,) = series_of(Run(one, "") for one in rows)

@@ -58,8 +58,8 @@ def test_a_host_file_says_how_many_ranks_of_open_mpi_have_a_core() -> None:
     lines = {name: row.host_line("node1", PLACE) for name, row in LAUNCHERS.items()}
     assert lines.pop("openmpi") == "node1 slots=4"
     assert set(lines.values()) == {"node1"}
-    crowded = replace(PLACE, ranks_per_node=64, oversubscribe=True)
-    assert LAUNCHERS["openmpi"].host_line("node1", crowded) == "node1 slots=32"
+    oversubscribed = replace(PLACE, ranks_per_node=64, oversubscribe=True)
+    assert LAUNCHERS["openmpi"].host_line("node1", oversubscribed) == "node1 slots=32"
 
 
 def test_open_mpi_is_told_which_variables_to_pass_on() -> None:
@@ -73,8 +73,8 @@ def test_open_mpi_is_told_which_variables_to_pass_on() -> None:
 
 
 def test_mpich_steps_aside_where_ranks_share_cores() -> None:
-    crowded = replace(PLACE, ranks_per_node=64)
-    assert "MPIR_CVAR_CH4_PROGRESS_THROTTLE" in LAUNCHERS["mpich"].environment(crowded)
+    oversubscribed = replace(PLACE, ranks_per_node=64)
+    assert "MPIR_CVAR_CH4_PROGRESS_THROTTLE" in LAUNCHERS["mpich"].environment(oversubscribed)
     assert LAUNCHERS["mpich"].environment(PLACE) == {}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.tracing.counters.messages import MESSAGES, Counts
-from omb_py.tracing.counters.probe import LOOKS, MOST_SIZES, Probe
+from omb_py.tracing.counters.probe import LOOKS, MAX_SIZES, Probe
 
 WORLD = 8
 
@@ -117,9 +117,9 @@ def test_communicators_without_messages_or_with_others_are_not(
 
 def test_sizes_without_end_are_not_kept(probe: Probe, library: Library) -> None:
     comm = Comm(1, [0, 1])
-    for nbytes in range(10 * MOST_SIZES):
+    for nbytes in range(10 * MAX_SIZES):
         call(probe, library, comm, nbytes)
-    assert len(probe.rows()) == MOST_SIZES
+    assert len(probe.rows()) == MAX_SIZES
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])

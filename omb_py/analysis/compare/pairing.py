@@ -24,7 +24,7 @@ ORDER = (*FIRST, *(name for name in CONFIGURATION if name not in FIRST + LAST), 
 """In which order configuration columns are asked whether rows must agree in them: what is
 typically compared comes last."""
 
-MOST_VALUES = 6
+MAX_VALUES = 6
 """Values that a sentence names."""
 
 
@@ -232,5 +232,5 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
 def list_names(values: Iterable[object]) -> str:
     """Some values in a sentence."""
     texts = sorted(map(str, values), key=lambda text: (len(text), text))
-    more = f" and {len(texts) - MOST_VALUES} more" if len(texts) > MOST_VALUES else ""
-    return ", ".join(texts[:MOST_VALUES]) + more
+    more = f" and {len(texts) - MAX_VALUES} more" if len(texts) > MAX_VALUES else ""
+    return ", ".join(texts[:MAX_VALUES]) + more

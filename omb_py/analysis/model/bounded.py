@@ -26,11 +26,11 @@ NORMAL = 1.959964
 WIDEST = 50.0
 """Natural logarithm of the widest band's reach; beyond it there is no prediction anyway."""
 
-MOST_STEPS = 20
+MAX_STEPS = 20
 CLOSE = 1e-6
 """Relative change of all times at which `fit` stops."""
 
-LEAST_FACTOR = 0.2
+MIN_FACTOR = 0.2
 """A step of `fit` lowers no time to less than this part of it."""
 
 TINY = np.finfo(np.float64).tiny
@@ -107,7 +107,7 @@ def fit(x: Array, y: Array, times: Array, variances: Array, belongs: Mask) -> tu
     member = belongs.astype(float)
     target = np.broadcast_to(times, belongs.shape[:2])
     expected = target
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         weighted = moments(x, y, target) / (variances * expected**2)[:, :, None]
         fits = solve(np.swapaxes(member, 1, 2) @ weighted)
         time = (member @ fits.alpha[:, :, None])[:, :, 0] * x
@@ -115,7 +115,7 @@ def fit(x: Array, y: Array, times: Array, variances: Array, belongs: Mask) -> tu
         new = np.where(time > 1e-6 * times, time, times)
         change = float(np.abs(np.log(new / expected)).max())
         expected = new
-        target = expected * np.maximum(LEAST_FACTOR, 1 + np.log(times / expected))
+        target = expected * np.maximum(MIN_FACTOR, 1 + np.log(times / expected))
         if change < CLOSE:
             break
     errors = np.log(times / expected) ** 2 / variances

@@ -20,7 +20,7 @@ from omb_py.analysis.model.shapes import Shape, shapes
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing_columns, label, value_column
 from omb_py.core.errors import OmbError
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Benchmarks or numbers of ranks that are named before a list is cut short."""
 
 
@@ -74,13 +74,13 @@ def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
 
 def shorten(words: Sequence[object]) -> str:
     """A list, cut short."""
-    return ", ".join(map(str, words[:MOST_NAMED])) + (" ..." if len(words) > MOST_NAMED else "")
+    return ", ".join(map(str, words[:MAX_NAMED])) + (" ..." if len(words) > MAX_NAMED else "")
 
 
 def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:
     """The numbers of ranks of runs that had more ranks on a host than logical cores."""
-    crowded = {run for run, data in runs.items() if is_oversubscribed(data)}
-    return sorted({int(number) for number in rows[rows["run"].isin(crowded)]["ranks"].dropna()})
+    oversubscribed = {run for run, data in runs.items() if is_oversubscribed(data)}
+    return sorted({int(number) for number in rows[rows["run"].isin(oversubscribed)]["ranks"].dropna()})
 
 
 def is_oversubscribed(data: Mapping[str, str]) -> bool:

@@ -31,7 +31,7 @@ from omb_py.analysis.model.piecewise import (
 GROWTH = 0.05
 """Least relative error added for each doubling beyond what was measured: nothing is known there."""
 
-MOST_LEFT_OUT = 48
+MAX_LEFT_OUT = 48
 """Sizes that the check leaves out, evenly among all where there are more."""
 
 LONGEST_TAIL = 4
@@ -161,7 +161,7 @@ def left_out(curve: Series, lines: Lines) -> tuple[Array, Array, Array, Array]:
     sizes = np.unique(curve.sizes)
     if len(sizes) < 2:
         return (np.empty(0),) * 4
-    chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_LEFT_OUT)).astype(int))
+    chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_LEFT_OUT)).astype(int))
     kept = np.ones((len(chosen), len(sizes)), dtype=bool)
     kept[np.arange(len(chosen)), chosen] = False
     predicted = [

@@ -22,12 +22,12 @@ from scipy import stats
 
 from omb_py.analysis.model.bounded import LEVEL, Array, Mask, moments, solve
 
-LEAST_SIZES = 3
+MIN_SIZES = 3
 """Message sizes in a range: two make a line, a third one says whether it is one."""
 
-MOST_RANGES = 6
+MAX_RANGES = 6
 
-MOST_PLACES = 96
+MAX_PLACES = 96
 """Places where a switch is looked for, evenly among the sizes where there are more."""
 
 MISFIT = 0.02
@@ -103,13 +103,13 @@ def all_ranges(curves: Sequence[Series], kept: Mask | None = None) -> Ranges:
 
 def least_cost(sizes: Integers) -> Integers:
     """The fewest sizes of a range, among so many in all: fewer only where there are fewer."""
-    return np.minimum(sizes, LEAST_SIZES)
+    return np.minimum(sizes, MIN_SIZES)
 
 
 @lru_cache(maxsize=64)
 def ranges_of(count: int) -> tuple[Integers, Integers, Integers]:
     """Places among ``count`` sizes where a range may start or end, and all pairs of them."""
-    places = np.unique(np.linspace(0, count, min(count, MOST_PLACES) + 1).round().astype(np.int64))
+    places = np.unique(np.linspace(0, count, min(count, MAX_PLACES) + 1).round().astype(np.int64))
     starts, ends = np.triu_indices(len(places), 1)
     return places, starts, ends
 
@@ -123,7 +123,7 @@ def boundaries(ranges: Ranges, curves: int = 1) -> list[Boundaries]:
     count = len(ranges.places)
     best = [ranges.cost[:, 0, :]]
     before: list[Integers] = []
-    for _ in range(1, min(MOST_RANGES, len(ranges.sizes) // LEAST_SIZES)):
+    for _ in range(1, min(MAX_RANGES, len(ranges.sizes) // MIN_SIZES)):
         whole = best[-1][:, :, None] + ranges.cost
         before.append(whole.argmin(axis=1))
         best.append(whole.min(axis=1))
@@ -156,7 +156,7 @@ def critical(fewer: int, more: int, points: int, places: int, curves: int) -> fl
     degrees = points - 2 * curves * more
     if degrees < 1:
         return float("inf")
-    between = max(more - fewer, places - 1 - 2 * (LEAST_SIZES - 1))
+    between = max(more - fewer, places - 1 - 2 * (MIN_SIZES - 1))
     choices = comb(between, more - fewer)
     limit = stats.f.isf((1 - LEVEL) / choices, extra, degrees)
     return float(1 + limit * extra / degrees)

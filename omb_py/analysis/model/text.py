@@ -307,7 +307,7 @@ def percent(part: float) -> str:
 
 FORMATS = ("text", "csv", "markdown", "json")
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Curves that are named before a list is cut short."""
 
 
@@ -346,8 +346,8 @@ def warnings_of(model: Model) -> Iterator[str]:
     """What to bear in mind, and what is not in the tables."""
     yield from model.notes
     if model.skipped:
-        shown = ", ".join(model.skipped[:MOST_NAMED])
-        more = len(model.skipped) - MOST_NAMED
+        shown = ", ".join(model.skipped[:MAX_NAMED])
+        more = len(model.skipped) - MAX_NAMED
         yield (
             "Not fitted, for there is one message size and one number of ranks: "
             f"{shown}{f', and {more} more' if more > 0 else ''}."

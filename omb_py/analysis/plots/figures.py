@@ -31,7 +31,7 @@ UNITS = ("decimal", "binary")
 
 Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Benchmarks that a note names."""
 
 NOTHING = {
@@ -156,8 +156,8 @@ def left_out(results: Results, request: Request, found: Mapping[str, Picture]) -
         for name in rows["benchmark"].dropna().unique()
         if not any(f"{drawn}-".startswith(f"{plain(str(name))}-") for drawn in drawn_names)
     ]:
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
-        yield f"not drawn with these options: {', '.join(missing[:MOST_NAMED])}{more}"
+        more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+        yield f"not drawn with these options: {', '.join(missing[:MAX_NAMED])}{more}"
 
 
 def every(results: Results, request: Request) -> Iterator[Picture]:

@@ -15,7 +15,7 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 
-MOST_LINES = 14
+MAX_LINES = 14
 """Lines of one figure beyond which columns become figures of their own, unless they were named."""
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
@@ -91,7 +91,7 @@ def group_rows(
         telling = [name for name in columns if any(name in names for names in found)]
         wanted = list(telling if lines is None else [name for name in lines if name not in axes])
         if lines is None:
-            while len(wanted) > 1 and number(part, wanted) > MOST_LINES:
+            while len(wanted) > 1 and number(part, wanted) > MAX_LINES:
                 wanted.pop()
         others = [name for name in telling if name not in wanted]
         if part["unit"].nunique() > 1:

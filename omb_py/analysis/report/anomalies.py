@@ -18,7 +18,7 @@ from omb_py.analysis.grouping import SERIES, Points, group_ids, points_of, value
 from omb_py.analysis.report.anomalies_of_curves import curve_oddities
 from omb_py.core.text.units import digits, size_text, value_text
 
-LEAST_SAMPLES = 100
+MIN_SAMPLES = 100
 """Iterations below which the outer percentiles are single samples and say nothing of a shape."""
 
 WIDE_INTERVAL = 0.2
@@ -38,7 +38,7 @@ log-normal mode with the same 90th percentile it is 1.12 or more."""
 MODES_FLOOR = 1.2
 """Median over minimum up to which the lower mode is narrow; one wide mode has more than 2."""
 
-LEAST_RUNS = 4
+MIN_RUNS = 4
 """Runs of one point from which groups of them can be told: two in each."""
 
 GROUPS_APART = 1.15
@@ -105,7 +105,7 @@ def anomalies_of(
 
 def of_samples(values: pd.DataFrame) -> Iterator[Anomaly]:
     """What single rows tell: intervals, shapes of distributions, ranks and starts."""
-    many = values["iterations"].fillna(0) >= LEAST_SAMPLES
+    many = values["iterations"].fillna(0) >= MIN_SAMPLES
     median, p90 = values["sample_p50_us"], values["sample_p90_us"]
     width = (values["high"] - values["low"]) / values["value"]
     yield from by_line(
@@ -289,7 +289,7 @@ def groups_of_runs(values: pd.DataFrame) -> Iterator[Anomaly]:
     place = place[order]
     level = np.log(values["value"].to_numpy(dtype="float64")[order])
     _, first, count = np.unique(place, return_index=True, return_counts=True)
-    many = count >= LEAST_RUNS
+    many = count >= MIN_RUNS
     if not many.any():
         return
     gaps = np.where(place[1:] == place[:-1], np.diff(level), -1.0)

@@ -16,7 +16,7 @@ from omb_py.core.text.units import digits, size_text, value_text
 VERDICTS = ("slower", "faster", "same", "unclear")
 """Verdicts of points that both sides have."""
 
-MOST_CHANGES = 60
+MAX_CHANGES = 60
 """Changes of one verdict that the page lists; the table below the plot has all."""
 
 COLUMNS = {
@@ -121,7 +121,7 @@ def changes(compared: pd.DataFrame, verdict: str) -> tuple[Change, ...]:
     """The greatest changes of a verdict."""
     rows = compared[compared["verdict"] == verdict]
     rows = rows.sort_values("slowdown", ascending=verdict == "faster", kind="stable")
-    listed = rows.head(MOST_CHANGES)
+    listed = rows.head(MAX_CHANGES)
     own = compared[compared["benchmark"].isin(listed["benchmark"])].rename(
         columns={column(name): name for name in CONFIGURATION}
     )

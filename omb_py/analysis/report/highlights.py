@@ -10,7 +10,7 @@ from omb_py.analysis.grouping import distinguishing_columns, group_ids
 from omb_py.analysis.values import label
 from omb_py.core.text.units import size_text, value_text
 
-MOST_BARS = 5
+MAX_BARS = 5
 """Ways of measuring that one card compares."""
 
 WANTED = (
@@ -24,7 +24,7 @@ WANTED = (
 )
 """What is worth a card: a benchmark at a size, or at its best one."""
 
-MOST_CARDS = 4
+MAX_CARDS = 4
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Bar:
 class Card:
     """A number to know: what it is, the best value, how that was measured, and all others.
 
-    ``left_out`` counts ways of measuring beyond `MOST_BARS`.
+    ``left_out`` counts ways of measuring beyond `MAX_BARS`.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Card:
     left_out: int
 
 
-def cards(values: pd.DataFrame, most: int = MOST_CARDS) -> list[Card]:
+def cards(values: pd.DataFrame, most: int = MAX_CARDS) -> list[Card]:
     """Up to ``most`` cards, of benchmarks that people look for first."""
     there = set(values["benchmark"])
     wanted = [*WANTED, *((name, None) for name in values["benchmark"].value_counts().index)]
@@ -85,7 +85,7 @@ def card(benchmark: str, size: int | None, rows: pd.DataFrame) -> Card:
         key=lambda item: item[0] if lower else -item[0],
     )
     named = [
-        (value, label(rows[shown].iloc[index], shown), at) for value, index, at in found[:MOST_BARS]
+        (value, label(rows[shown].iloc[index], shown), at) for value, index, at in found[:MAX_BARS]
     ]
     value, how, at = named[0]
     greatest = max(item[0] for item in named)
@@ -105,5 +105,5 @@ def card(benchmark: str, size: int | None, rows: pd.DataFrame) -> Card:
         )
         if len(found) > 1
         else (),
-        left_out=max(0, len(found) - MOST_BARS),
+        left_out=max(0, len(found) - MAX_BARS),
     )

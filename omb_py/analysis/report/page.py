@@ -25,7 +25,7 @@ from omb_py.analysis.grouping import (
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies_of
 from omb_py.analysis.report.comparison import Comparison, comparison, join
 from omb_py.analysis.report.data import in_script, page_data
-from omb_py.analysis.report.highlights import MOST_CARDS, cards
+from omb_py.analysis.report.highlights import MAX_CARDS, cards
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import label
@@ -43,7 +43,7 @@ SCRIPTS = (
 )
 """Our own scripts, which are one on the page."""
 
-MOST_OF_A_KIND = 30
+MAX_OF_A_KIND = 30
 """Anomalies of one kind that the page lists."""
 
 POLICY = (
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """Anomalies of one kind; ``left_out`` counts those beyond `MOST_OF_A_KIND`."""
+    """Anomalies of one kind; ``left_out`` counts those beyond `MAX_OF_A_KIND`."""
 
     kind: str
     severity: str
@@ -133,9 +133,9 @@ def findings(found: Iterable[Anomaly], points: Points) -> list[Findings]:
             count=len(members),
             listed=tuple(
                 finding(anomaly, names.get(anomaly.where.get("benchmark"), []))
-                for anomaly in members[:MOST_OF_A_KIND]
+                for anomaly in members[:MAX_OF_A_KIND]
             ),
-            left_out=max(0, len(members) - MOST_OF_A_KIND),
+            left_out=max(0, len(members) - MAX_OF_A_KIND),
         )
         for (severity, kind), members in order
     ]
@@ -184,7 +184,7 @@ def render(
             "files": len({*results.rows["file"].unique(), *results.overhead["file"].unique()}),
         },
         failed=int((results.rows["validation"] == "Fail").sum()),
-        cards=cards(values, MOST_CARDS - (compared is not None)) if len(values) else [],
+        cards=cards(values, MAX_CARDS - (compared is not None)) if len(values) else [],
         comparison=compared,
         findings=findings,
         places=places(pd.concat([results.rows[NAMES], results.overhead[NAMES]]), results.runs),

@@ -48,11 +48,11 @@ TITLES = {
 LONGEST = 300
 """Characters of a field that are shown; configure lines of MPI libraries are longer."""
 
-MOST_COLUMNS = 7
+MAX_COLUMNS = 7
 """Fields that are columns of the table; what else differs is inside its rows."""
 
-MOST_GROUPS = 100
-MOST_COMMANDS = 40
+MAX_GROUPS = 100
+MAX_COMMANDS = 40
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Group:
 class Places:
     """Titles of the fields that differ, in columns and besides; groups; what all share.
 
-    ``left_out`` counts groups beyond `MOST_GROUPS`.
+    ``left_out`` counts groups beyond `MAX_GROUPS`.
     """
 
     differing: tuple[str, ...]
@@ -110,15 +110,15 @@ def places(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Places:
     usual = {name: commonest(groups, name) for name in differing}
     order = sorted(groups.items(), key=lambda item: -len(item[1]))
     return Places(
-        differing=tuple(map(title, differing[:MOST_COLUMNS])),
-        besides=tuple(map(title, differing[MOST_COLUMNS:])),
+        differing=tuple(map(title, differing[:MAX_COLUMNS])),
+        besides=tuple(map(title, differing[MAX_COLUMNS:])),
         groups=tuple(
-            group_of(dict(fields), members, usual, runs) for fields, members in order[:MOST_GROUPS]
+            group_of(dict(fields), members, usual, runs) for fields, members in order[:MAX_GROUPS]
         ),
         shared=tuple(
             (title(name), every[0][name] or "none") for name in names if name not in differing
         ),
-        left_out=max(0, len(order) - MOST_GROUPS),
+        left_out=max(0, len(order) - MAX_GROUPS),
     )
 
 
@@ -139,10 +139,10 @@ def group_of(
     return Group(
         runs=len(members),
         span=span(members),
-        differing=tuple(texts[:MOST_COLUMNS]),
-        besides=tuple(field for field in texts[MOST_COLUMNS:] if field.text),
-        commands=tuple(short(command) for command in commands[:MOST_COMMANDS]),
-        more=max(0, len(commands) - MOST_COMMANDS),
+        differing=tuple(texts[:MAX_COLUMNS]),
+        besides=tuple(field for field in texts[MAX_COLUMNS:] if field.text),
+        commands=tuple(short(command) for command in commands[:MAX_COMMANDS]),
+        more=max(0, len(commands) - MAX_COMMANDS),
     )
 
 

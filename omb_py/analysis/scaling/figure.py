@@ -27,7 +27,7 @@ WIDTH, HEIGHT = 6.4, 6.8
 STEPS = 60
 """Numbers of ranks at which a law is drawn."""
 
-MOST_BARS = 12
+MAX_BARS = 12
 """Bars beside which the numbers of ranks find room."""
 
 
@@ -74,8 +74,8 @@ def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> Non
         value = one.speedup(line.tolist())[0]
         color = COLORS[index + 1]
         axes.plot(line, value, color=color, linestyle=DASHES[1], label=one.law.name)
-    for crowded in (False, True):
-        draw_points(axes, [point for point in points if point.oversubscribed is crowded], crowded)
+    for oversubscribed in (False, True):
+        draw_points(axes, [point for point in points if point.oversubscribed is oversubscribed], oversubscribed)
     rank_axis(axes, shown)
     axes.set_yscale("log", base=2)
     powers = range(int(np.floor(np.log2(min(lowest)))), int(np.ceil(np.log2(max(shown)))) + 1)
@@ -87,7 +87,7 @@ def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> Non
     axes.legend(loc="upper left")
 
 
-def draw_points(axes: Axes, points: Sequence[Point], crowded: bool) -> None:
+def draw_points(axes: Axes, points: Sequence[Point], oversubscribed: bool) -> None:
     """Points of one kind: hollow where ranks share cores."""
     known = [(point.ranks, point.speedup) for point in points if point.speedup]
     if not known:
@@ -101,12 +101,12 @@ def draw_points(axes: Axes, points: Sequence[Point], crowded: bool) -> None:
         ],
         fmt="o",
         color=COLORS[0],
-        markerfacecolor="white" if crowded else COLORS[0],
+        markerfacecolor="white" if oversubscribed else COLORS[0],
         elinewidth=1.0,
         capsize=2,
         capthick=0.8,
         zorder=3,
-        label="measured, ranks share cores" if crowded else "measured",
+        label="measured, ranks share cores" if oversubscribed else "measured",
     )
 
 
@@ -128,7 +128,7 @@ def bars(axes: Axes, points: Sequence[Point]) -> None:
             label=phase,
         )
         bottom = bottom + parts
-    step = 1 + (len(points) - 1) // MOST_BARS
+    step = 1 + (len(points) - 1) // MAX_BARS
     axes.set_xticks(places[::step], [str(point.ranks) for point in points[::step]])
     axes.set_xlabel("Ranks")
     axes.set_ylim(0, 100)

@@ -11,10 +11,10 @@ import numpy as np
 from omb_py.analysis.scaling.laws import Array, Law, laws_of
 from omb_py.analysis.scaling.series import Series, Spread
 
-MOST_CORNERS = 1 << 12
+MAX_CORNERS = 1 << 12
 """Fits to the least and greatest speed-ups of points, in all combinations or some of them."""
 
-MOST_ERROR = 0.25
+MAX_ERROR = 0.25
 """Error of a law that still describes the points."""
 
 
@@ -33,7 +33,7 @@ class Fit:
     @property
     def describes(self) -> bool:
         """Whether the points are near enough to the law for it to say anything of others."""
-        return self.error <= MOST_ERROR
+        return self.error <= MAX_ERROR
 
     def speedup(self, ranks: Sequence[float]) -> tuple[Array, Array, Array]:
         """S on such numbers of ranks, with the least and the greatest by the extremes."""
@@ -84,10 +84,10 @@ def fit(law: Law, ranks: Array, medians: Array, lows: Array, highs: Array) -> Fi
 
 def corners(points: int) -> Array:
     """Which points take their least speed-up: every way, or very many of them by chance."""
-    if 1 << points <= MOST_CORNERS:
+    if 1 << points <= MAX_CORNERS:
         return np.array(list(product((False, True), repeat=points)))
     chance = np.random.default_rng(points)
-    some = chance.random((MOST_CORNERS - 2, points)) < 0.5
+    some = chance.random((MAX_CORNERS - 2, points)) < 0.5
     return np.vstack([np.zeros((1, points), bool), np.ones((1, points), bool), some])
 
 

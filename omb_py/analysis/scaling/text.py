@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.analysis.scaling.laws import serial_fraction
-from omb_py.analysis.scaling.prediction import MOST_ERROR, Fit, band, fits_of
+from omb_py.analysis.scaling.prediction import MAX_ERROR, Fit, band, fits_of
 from omb_py.analysis.scaling.series import PHASES, Point, Series, Spread
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
@@ -36,9 +36,9 @@ def of_points(series: Series) -> Sheet:
     """What was measured on each number of ranks."""
     one = " (of one rank)" if series.scaling == "weak" else ""
     source = "Gustafson" if series.scaling == "weak" else "Karp-Flatt"
-    crowded = any(point.oversubscribed for point in series.points)
+    oversubscribed = any(point.oversubscribed for point in series.points)
     remarks = ["Times and speed-ups: the median, and the least and greatest of the repeats."]
-    if crowded:
+    if oversubscribed:
         remarks.append(
             "* more threads than cores: ranks took turns, which says nothing of how it scales. "
             "Efficiency per core is of the cores that were there."
@@ -129,7 +129,7 @@ def basis(series: Series, fits: Sequence[Fit], ranks: int) -> Iterator[str]:
     if not any(one.describes for one in fits):
         yield (
             "No law fits: their errors are greater than "
-            f"{percent(MOST_ERROR)}, as of programs that are slower on several ranks than on one."
+            f"{percent(MAX_ERROR)}, as of programs that are slower on several ranks than on one."
         )
         return
     beyond = ranks / max(point.ranks for point in points)

@@ -24,7 +24,7 @@ from omb_py.core.errors import UsageError, needing
 # sorted: it is folded into groups, and the k smallest elements are in the k groups with the
 # smallest minima.
 
-LEAST_ROWS = 16
+MIN_ROWS = 16
 """Queries at a time at least, so that a product of matrices is one."""
 
 
@@ -42,7 +42,7 @@ class Nearest:
         columns = self._depth * self._groups
         self._columns = xp.zeros((features + 1, columns), dtype)
         self._columns[-1] = xp.inf
-        self.rows = max(LEAST_ROWS, working_bytes(team) // (columns * self._columns.itemsize))
+        self.rows = max(MIN_ROWS, working_bytes(team) // (columns * self._columns.itemsize))
         self._weights = xp.ones((self.rows, features + 1), dtype)
         self._distances = xp.empty((self.rows, columns), dtype)
 

@@ -39,7 +39,7 @@ def nodes_of(setting: Setting) -> list[Node]:
     if setting.buffer.device is None:
         devices.check_host_only(setting.options, None)
     nodes = job.nodes(devices.word(setting.buffer.device))
-    notes = (job.crowding(nodes, job.ranks * threads if threads > 1 else 0), devices.sharing(nodes))
+    notes = (job.oversubscription(nodes, job.ranks * threads if threads > 1 else 0), devices.sharing(nodes))
     for note in notes:
         if note is not None:
             job.note(note)

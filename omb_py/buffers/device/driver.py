@@ -14,7 +14,7 @@ from typing import Any
 
 from omb_py.buffers import Device
 from omb_py.buffers.device import kernels
-from omb_py.buffers.device.kernels import MOST_BLOCKS, THREADS
+from omb_py.buffers.device.kernels import MAX_BLOCKS, THREADS
 from omb_py.core.errors import OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 
@@ -169,7 +169,7 @@ class Driver:
         """
         kernel = kernels.addition_kernel(dtype)
         count = nbytes // kernel.itemsize
-        blocks = max(1, min(-(-count // THREADS), MOST_BLOCKS))
+        blocks = max(1, min(-(-count // THREADS), MAX_BLOCKS))
         function = self._kernel(kernel.name, kernel.ptx)
         return self._launched(function, blocks, THREADS, total, other, count)
 
@@ -188,7 +188,7 @@ class Driver:
         values = [word(value) for value in (address, nbytes, tile, period, result)]
         pointers = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values]
         parameters = (ctypes.c_void_p * len(values))(*pointers)
-        blocks = min(-(-nbytes // THREADS), MOST_BLOCKS)
+        blocks = min(-(-nbytes // THREADS), MAX_BLOCKS)
         sizes = [ctypes.c_uint(size) for size in (blocks, 1, 1, THREADS, 1, 1, 0)]
         kernel = self._kernel(kernels.COMPARISON_NAME, kernels.COMPARISON)
         self._call("cuLaunchKernel", kernel, *sizes, None, parameters, None)

@@ -123,7 +123,7 @@ def addition_kernel(dtype: str) -> Kernel:
 
 COMPARISON_NAME = "first_difference"
 THREADS = 256
-MOST_BLOCKS = 4096
+MAX_BLOCKS = 4096
 
 COMPARISON = b"""\
 .version 6.0

@@ -206,11 +206,11 @@ class Job:
         samples = array("d", (value / timed_ranks for value in summed))
         return Combined(samples, lowest, highest, slowest)
 
-    def greatest(self, values: array[float]) -> array[float]:
+    def max_over_ranks(self, values: array[float]) -> array[float]:
         """The greatest value of any rank, element by element, on rank 0; collective."""
         return self._at_root(values, self.MPI.MAX)
 
-    def least(self, values: array[float]) -> array[float]:
+    def min_over_ranks(self, values: array[float]) -> array[float]:
         """The least value of any rank, element by element, on rank 0; collective."""
         return self._at_root(values, self.MPI.MIN)
 
@@ -224,7 +224,7 @@ class Job:
         greatest = self._over_ranks(value, self.MPI.MAX)
         return int(self._over_ranks(self.rank if value == greatest else self.ranks, self.MPI.MIN))
 
-    def told(self, value: float) -> float:
+    def bcast_from_root(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""
         cell = array("d", [value])
         self.comm.Bcast([cell, 1, self.MPI.DOUBLE], 0)
@@ -271,14 +271,14 @@ class Job:
         parts = [gathered[start : start + width] for start in range(0, len(gathered), width)]
         return [part.decode(errors="replace").rstrip() for part in parts]
 
-    def crowding(self, nodes: list[Node], threads: int = 0) -> str | None:
+    def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
         """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any.
 
         ``threads`` are those of all ranks together, where they have several.
         """
         cores = os.cpu_count() or 1
-        crowded = (node for node in nodes if max(node.ranks, threads // len(nodes)) > cores)
-        node = next(crowded, None)
+        oversubscribed = (node for node in nodes if max(node.ranks, threads // len(nodes)) > cores)
+        node = next(oversubscribed, None)
         if node is None:
             return None
         many = f"{threads} threads" if threads else f"{node.ranks} ranks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-MOST_RANGES = 8
+MAX_RANGES = 8
 """Ranges of ranks that are named; of more the others are counted."""
 
 Range = tuple[int, int]
@@ -44,8 +44,8 @@ def in_words(ranges: Sequence[Range]) -> str:
     """Ranges of ranks; those beyond the first few are counted."""
     if not ranges:
         return ""
-    named = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MOST_RANGES])
-    others = sum(b - a + 1 for a, b in ranges[MOST_RANGES:])
+    named = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MAX_RANGES])
+    others = sum(b - a + 1 for a, b in ranges[MAX_RANGES:])
     one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"rank{'' if one else 's'} {named}" + (f" and {others} more" if others else "")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LOOKS = 3
 """Calls of a kind that are looked at."""
 
-MOST_SIZES = 64
+MAX_SIZES = 64
 """Message sizes of one routine on one communicator that are looked at, the first ones."""
 
 
@@ -104,7 +104,7 @@ class Probe:
             calls = communicator.routines[routine] = Calls()
         kind = calls.kinds.get(nbytes)
         if kind is None:
-            if len(calls.kinds) >= MOST_SIZES or not suits(routine):
+            if len(calls.kinds) >= MAX_SIZES or not suits(routine):
                 return None
             if self._members(comm) != communicator.members:  # another one with an old handle
                 self._forget(handle)

@@ -17,7 +17,7 @@ from omb_py.tracing.efficiency.replay import replay
 from omb_py.tracing.records import NS, Record, missing_ranks
 from omb_py.tracing.records.routines import Role, nonblocking, role
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 """Routines that a note names."""
 
 
@@ -181,9 +181,9 @@ def _of_replay(made: Dependences, given_up: int) -> Iterator[str]:
     if given_up:
         yield f"{given_up} of {count(waits, 'wait')} for other ranks given up, for all waited"
     if made.unknown:
-        named = [f"{name} ({calls})" for name, calls in made.unknown.most_common(MOST_NAMED)]
+        named = [f"{name} ({calls})" for name, calls in made.unknown.most_common(MAX_NAMED)]
         more = sum(made.unknown.values()) - sum(
-            calls for _, calls in made.unknown.most_common(MOST_NAMED)
+            calls for _, calls in made.unknown.most_common(MAX_NAMED)
         )
         yield (
             "replayed as if they waited for nobody, since whom they wait for is not recorded: "
@@ -207,5 +207,5 @@ def _of_calls(every: Sequence[Intervals]) -> Iterator[str]:
 
 
 def _some(ranks: Sequence[int]) -> str:
-    named = ", ".join(map(str, ranks[:MOST_NAMED]))
-    return f"{named} and {len(ranks) - MOST_NAMED} more" if len(ranks) > MOST_NAMED else named
+    named = ", ".join(map(str, ranks[:MAX_NAMED]))
+    return f"{named} and {len(ranks) - MAX_NAMED} more" if len(ranks) > MAX_NAMED else named

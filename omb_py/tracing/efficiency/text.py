@@ -13,7 +13,7 @@ from omb_py.tracing.efficiency.series import Point, Series
 
 Value = Callable[[Point], float | None]
 UNKNOWN = "-"
-MOST_PHASES = 20
+MAX_PHASES = 20
 WIDEST = 70
 """Letters of a command in a title."""
 
@@ -47,11 +47,11 @@ def of_phases(name: str, phases: Sequence[Phase]) -> Sheet:
             percent(phase.efficiency.load_balance),
             percent(phase.efficiency.communication),
         )
-        for phase in phases[:MOST_PHASES]
+        for phase in phases[:MAX_PHASES]
     )
     remarks = ["Of the longest time that a rank spent in a phase; phases may contain each other."]
-    if len(phases) > MOST_PHASES:
-        remarks.append(f"And {len(phases) - MOST_PHASES} shorter phases.")
+    if len(phases) > MAX_PHASES:
+        remarks.append(f"And {len(phases) - MAX_PHASES} shorter phases.")
     if not phases:
         remarks = [
             "None is recorded: name them in the program (with omb_py.phase(...):) and record with "

@@ -34,7 +34,7 @@ COLORS = {
 AROUND = 4
 """Lines of the table's head and of what is left out, and one in which the cursor is."""
 
-MOST_FINDINGS = 8
+MAX_FINDINGS = 8
 
 
 class Picture:
@@ -61,7 +61,7 @@ class Picture:
             above.insert(0, program)
         told = list(seen.findings)
         if not self._whole:
-            told = told[: max(1, min(MOST_FINDINGS, (height - AROUND) // 2))]
+            told = told[: max(1, min(MAX_FINDINGS, (height - AROUND) // 2))]
         above += [Text(one.text, style=COLORS[one.concern]) for one in told]
         if len(told) < len(seen.findings):
             left = len(seen.findings) - len(told)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from omb_py.core.text.words import count
 
-MOST_RANGES = 8
+MAX_RANGES = 8
 """Of ranks that are named one by one; of more it is said how many they are."""
 
 FACTORS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -25,7 +25,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
             ranges[-1][1:] = [rank]
         else:
             ranges.append([rank])
-    if len(ranges) > MOST_RANGES:
+    if len(ranges) > MAX_RANGES:
         return f"{count(len(found), 'rank')}, {found[0]} to {found[-1]}"
     words = [
         f"{one[0]}{'-' if one[-1] > one[0] + 1 else ', '}{one[-1]}" if len(one) > 1 else f"{one[0]}"

@@ -29,7 +29,7 @@ from omb_py.tracing.profile.profile import (
 THIN_RULE = "-" * 65
 MEBIBYTE = 1 << 20
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Rows of a section that may have very many; the CSV has all of them."""
 
 BINS = 15
@@ -50,7 +50,7 @@ def sites(members: Sequence[RankProfile]) -> Iterator[str]:
     width = max(len(one_line(line.routine)) for line in lines)
     head = f"{'time(sec)':>12} {'#calls':>10} {'avg. bytes':>14}  {'MPI Routine':<{width}}"
     yield f"{head}  file:line function"
-    for line in lines[:MOST_ROWS]:
+    for line in lines[:MAX_ROWS]:
         numbers = f"{line.seconds:>12.3f} {line.calls:>10} {line.average:>14.1f}"
         yield f"{numbers}  {one_line(line.routine):<{width}}  {one_line(shown[line.site])}"
     yield from _others(len(lines), "points of call with the most time")
@@ -88,8 +88,8 @@ def peers(members: Sequence[RankProfile]) -> Iterator[str]:
     if not lines:
         return
     number = len(lines)
-    if number > MOST_ROWS:
-        lines = sorted(lines, key=lambda line: (-line.nbytes, line.rank, line.peer))[:MOST_ROWS]
+    if number > MAX_ROWS:
+        lines = sorted(lines, key=lambda line: (-line.nbytes, line.rank, line.peer))[:MAX_ROWS]
     yield from (THIN_RULE, "Who sends to whom (ranks of MPI_COMM_WORLD):", "")
     head = f"{'taskid':>6} {'to':>8} {'#calls':>12} {'bytes':>16}"
     yield f"{head} {'avg. bytes':>14} {'time(sec)':>12}"
@@ -104,8 +104,8 @@ def peers(members: Sequence[RankProfile]) -> Iterator[str]:
 
 
 def _others(number: int, kind: str) -> Iterator[str]:
-    if number > MOST_ROWS:
-        yield f"These are the {MOST_ROWS} {kind}; profile.csv has all {number}."
+    if number > MAX_ROWS:
+        yield f"These are the {MAX_ROWS} {kind}; profile.csv has all {number}."
     yield ""
 
 
@@ -120,7 +120,7 @@ def processors(profile: Profile, members: Sequence[RankProfile]) -> Iterator[str
     for member in known:
         outside, busy = _outside(member) or 0.0, member.outside_s or 0.0
         wall, cpu = wall + outside, cpu + busy
-        if len(known) <= MOST_ROWS:
+        if len(known) <= MAX_ROWS:
             part = f"{100 * busy / outside:>10.1f}" if outside else f"{'-':>10}"
             yield f"{member.rank:>6} {outside:>12.3f} {busy:>12.3f} {part}"
     if len(known) > 1:

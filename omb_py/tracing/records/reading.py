@@ -32,7 +32,7 @@ def numpy_type(fields: tuple[tuple[str, str], ...]) -> np.dtype[Any]:
 
 HEADER_TYPE, CELL_TYPE, EVENT_TYPE = map(numpy_type, (layout.HEADER, layout.CELL, layout.EVENT))
 
-MOST_RANKS = 1 << 24
+MAX_RANKS = 1 << 24
 """A record that tells of more is damaged."""
 
 NS = 1e-9
@@ -198,7 +198,7 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
     if header["version"] != layout.VERSION:
         raise UsageError(f"{path} is a record of another version of omb-py: read it with that one")
     used = (header[f"{part}_used"] for part in ("names", "cells", "text"))
-    if min(used) < 0 or not 0 <= header["rank"] < header["ranks"] <= MOST_RANKS:
+    if min(used) < 0 or not 0 <= header["rank"] < header["ranks"] <= MAX_RANKS:
         raise UsageError(f"{path} is damaged: its header says so")
     text = _part(file, path, "text", header, header["text_used"])
     cells = _part(file, path, "cells", header, header["cells_used"] * CELL_TYPE.itemsize)

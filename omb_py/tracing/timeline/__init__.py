@@ -18,7 +18,7 @@ from omb_py.tracing.timeline.model import NONE, RankTimeline, Timeline
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_RANKS = 10_000_000
+MAX_RANKS = 10_000_000
 
 
 def read(folder: str | Path) -> Timeline:
@@ -40,7 +40,7 @@ def of(records: Sequence[Record]) -> Timeline:
         )
     size = records[0].ranks
     there = {record.rank for record in records}
-    if len(there) < len(records) or size > MOST_RANKS or not there <= set(range(size)):
+    if len(there) < len(records) or size > MAX_RANKS or not there <= set(range(size)):
         raise UsageError(
             f"{Path(records[0].path).parent} has damaged records: their ranks cannot be"
         )

@@ -8,10 +8,10 @@ from math import isfinite
 
 from omb_py.tracing.records import NS, Comparison, Record
 
-MOST_OFFSET = 1e10
+MAX_OFFSET = 1e10
 """Seconds; a larger offset between two clocks is damage (it is 300 years)."""
 
-MOST_DRIFT = 1.0
+MAX_DRIFT = 1.0
 """Seconds in a second; more is damage, too: clocks of one kind differ by some 1e-5."""
 
 
@@ -87,11 +87,11 @@ def sound(record: Record) -> tuple[Comparison, ...]:
         comparison
         for comparison in record.comparisons
         if isfinite(comparison.offset)
-        and abs(comparison.offset) < MOST_OFFSET
+        and abs(comparison.offset) < MAX_OFFSET
         and isfinite(comparison.error)
         and comparison.error >= 0
     )
-    return made if len(made) < 2 or abs(drift(made)) < MOST_DRIFT else made[:1]
+    return made if len(made) < 2 or abs(drift(made)) < MAX_DRIFT else made[:1]
 
 
 def compared(record: Record, made: Sequence[Comparison]) -> Record:

@@ -13,7 +13,7 @@ from omb_py.tracing.traffic.report import COLUMNS, TrafficReport, amounts, rows
 
 FORMATS = ("text", "markdown", "csv")
 
-MOST_PAIRS = 20
+MAX_PAIRS = 20
 """Pairs of ranks that a table shows, those with most bytes; CSV has all."""
 
 
@@ -137,14 +137,14 @@ def _pairs(found: TrafficReport) -> Iterator[Sheet]:
             number(one.own[0] if told else None),
             amount(one.own[1] if told else None),
         )
-        for source, target in shown[:MOST_PAIRS]
+        for source, target in shown[:MAX_PAIRS]
         for one in [known[source, target]]
     )
     columns = (
         *("ranks", "program's messages", "bytes", "messages moved", "bytes moved"),
         *("of them the library's own", "bytes of these"),
     )
-    more = len(shown) - MOST_PAIRS
+    more = len(shown) - MAX_PAIRS
     remarks = (f"And {more} more pairs of ranks, which --format csv shows.",) if more > 0 else ()
     yield Sheet("Peers", columns, rows, remarks)
 

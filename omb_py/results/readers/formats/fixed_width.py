@@ -16,7 +16,7 @@ LABEL = re.compile(r"(?:\d{1,7}:|\[[\w.,@:/-]{1,80}\](?:<\w+>)?:?)")
 LABELLED_COMMENT = re.compile(LABEL.pattern + "( ?)#")
 """What launchers put before each line when they are asked to label it; some add a blank."""
 
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 """Lines of a file that are named one by one when they cannot be used."""
 
 LONGEST_LINE = 4096
@@ -95,7 +95,7 @@ class Notes:
 
     def add(self, index: int, text: str) -> None:
         """A problem with a line."""
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(self.source.problem(index, text))
         else:
             self.unnamed += 1
