@@ -3,7 +3,7 @@
 Usage: python perf/many_results.py [--files 1000] [--rows 100] [--repeats 4] [--keep FOLDER]
 
 Writes two sets of CSV files as omb-py would have, the second with changes, and prints the seconds
-of each step and the greatest memory of this process.
+of each step and the maximum memory of this process.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def run_of(
 
 
 def timed(what: str, action: Callable[[], Any]) -> Any:
-    """Do it, and print how long it took and the greatest memory so far."""
+    """Do it, and print how long it took and the maximum memory so far."""
     started = time.perf_counter()
     result = action()
     seconds = time.perf_counter() - started

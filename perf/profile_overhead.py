@@ -4,7 +4,7 @@
 
 prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
 ranks as it is, profiled from Python, with a timeline, and profiled from C: the median over launches
-of the least of several repetitions in each, and how far each is from the median without.
+of the minimum of several repetitions in each, and how far each is from the median without.
 
 ``by turns`` is how much longer a message takes with observed methods than with mpi4py's own in the
 same job: the median over blocks of 200 messages by turns. What a machine does that is slow now and
@@ -87,7 +87,7 @@ if peer == 1:
 def launch(
     options: list[str] | None, nbytes: int, iterations: int, folder: Path
 ) -> dict[str, float]:
-    """The least microseconds of each kind of exchange in one job."""
+    """The minimum microseconds of each kind of exchange in one job."""
     observed = (
         [] if options is None else [str(BIN / "omb-py"), "profile", "-q", "--force", *options]
     )
@@ -118,7 +118,7 @@ def main() -> None:
         for _ in range(asked.launches):
             for way in ways:
                 found[way].append(launch(WAYS[way], asked.bytes, asked.iterations, folder))
-    print(f"{asked.bytes} bytes, 2 ranks, {asked.launches} launches by turns; us, least..most")
+    print(f"{asked.bytes} bytes, 2 ranks, {asked.launches} launches by turns; us, minimum..most")
     for kind in found[ways[0]][0]:
         base = median(one[kind] for one in found[ways[0]])
         for way in ways:

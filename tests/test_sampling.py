@@ -157,7 +157,7 @@ class Alone(Loop):
             self.now += seconds[index]
             self.lateness.append(first + index)
 
-    def told(self, value: float) -> float:
+    def bcast_from_root(self, value: float) -> float:
         return float(value)
 
     def combine(self, seconds: array[float], timed: bool) -> Combined:
@@ -276,7 +276,7 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
     class Other(Alone):
         said = iter([7.0, 11.0, 0.0])
 
-        def told(self, value: float) -> float:
+        def bcast_from_root(self, value: float) -> float:
             return next(self.said)
 
         def combine(self, seconds: array[float], timed: bool) -> None:

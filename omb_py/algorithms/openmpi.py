@@ -93,16 +93,16 @@ def element_for_each(shape: Shape) -> str | None:
 
 
 def element_for_each_of_power(shape: Shape) -> str | None:
-    """As many elements as the greatest power of two within the ranks."""
+    """As many elements as the maximum power of two within the ranks."""
     return element_for_each(Shape(power_within(shape.ranks), shape.nbytes, shape.itemsize))
 
 
 def segment_for_each(shape: Shape) -> str | None:
-    """A segment for each rank, at the least."""
-    least = shape.ranks * SEGMENT
-    if shape.nbytes >= least:
+    """A segment for each rank, at the minimum."""
+    minimum = shape.ranks * SEGMENT
+    if shape.nbytes >= minimum:
         return None
-    return f"it needs {least} bytes, a segment of {SEGMENT} for each rank"
+    return f"it needs {minimum} bytes, a segment of {SEGMENT} for each rank"
 
 
 def not_in_place(shape: Shape) -> str | None:

@@ -153,7 +153,7 @@ def powers_below(ranks: int) -> Iterator[int]:
 
 
 def power_within(ranks: int) -> int:
-    """The greatest power of two that is not above a number of ranks."""
+    """The maximum power of two that is not above a number of ranks."""
     return 1 << (ranks.bit_length() - 1)
 
 

@@ -49,7 +49,7 @@ class Points:
 
     ``series`` has a row for each line with the columns of `SERIES`. ``points`` has a row for each
     message size of each line, ordered by line and size: ``series`` (which line), ``bytes``, the
-    columns of `MEDIANS` in the units of the rows, ``least`` and ``greatest`` value of a run, how
+    columns of `MEDIANS` in the units of the rows, ``minimum`` and ``maximum`` value of a run, how
     many ``runs``, in how many ``files``, ``run`` and ``file`` of the first of them.
     """
 
@@ -95,8 +95,8 @@ def points_of(values: pd.DataFrame) -> Points:
     medians = by_place.median()
     points = pd.DataFrame({name: medians[column] for name, column in present.items()})
     points = points.reindex(columns=list(MEDIANS))
-    points["least"] = by_place["value"].min()
-    points["greatest"] = by_place["value"].max()
+    points["minimum"] = by_place["value"].min()
+    points["maximum"] = by_place["value"].max()
     points["runs"] = by_place.size()
     points["files"] = frame.groupby(place)["file"].nunique()
     for name in ("bytes", "run", "file"):

@@ -69,7 +69,7 @@ def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """A copy of benchmark rows with columns about each row's own number.
 
     ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
-    ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, least sample
+    ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, the minimum
     and 95th percentile (for a bandwidth the corresponding ones), each missing where there are no
     samples, the spread also where a mean is outside it; and ``statistic``, which of median and mean
     the value is. ``auto`` takes medians if every row has one, else means, so that like is compared

@@ -32,18 +32,18 @@ def option(
     default: Any,
     help: str,
     *,
-    least: float | None = None,
+    minimum: float | None = None,
     choices: Sequence[str] = (),
     kind: str = "",
     metavar: str = "",
 ) -> Any:
     """A field of a problem, and the command line's option of its name.
 
-    Its type is that of ``default``; a tuple is an option that can be given again. ``least`` is the
-    smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M, ``argument``
-    for a file or folder that is not an option but the command's argument.
+    Its type is that of ``default``; a tuple is an option that can be given again. ``minimum`` is
+    the smallest number allowed. ``kind`` is ``bytes`` for a number of bytes such as 64M,
+    ``argument`` for a file or folder that is not an option but the command's argument.
     """
-    metadata = {"help": help, "least": least, "choices": tuple(choices)}
+    metadata = {"help": help, "minimum": minimum, "choices": tuple(choices)}
     metadata |= {"kind": kind, "metavar": metavar}
     return field(default=default, metadata=metadata)
 

@@ -16,13 +16,13 @@ from omb_py.apps.runtime.team import Team
 class Plane:
     """A plane of ``rows`` x ``columns`` complex numbers."""
 
-    rows: int = option(2048, "Rows of the plane.", least=1)
-    columns: int = option(1024, "Columns of the plane.", least=1)
+    rows: int = option(2048, "Rows of the plane.", minimum=1)
+    columns: int = option(1024, "Columns of the plane.", minimum=1)
     dtype: str = option("complex128", "Element type.", choices=("complex64", "complex128"))
     transposed_out: bool = option(
         False, "Leave the columns divided, as FFTW_MPI_TRANSPOSED_OUT does: one transpose less."
     )
-    seed: int = option(1, "Of the generated elements.", least=0)
+    seed: int = option(1, "Of the generated elements.", minimum=0)
 
     @property
     def elements(self) -> int:

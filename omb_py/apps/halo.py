@@ -26,13 +26,15 @@ from omb_py.core.errors import UsageError
 class Grid:
     """Laplace's equation on ``rows`` x ``columns`` unknowns, between cells of known values."""
 
-    rows: int = option(1024, "Rows of unknowns.", least=1)
-    columns: int = option(1024, "Columns of unknowns.", least=1)
-    steps: int = option(20, "Times that all unknowns are updated.", least=1)
+    rows: int = option(1024, "Rows of unknowns.", minimum=1)
+    columns: int = option(1024, "Columns of unknowns.", minimum=1)
+    steps: int = option(20, "Times that all unknowns are updated.", minimum=1)
     overlap: bool = option(
         False, "Update the cells that need no neighbour's while messages are under way."
     )
-    seed: int = option(1, "Of the values to begin with, those around the grid among them.", least=0)
+    seed: int = option(
+        1, "Of the values to begin with, those around the grid among them.", minimum=0
+    )
 
 
 class Jacobi(Kernel[Grid]):

@@ -16,11 +16,11 @@ FLOATS = ("float32", "float64")
 class Matrices:
     """Two matrices, of ``rows`` x ``inner`` and ``inner`` x ``columns`` elements."""
 
-    rows: int = option(1024, "Rows of the first matrix.", least=1)
-    inner: int = option(1024, "Columns of the first and rows of the second one.", least=1)
-    columns: int = option(1024, "Columns of the second matrix.", least=1)
+    rows: int = option(1024, "Rows of the first matrix.", minimum=1)
+    inner: int = option(1024, "Columns of the first and rows of the second one.", minimum=1)
+    columns: int = option(1024, "Columns of the second matrix.", minimum=1)
     dtype: str = option("float32", "Element type.", choices=FLOATS)
-    seed: int = option(1, "Of the generated elements.", least=0)
+    seed: int = option(1, "Of the generated elements.", minimum=0)
 
 
 class Product(Kernel[Matrices]):

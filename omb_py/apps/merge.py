@@ -78,10 +78,10 @@ class Tables:
     Keys are equally likely, so that ``rows_left * rows_right / keys`` pairs are expected.
     """
 
-    rows_left: int = option(500_000, "Rows of the left table.", least=0)
-    rows_right: int = option(500_000, "Rows of the right table.", least=0)
-    keys: int = option(500_000, "Different keys: the fewer, the more rows match.", least=1)
-    seed: int = option(1, "Of the generated keys and values.", least=0)
+    rows_left: int = option(500_000, "Rows of the left table.", minimum=0)
+    rows_right: int = option(500_000, "Rows of the right table.", minimum=0)
+    keys: int = option(500_000, "Different keys: the fewer, the more rows match.", minimum=1)
+    seed: int = option(1, "Of the generated keys and values.", minimum=0)
 
     @property
     def rows(self) -> int:

@@ -203,7 +203,7 @@ class Recorded:
 
     file: str = option("", "A profile's folder or file.", kind="argument", metavar="PROFILE")
     scale: float = option(
-        0.1, "Part of the profile's calls that is made, at least one of each size.", least=0.0
+        0.1, "Part of the profile's calls that is made, at least one of each size.", minimum=0.0
     )
     leave_out: tuple[str, ...] = option(
         (), "Leave out this routine, as in gatherv.", metavar="ROUTINE"
@@ -355,7 +355,7 @@ def _told(profile: RankFile, plan: Plan) -> Iterator[Detail]:
     if profile.elapsed_s is not None:
         yield Detail("profile's elapsed time", profile.elapsed_s)
     spread = profile.ranks_communicate_s
-    for name, seconds in zip(("least", "median", "greatest"), spread or (), strict=False):
+    for name, seconds in zip(("minimum", "median", "maximum"), spread or (), strict=False):
         yield Detail(f"profile's {name} time in MPI", seconds)
     for calls in plan.left_out:
         name = f"left out MPI_{calls.routine}"

@@ -12,7 +12,7 @@ from omb_py.apps.training.data import check_samples
 from omb_py.core.errors import UsageError
 
 ROUNDING = 2.0**-10
-"""How far gradients may be from those of one process, of the greatest one.
+"""How far gradients may be from those of one process, of the maximum one.
 
 They are sums of products in single precision, whose unit of rounding is 2**-24: that is the error
 of a sum of 2**14 numbers, at most. Found are up to 4e-6 where a batch has 2 to 1024 samples.

@@ -26,9 +26,9 @@ MAX_COMPARED = 1 << 24
 class Square:
     """A square array of ``size`` x ``size`` elements."""
 
-    size: int = option(3000, "Rows and columns of the array.", least=1)
+    size: int = option(3000, "Rows and columns of the array.", minimum=1)
     dtype: str = option("float64", "Element type.", choices=("float32", "float64"))
-    seed: int = option(1, "Of the generated elements.", least=0)
+    seed: int = option(1, "Of the generated elements.", minimum=0)
 
     @property
     def nbytes(self) -> int:

@@ -39,7 +39,7 @@ GROWTH = 1.5
 few: at most a third of the iterations is more than was needed."""
 
 MIN_SECONDS = 0.005
-"""A precision is believed after so long at the least: samples that lie closer together are alike
+"""A precision is believed after so long at the minimum: samples that lie closer together are alike
 for reasons (clock frequency, caches, where the kernel put the ranks) that do not last."""
 
 SETTLING = 10

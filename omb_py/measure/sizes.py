@@ -105,9 +105,9 @@ def _moves_data(
 
 def _needs(benchmark: Benchmark, options: Options, ranks: int) -> str:
     """What a size has to have that `_moves_data` refuses."""
-    least, parts = benchmark.smallest_elements(ranks), benchmark.parts(options)
-    if least > 1:
-        return f"{benchmark.name} on {ranks} ranks needs at least {least} elements"
+    minimum, parts = benchmark.smallest_elements(ranks), benchmark.parts(options)
+    if minimum > 1:
+        return f"{benchmark.name} on {ranks} ranks needs at least {minimum} elements"
     if parts > 1:
         return f"{benchmark.name} has {parts} parts of whole elements"
     return f"layout {options.layout.text} sends nothing of them"

@@ -41,9 +41,9 @@ class Part:
 class Spread:
     """Values of all parts over the ranks, in the parts' order; meaningful on rank 0."""
 
-    least: array[float]
+    minimum: array[float]
     mean: array[float]
-    greatest: array[float]
+    maximum: array[float]
 
 
 class StartUpMeasurement:
@@ -132,8 +132,8 @@ def _row(
         "ranks": context.job.ranks,
         "buffer": context.options.buffer,
         "latency_us": seconds.mean[number] * MICROSECONDS,
-        "latency_min_us": seconds.least[number] * MICROSECONDS,
-        "latency_max_us": seconds.greatest[number] * MICROSECONDS,
+        "latency_min_us": seconds.minimum[number] * MICROSECONDS,
+        "latency_max_us": seconds.maximum[number] * MICROSECONDS,
         "percentiles": (),
         "iterations": 1,
         "warmup": 0,
@@ -143,7 +143,7 @@ def _row(
     if part.files is not None:
         found |= {
             "files": files.mean[number],
-            "files_min": int(files.least[number]),
-            "files_max": int(files.greatest[number]),
+            "files_min": int(files.minimum[number]),
+            "files_max": int(files.maximum[number]),
         }
     return Row(**found)

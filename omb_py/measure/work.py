@@ -81,7 +81,7 @@ class Calibrated(Worker):
 
     @abstractmethod
     def repeat(self, times: int) -> tuple[Local, ...]:
-        """Steps that do so many times the least work."""
+        """Steps that do so many times the minimum work."""
 
     def laps(self, kinds: int) -> Laps:
         return Laps(kinds)

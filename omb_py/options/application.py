@@ -102,9 +102,9 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     elif isinstance(one.default, bool):
         settings["is_flag"] = True
     elif isinstance(one.default, int):
-        settings |= {"type": WholeNumber(min=said["least"]), "metavar": "N"}
+        settings |= {"type": WholeNumber(min=said["minimum"]), "metavar": "N"}
     elif isinstance(one.default, float):
-        settings |= {"type": Number(min=said["least"]), "metavar": "X"}
+        settings |= {"type": Number(min=said["minimum"]), "metavar": "X"}
     if isinstance(one.default, tuple):
         settings |= {"multiple": True}
     if said["metavar"]:

@@ -22,7 +22,7 @@ class ApplicationRow:
     ``problem`` is what the user asked for: with weak scaling the problem of one rank.
     ``part`` is empty for the application as a whole; ``rank`` is then empty too, and the phases are
     means over the ranks. Phases are those of the repeat whose ``time_s`` is the median.
-    ``time_s`` to ``time_high_s`` are the median, least and greatest of the repeats, each from the
+    ``time_s`` to ``time_high_s`` are the median, minimum and maximum of the repeats, each from the
     common start to the end of the slowest rank. ``one_rank_s`` and ``sequential_s`` are the medians
     of the same problem on one rank alone and of the program ``sequential``, by turns with the
     repeats; ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and

@@ -13,7 +13,7 @@ from omb_py.results.writer import Writer
 
 PART_WIDTH = 14
 NUMBER_WIDTHS = (12, 12, 12, 12, 9, 9)
-"""Of least, mean and greatest time, and of least, mean and greatest number of files."""
+"""Of minimum, mean and maximum time, and of minimum, mean and maximum number of files."""
 
 
 class StartUpWriter(Writer[Row]):
@@ -36,11 +36,11 @@ class StartUpWriter(Writer[Row]):
         if self._benchmark.start_up is StartUp.HELLO:
             self._line(f"This is a test with {row.ranks} processes")
             return
-        least, mean, greatest = times(row)
+        minimum, mean, maximum = times(row)
         if self._benchmark.start_up is StartUp.INIT:
-            self._line(f"nprocs: {row.ranks}, min: {least} ms, max: {greatest} ms, avg: {mean} ms")
+            self._line(f"nprocs: {row.ranks}, min: {minimum} ms, max: {maximum} ms, avg: {mean} ms")
         else:
-            cells = (least, mean, greatest, *counts(row))
+            cells = (minimum, mean, maximum, *counts(row))
             self._line(f"{row.part:<{PART_WIDTH}}{align(cells)}")
 
     def _line(self, text: str) -> None:
@@ -54,13 +54,13 @@ def align(cells: tuple[str, ...]) -> str:
 
 
 def times(row: Row) -> tuple[str, ...]:
-    """Least, mean and greatest time of a rank in milliseconds."""
+    """Least, mean and maximum time of a rank in milliseconds."""
     values = (row.latency_min_us, row.latency_us, row.latency_max_us)
     return tuple("-" if value is None else f"{value / 1e3:.2f}" for value in values)
 
 
 def counts(row: Row) -> tuple[str, ...]:
-    """Least, mean and greatest number of files that a rank opened; dashes where not counted."""
+    """Least, mean and maximum number of files that a rank opened; dashes where not counted."""
     if row.files is None:
         return ("-",) * 3
     return f"{row.files_min}", f"{row.files:.1f}", f"{row.files_max}"

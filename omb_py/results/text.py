@@ -176,9 +176,9 @@ def values_of(benchmark: Benchmark, options: Options) -> dict[str, str]:
 
 
 def part_line(row: Row) -> str:
-    """The line of a part: its name and its least, mean and greatest time of a rank."""
-    least, greatest = row.latency_min_us, row.latency_max_us
-    return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {least:.2f} to {greatest:.2f})"
+    """The line of a part: its name and its minimum, mean and maximum time of a rank."""
+    minimum, maximum = row.latency_min_us, row.latency_max_us
+    return f"# {row.part}: {row.latency_us:.2f} us (of the ranks {minimum:.2f} to {maximum:.2f})"
 
 
 def statistics_of(benchmark: Benchmark, options: Options) -> dict[str, str]:

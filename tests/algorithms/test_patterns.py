@@ -59,14 +59,14 @@ def test_everybody_gets_what_a_collective_promises(
         else:
             assert all(known == everything for known in reached)
         received = [sum(sent[s][r][1] for s in range(ranks)) for r in range(ranks)]
-        least = {
+        minimum = {
             "allgather": shape.nbytes * (ranks - 1),
             "allgatherv": shape.nbytes * (ranks - 1),
             "alltoall": shape.nbytes * (ranks - 1),
             "alltoallv": shape.nbytes * (ranks - 1),
             "allreduce": shape.nbytes,
         }.get(function, 0)
-        assert all(nbytes >= least * 0.999 for nbytes in received)
+        assert all(nbytes >= minimum * 0.999 for nbytes in received)
 
 
 def test_rings_and_halving_move_what_the_books_say() -> None:

@@ -75,8 +75,8 @@ def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[o
 class Every:
     """A problem with an option of every kind."""
 
-    number: int = option(3, "A number.", least=2)
-    real: float = option(0.5, "A real number.", least=0)
+    number: int = option(3, "A number.", minimum=2)
+    real: float = option(0.5, "A real number.", minimum=0)
     word: str = option("a", "A word.", choices=("a", "b"))
     flag: bool = option(False, "A flag.")
     some_bytes: int = option(1024, "A number of bytes.", kind="bytes")

@@ -579,7 +579,7 @@ def test_a_summary_counts_every_point_once() -> None:
     points = compare(base, table(latency(2.0, 8), latency(20.0, 16), latency(1.0, 64)))
     (row,) = summary(points).itertuples()
     assert row.slowdown == pytest.approx(np.sqrt(2 / 3 * 4))
-    assert (row.least, row.most) == pytest.approx((2 / 3, 4.0))
+    assert (row.minimum, row.most) == pytest.approx((2 / 3, 4.0))
     assert (row.unclear, row.slower, row.faster, row.same) == (2, 0, 0, 0)
     counts = summary(points).iloc[0]
     assert (counts["only in base"], counts["only in other"]) == (1, 1)

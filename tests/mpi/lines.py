@@ -44,10 +44,10 @@ def lines(
     """A line for each benchmark, of those sizes where it has a choice of them."""
     found = []
     for benchmark in benchmarks:
-        least, needed = next(
+        minimum, needed = next(
             (NEEDED[feature] for feature in NEEDED if feature in benchmark.options), (2, "")
         )
         chosen = sizes if benchmark.sized and benchmark.elements is None else ""
         words = f"{benchmark.name} {needed} {chosen} {options}"
-        found.append(line(least if ranks is None else ranks, words))
+        found.append(line(minimum if ranks is None else ranks, words))
     return found

@@ -32,9 +32,9 @@ def test_init_is_native_ombs_line_with_fractions(
         rf"nprocs: {ranks}, min: {number} ms, max: {number} ms, avg: {number} ms", line
     )
     assert found
-    least, greatest, mean = map(float, found.groups())
-    assert 0 < least <= mean + 0.01 <= greatest + 0.02
-    assert greatest < job.seconds * 1e3
+    minimum, maximum, mean = map(float, found.groups())
+    assert 0 < minimum <= mean + 0.01 <= maximum + 0.02
+    assert maximum < job.seconds * 1e3
 
 
 def test_hello_says_how_many_and_tells_its_start_in_tables(

@@ -71,8 +71,8 @@ def test_ticks_may_be_seconds() -> None:
     found = Tallies(in_the_world, 1e9)
     for seconds in (0.5, 0.25, 2.0):
         found.count(1, 0, 0, 8, 0, seconds)
-    ((*_, calls, nbytes, ns, least, greatest),) = found.cells()
-    assert (calls, nbytes, ns, least, greatest) == (3, 24, 2_750_000_000, 250_000_000, 2 * 10**9)
+    ((*_, calls, nbytes, ns, minimum, maximum),) = found.cells()
+    assert (calls, nbytes, ns, minimum, maximum) == (3, 24, 2_750_000_000, 250_000_000, 2 * 10**9)
 
 
 def test_a_cache_does_not_lead_to_a_tally_that_was_put_together() -> None:

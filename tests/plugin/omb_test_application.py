@@ -15,8 +15,8 @@ from omb_py.core.calls import Call
 class Integral:
     """Of 4 / (1 + x^2) from 0 to 1."""
 
-    steps: int = option(1000, "Rectangles.", least=1)
-    error: float = option(0.0, "Added to the result, so that it is wrong.", least=0)
+    steps: int = option(1000, "Rectangles.", minimum=1)
+    error: float = option(0.0, "Added to the result, so that it is wrong.", minimum=0)
 
 
 class Midpoints(Kernel[Integral]):

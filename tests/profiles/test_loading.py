@@ -135,7 +135,7 @@ def test_records_of_several_runs_are_refused(tmp_path: Path) -> None:
 
 
 def mpitrace_files(folder: Path) -> list[str]:
-    """Files of rank 0 and of rank 3, which has the greatest communication time."""
+    """Files of rank 0 and of rank 3, which has the maximum communication time."""
     text = OF_CPUS.read_text()
     (folder / "mpi_profile.4711.0").write_text(text)
     other = text.split("Communication summary")[0].replace("rank 0 of 16", "rank 3 of 16")

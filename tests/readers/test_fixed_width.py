@@ -24,7 +24,7 @@ from omb_py.results.readers.formats.fixed_width import (
 def test_what_was_printed_may_be_the_number(number: float, decimals: int) -> None:
     text = f"{number:.{decimals}f}"
     assert shown(text).meets(Shown(number, number))
-    assert shown(text).greatest - shown(text).least <= 1.001 * 10.0**-decimals + 1e-11
+    assert shown(text).maximum - shown(text).minimum <= 1.001 * 10.0**-decimals + 1e-11
 
 
 @given(st.floats(1e-6, 1e12), st.floats(1e-6, 1))
@@ -43,10 +43,10 @@ def test_nothing_meets_nothing() -> None:
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_a_product_lies_between_those_of_the_ends(least: float, by: float, more: float) -> None:
-    number = Shown(least, least + 1)
-    assert number.times(by) == Shown(least * by, (least + 1) * by)
-    assert number.times(by, by + more) == Shown(least * by, (least + 1) * (by + more))
+def test_a_product_lies_between_those_of_the_ends(minimum: float, by: float, more: float) -> None:
+    number = Shown(minimum, minimum + 1)
+    assert number.times(by) == Shown(minimum * by, (minimum + 1) * by)
+    assert number.times(by, by + more) == Shown(minimum * by, (minimum + 1) * (by + more))
 
 
 def test_the_first_thousand_problems_are_named_and_the_rest_counted() -> None:

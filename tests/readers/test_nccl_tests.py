@@ -127,9 +127,9 @@ def test_a_root_and_a_library_are_said_where_they_are_known() -> None:
 
 def test_the_99th_percentile_of_iterations_lies_between_least_and_greatest() -> None:
     text = (DATA / "all_reduce_2.18_iterations.txt").read_text()
-    least, greatest, tail = "   12.21", "   15.42", "   15.16"
+    minimum, maximum, tail = "   12.21", "   15.42", "   15.16"
     whole = len(found(text).rows)
-    for right in (least, greatest):
+    for right in (minimum, maximum):
         assert len(found(text.replace(tail, right, 1)).rows) == whole
     for wrong in ("   12.20", "   15.43"):
         assert len(found(text.replace(tail, wrong, 1)).rows) == whole - 2
@@ -266,7 +266,7 @@ def test_factors_are_those_of_our_busbw(program: str) -> None:
         return
     for ranks in (2, 3, 8):
         size, factor = benchmark.traffic(600, ranks)
-        assert factors(program, ranks).least == pytest.approx(factor)
+        assert factors(program, ranks).minimum == pytest.approx(factor)
         assert size == (600 * ranks if PROGRAMS[program].blocks else 600)
 
 

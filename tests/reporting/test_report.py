@@ -48,7 +48,7 @@ def test_runs_of_one_point_become_their_median(quiet: Results) -> None:
     points = points_of(values_of(quiet.rows)).points
     (point,) = points[(points["bytes"] == 8) & (points["runs"] == 2)].to_dict("records")
     assert point["value"] == pytest.approx((2.008 + 3.0) / 2)
-    assert (point["least"], point["greatest"]) == (2.008, 3.0)
+    assert (point["minimum"], point["maximum"]) == (2.008, 3.0)
     assert len(points) == 32
 
 

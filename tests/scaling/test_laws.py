@@ -126,11 +126,11 @@ def test_no_other_parameters_within_the_bounds_are_nearer(
     found = bounded(matrix, target, (1.0, np.inf))[0]
     assert 0 <= found[0] <= 1
     assert found[1] >= 0
-    least = ((matrix @ found - target[0]) ** 2).sum()
+    minimum = ((matrix @ found - target[0]) ** 2).sum()
     for first in np.linspace(0, 1, 11):
         for second in np.linspace(0, 20, 41):
             cost = ((matrix @ [first, second] - target[0]) ** 2).sum()
-            assert least <= cost + 1e-9 * (1 + cost)
+            assert minimum <= cost + 1e-9 * (1 + cost)
 
 
 def test_corners_are_all_ways_or_very_many() -> None:
@@ -166,9 +166,9 @@ def test_the_band_of_laws_is_that_of_any_of_them() -> None:
     fits = fits_of(measured({2: 1.9, 4: 3.4, 8: 5.5}))
     low, high = band(fits, FAR)
     for one in fits:
-        _, least, greatest = one.speedup(FAR)
-        assert (low <= least).all()
-        assert (high >= greatest).all()
+        _, minimum, maximum = one.speedup(FAR)
+        assert (low <= minimum).all()
+        assert (high >= maximum).all()
 
 
 def test_a_law_does_not_describe_a_program_that_several_ranks_slow_down() -> None:

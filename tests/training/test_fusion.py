@@ -51,9 +51,9 @@ def test_ddp_closes_a_bucket_with_the_gradient_that_reaches_the_limit(
     plan = ddp(sizes, limit, first)
     limits = [first] + [limit] * len(plan)
     held = together(plan, sizes)
-    assert all(size >= least for size, least in zip(held[:-1], limits, strict=False))
-    for (begin, end), least in zip(plan, limits, strict=False):
-        assert sum(sizes[begin : end - 1]) < least
+    assert all(size >= minimum for size, minimum in zip(held[:-1], limits, strict=False))
+    for (begin, end), minimum in zip(plan, limits, strict=False):
+        assert sum(sizes[begin : end - 1]) < minimum
 
 
 @pytest.mark.parametrize("buckets", ["horovod", "ddp"])

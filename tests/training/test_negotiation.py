@@ -40,7 +40,7 @@ class Sent:
 
 
 class Together:
-    """What ranks, which are threads here, say in a cycle: the least of it counts."""
+    """What ranks, which are threads here, say in a cycle: the minimum of it counts."""
 
     def __init__(self, ranks: int) -> None:
         self.barrier = Barrier(ranks, timeout=SECONDS)
@@ -62,9 +62,9 @@ class Least(Negotiation):
         self.cycles += 1
         self._together.said[self._rank] = ready
         self._together.barrier.wait()
-        least = min(self._together.said)
+        minimum = min(self._together.said)
         self._together.barrier.wait()
-        return least
+        return minimum
 
 
 @examples(50)

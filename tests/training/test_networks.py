@@ -203,12 +203,12 @@ def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.Dat
     assert len(ends) == parts
     assert ends[-1] == len(work)
 
-    def greatest(places: tuple[int, ...]) -> int:
+    def maximum(places: tuple[int, ...]) -> int:
         return max(sum(work[start:stop]) for start, stop in pairwise((0, *places)))
 
     assert all(start < stop for start, stop in pairwise((0, *ends)))
     others = combinations(range(1, len(work)), parts - 1)
-    assert greatest(ends) == min(greatest((*cut, len(work))) for cut in others)
+    assert maximum(ends) == min(maximum((*cut, len(work))) for cut in others)
 
 
 def test_stages_of_equal_layers_are_equal() -> None:

@@ -224,7 +224,7 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
         if row.slowdown == row.slowdown:
             counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
             unclear = f", {row.unclear} unclear" if row.unclear else ""
-            slowdown = whole(row._asdict(), row.slowdown, row.least, row.most, row.rounding)
+            slowdown = whole(row._asdict(), row.slowdown, row.minimum, row.most, row.rounding)
             yield f"{row.other}: {row.title}: {slowdown}; {counts}{unclear}"
 
 

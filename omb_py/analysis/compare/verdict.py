@@ -38,14 +38,14 @@ SAID = ("benchmark", "part", "ranks")
 def summary(points: pd.DataFrame) -> pd.DataFrame:
     """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
 
-    ``slowdown`` is the geometric mean over the points that both sides have, ``least`` and
+    ``slowdown`` is the geometric mean over the points that both sides have, ``minimum`` and
     ``most`` its range, ``rounding`` that of the mean; missing where there are none. ``title`` names
     the pair.
     """
     counts = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
     found = counts.groupby(points["pair"], sort=False).sum()
     groups = np.log(points["slowdown"]).groupby(points["pair"], sort=False)
-    for name, values in (("slowdown", groups.mean()), ("least", groups.min())):
+    for name, values in (("slowdown", groups.mean()), ("minimum", groups.min())):
         found[name] = np.exp(values)
     found["most"] = np.exp(groups.max())
     both = points[points["slowdown"].notna()]
@@ -130,7 +130,7 @@ def of_mean(rounding: pd.Series) -> float:
 
 
 def whole(
-    counts: Mapping[Any, int], mean: float, least: float, most: float, rounding: float = 0.0
+    counts: Mapping[Any, int], mean: float, minimum: float, most: float, rounding: float = 0.0
 ) -> str:
     """A mean slowdown with its range over the points: in words if any of them changed.
 
@@ -141,12 +141,12 @@ def whole(
     >>> whole({"same": 2}, 1.01, 0.99, 1.03)
     'no difference beyond the noise (mean slowdown 1.010, points from 0.990 to 1.030)'
     """
-    several = least < most
+    several = minimum < most
     if counts.get("slower", 0) + counts.get("faster", 0):
-        span = f" (points from {times(least, rounding)} to {times(most, rounding)})"
+        span = f" (points from {times(minimum, rounding)} to {times(most, rounding)})"
         return f"{times(mean, rounding)} on average{span if several else ''}"
     low, middle, high = (
-        factor(number, rounding).removesuffix("x") for number in (least, mean, most)
+        factor(number, rounding).removesuffix("x") for number in (minimum, mean, most)
     )
     span = f", points from {low} to {high}" if several else ""
     words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
@@ -241,10 +241,10 @@ def failures(points: pd.DataFrame, allowed: float) -> list[str]:
     named = titles(points)
     lower = points["slowdown_low"]
     judged = points[lower.notna()]
-    least = np.exp(np.log(lower).groupby(points["pair"], sort=False).mean())
+    minimum = np.exp(np.log(lower).groupby(points["pair"], sort=False).mean())
     several = lower.groupby(points["pair"], sort=False).count() > 1
     for row in summary(judged).itertuples():
-        if several[row.pair] and least[row.pair] > allowed:
+        if several[row.pair] and minimum[row.pair] > allowed:
             found.append(
                 f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
                 f"allowed is {factor(allowed)}"

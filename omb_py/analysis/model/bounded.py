@@ -96,13 +96,13 @@ def solve(sums: Array) -> Fits:
 
 
 def fit(x: Array, y: Array, times: Array, variances: Array, belongs: Mask) -> tuple[Fits, Array]:
-    """The fits with the least squares of the differences of logarithms, and their times.
+    """The fits with the minimum squares of the differences of logarithms, and their times.
 
     ``belongs`` (sets, points, fits) tells which points each fit of each set is of; a point is of
     one fit at most. ``variances`` make points count less. Times by the fits have the shape (sets,
     points), NaN at points of none. Logarithms, because errors are factors: half the time and
     twice the time are as bad, and noise of either sign cancels. By Gauss-Newton steps, from the
-    least squares of errors relative to the times themselves.
+    minimum squares of errors relative to the times themselves.
     """
     member = belongs.astype(float)
     target = np.broadcast_to(times, belongs.shape[:2])

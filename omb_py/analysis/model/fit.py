@@ -80,7 +80,9 @@ def shorten(words: Sequence[object]) -> str:
 def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:
     """The numbers of ranks of runs that had more ranks on a host than logical cores."""
     oversubscribed = {run for run, data in runs.items() if is_oversubscribed(data)}
-    return sorted({int(number) for number in rows[rows["run"].isin(oversubscribed)]["ranks"].dropna()})
+    return sorted(
+        {int(number) for number in rows[rows["run"].isin(oversubscribed)]["ranks"].dropna()}
+    )
 
 
 def is_oversubscribed(data: Mapping[str, str]) -> bool:

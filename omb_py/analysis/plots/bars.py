@@ -97,7 +97,7 @@ def stack(group: Group) -> BarChart:
 
 
 def extremes(rows: pd.DataFrame) -> Pair:
-    """The least and greatest rank of one run, or run of several."""
+    """The minimum and maximum rank of one run, or run of several."""
     if len(rows) == 1:
         return (float(rows["latency_min_us"].iloc[0]), float(rows["latency_max_us"].iloc[0]))
     return (rows["value"].min(), rows["value"].max()) if len(rows) else (nan, nan)

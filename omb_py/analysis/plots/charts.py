@@ -35,7 +35,7 @@ class Point:
     """A value with the 95 % interval of the median, and how far samples or runs spread.
 
     Intervals are a pair of nan where they are not known. ``runs`` of more than one make ``value``
-    their median and ``spread`` their least and greatest.
+    their median and ``spread`` their minimum and maximum.
     """
 
     x: float
@@ -130,7 +130,7 @@ def number_points(
 
 
 def some_sizes(rows: pd.DataFrame) -> list[int]:
-    """A few message sizes that all numbers of ranks have, the least and the greatest with them."""
+    """A few message sizes that all numbers of ranks have, the minimum and the maximum with them."""
     counts = rows.groupby("bytes")["ranks"].nunique()
     sizes = sorted(counts[counts == counts.max()].index)
     if len(sizes) <= CHOSEN_SIZES:

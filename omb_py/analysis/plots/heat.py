@@ -205,7 +205,7 @@ def unit_of(heat: HeatMap, binary: bool) -> tuple[str, float]:
     """The unit of the numbers in cells and its size; one for the whole map."""
     if heat.ratio:
         return "", 1.0
-    least = float(np.nanmin(heat.cells))
+    minimum = float(np.nanmin(heat.cells))
     units = {
         "us": ((1e3, "ms"), (1, "µs"), (1e-3, "ns")),
         "MB/s": ((1e3, "GB/s"), (1, "MB/s")),
@@ -214,7 +214,7 @@ def unit_of(heat: HeatMap, binary: bool) -> tuple[str, float]:
     }[heat.unit]
     if binary and heat.unit == "MB/s":
         units = ((1073.741824, "GiB/s"), (1.048576, "MiB/s"))
-    factor, name = next((unit for unit in units if least >= unit[0] / 100), units[-1])
+    factor, name = next((unit for unit in units if minimum >= unit[0] / 100), units[-1])
     return name, factor
 
 

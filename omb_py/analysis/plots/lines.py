@@ -32,9 +32,9 @@ def draw(chart: Chart, binary: bool = False) -> Figure:
     figure = empty_figure(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     every = [point.x for line in chart.lines for point in line.points]
-    least = min_size(every)
+    minimum = min_size(every)
     for line in chart.lines:
-        draw_line(axes, line, least, bands=shade(chart.lines))
+        draw_line(axes, line, minimum, bands=shade(chart.lines))
     (size_axis if chart.x == "bytes" else rank_axis)(axes, every)
     values = [point.value for line in chart.lines for point in line.points]
     logarithmic = value_axis(axes, values, chart.unit, binary)
@@ -48,14 +48,14 @@ def draw(chart: Chart, binary: bool = False) -> Figure:
     return figure
 
 
-def draw_line(axes: Axes, line: Line, least: float, bands: bool) -> None:
+def draw_line(axes: Axes, line: Line, minimum: float, bands: bool) -> None:
     """One line; a point of 0 bytes stands alone, left of where the axis is broken."""
     style = line_style(line.look)
     for alone in (True, False):
         points = [point for point in line.points if (point.x == 0) is alone]
         if not points:
             continue
-        x = [place(point.x, least) for point in points]
+        x = [place(point.x, minimum) for point in points]
         y = [point.value for point in points]
         axes.plot(
             x,

@@ -69,7 +69,7 @@ class Overhead:
 def overheads(rows: pd.DataFrame, size: float | None = None) -> Iterator[Overhead]:
     """A figure for each benchmark, with a panel for each MPI library.
 
-    Bars are at ``size``, or at 8 bytes, or at the least size where there is no such row.
+    Bars are at ``size``, or at 8 bytes, or at the minimum size where there is no such row.
     """
     whole = rows[rows["split"].isna()]
     for (benchmark,), part in by(whole, ["benchmark"]):
@@ -141,7 +141,7 @@ def panel(title: str, rows: pd.DataFrame, base: str, size: float | None) -> Pane
 
 
 def points(rows: pd.DataFrame, what: str) -> Iterator[Point]:
-    """Points of ``added`` or ``base`` times; of several runs their median, least and greatest."""
+    """Points of ``added`` or ``base`` times; of several runs their median, minimum and maximum."""
     for (where,), members in by(rows, ["bytes"]):
         values = members[f"{what}_us"]
         spread = (values.min(), values.max())
@@ -255,7 +255,7 @@ def is_certain(point: Point) -> bool:
 def over_sizes(axes: Axes, part: Panel, found: Overhead, first: bool) -> None:
     """What is added over message size, where it is known to be above or below zero."""
     sizes = [point.x for point in part.base.points]
-    least = min_size(sizes)
+    minimum = min_size(sizes)
     axes.plot(
         [point.x for point in part.base.points if point.x > 0],
         [point.value for point in part.base.points if point.x > 0],
@@ -267,7 +267,7 @@ def over_sizes(axes: Axes, part: Panel, found: Overhead, first: bool) -> None:
     for line in part.added:
         known = tuple(point for point in line.points if is_certain(point))
         if known:
-            draw_line(axes, Line(line.name, known, line.look), least, bands=True)
+            draw_line(axes, Line(line.name, known, line.look), minimum, bands=True)
     size_axis(axes, sizes)
     if first:
         axes.set_ylabel(f"Added to {found.base}")

@@ -38,7 +38,7 @@ DIVERGING = "PuOr_r"
 FORMATS = ("png", "svg", "pdf")
 
 PLACE_OF_ZERO = 3.0
-"""0 bytes stand this factor left of the least other size, where the axis is broken."""
+"""0 bytes stand this factor left of the minimum other size, where the axis is broken."""
 
 LABELS = 8
 """Labels of an axis of sizes, at most."""
@@ -121,13 +121,13 @@ def image(figure: Figure, form: str) -> bytes:
     return stream.getvalue()
 
 
-def place(size: float, least: float) -> float:
-    """Where a message size stands on a logarithmic axis; ``least`` is the least size above 0."""
-    return size if size > 0 else least / PLACE_OF_ZERO
+def place(size: float, minimum: float) -> float:
+    """Where a message size stands on a logarithmic axis; ``minimum`` is the smallest one > 0."""
+    return size if size > 0 else minimum / PLACE_OF_ZERO
 
 
 def min_size(sizes: Sequence[float]) -> float:
-    """The least size above 0, or 1."""
+    """The minimum size above 0, or 1."""
     return min((size for size in sizes if size > 0), default=1.0)
 
 
@@ -144,16 +144,16 @@ def ticks_of_sizes(sizes: Sequence[float]) -> list[float]:
 
 
 def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
-    """Make x a logarithmic axis of message sizes, broken left of the least if there are 0 bytes."""
-    least = min_size(sizes)
+    """Make x a logarithmic axis of message sizes, broken left of the smallest for 0 bytes."""
+    minimum = min_size(sizes)
     labels = ticks_of_sizes(sizes)
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator([place(size, least) for size in labels]))
+    axes.xaxis.set_major_locator(FixedLocator([place(size, minimum) for size in labels]))
     axes.xaxis.set_minor_locator(FixedLocator([]))
     axes.set_xticklabels([size_text(size) for size in labels])
     axes.set_xlabel("Message size")
     if 0 in labels:
-        middle = least / PLACE_OF_ZERO**0.5
+        middle = minimum / PLACE_OF_ZERO**0.5
         across = blended_transform_factory(axes.transData, axes.transAxes)
         axes.text(
             middle,

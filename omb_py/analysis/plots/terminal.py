@@ -119,7 +119,7 @@ def plot(
     values = [point.value for point in points]
     logarithmic = unit != "%" and max(values) / min(values) >= 4
     sizes = [point.x for point in points]
-    least = min_size(sizes)
+    minimum = min_size(sizes)
     canvas = plotext.figure
     canvas.clear()
     canvas.theme("simple")
@@ -133,7 +133,7 @@ def plot(
         for part in ([p for p in shown if p.x == 0], [p for p in shown if p.x > 0]):
             if part:
                 signal = canvas.signal(
-                    [log2(place(point.x, least)) for point in part],
+                    [log2(place(point.x, minimum)) for point in part],
                     [log10(point.value) if logarithmic else point.value for point in part],
                     marker=marker,
                 )
@@ -142,7 +142,7 @@ def plot(
     counts = sorted(set(sizes))
     ticks = ticks_of_sizes(sizes) if x == "bytes" else counts[:: max(1, len(counts) // 8)]
     canvas.ruler("x").ticks(
-        [log2(place(tick, least)) for tick in ticks],
+        [log2(place(tick, minimum)) for tick in ticks],
         [size_text(tick) if x == "bytes" else f"{tick:g}" for tick in ticks],
     )
     levels = decades(values) if logarithmic else even(max(values))

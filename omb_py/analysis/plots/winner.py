@@ -158,7 +158,7 @@ def name_of(values: Sequence[object], columns: Sequence[str]) -> str:
 
 
 def contenders(rows: pd.DataFrame, columns: Sequence[str]) -> list[Contender]:
-    """The configurations in a cell; of several runs the median, between least and greatest."""
+    """The configurations in a cell; of several runs the median, between minimum and maximum."""
     found = []
     for key, members in by(rows, list(columns)):
         values = members["value"]

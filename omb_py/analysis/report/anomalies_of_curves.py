@@ -103,7 +103,7 @@ def lines_of(frame: pd.DataFrame, unit: np.ndarray) -> Lines:
         known: np.ndarray = np.where(np.isfinite(ends) & (ends > 0), ends, value)
         return known
 
-    low, high = end("least", "low"), end("greatest", "high")
+    low, high = end("minimum", "low"), end("maximum", "high")
     is_time = unit == "us"
     amount = np.where(unit == "MB/s", size, 1.0)
     return Lines(
@@ -201,7 +201,7 @@ class Described:
         return self.oddity("switch", index + 1, text)
 
     def faster(self, indices: np.ndarray) -> Iterator[Oddity]:
-        """Larger messages that are faster, each line's greatest case with the number of others."""
+        """Larger messages that are faster, each line's maximum case with the number of others."""
         cases: dict[int, list[int]] = {}
         for index in indices.tolist():
             cases.setdefault(int(self.points["series"].iloc[index]), []).append(index)

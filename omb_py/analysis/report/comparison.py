@@ -52,7 +52,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many points have which verdict, and those that changed, the greatest change first.
+    """How many points have which verdict, and those that changed, the maximum change first.
 
     ``numberless`` are points of both sides of which one has no number above 0.
     """
@@ -118,7 +118,7 @@ def column(name: str) -> str:
 
 
 def changes(compared: pd.DataFrame, verdict: str) -> tuple[Change, ...]:
-    """The greatest changes of a verdict."""
+    """The maximum changes of a verdict."""
     rows = compared[compared["verdict"] == verdict]
     rows = rows.sort_values("slowdown", ascending=verdict == "faster", kind="stable")
     listed = rows.head(MAX_CHANGES)

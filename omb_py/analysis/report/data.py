@@ -146,7 +146,7 @@ def columns_of(frame: pd.DataFrame) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {
         name: shorten(column.to_numpy("float64")) for name, column in numbers.items()
     }
-    for name in ("least", "greatest"):
+    for name in ("minimum", "maximum"):
         bound = frame[name].where(frame["runs"] > 1)
         if bound.notna().any():
             found[name] = shorten(bound.to_numpy("float64"))

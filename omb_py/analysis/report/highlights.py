@@ -88,11 +88,11 @@ def card(benchmark: str, size: int | None, rows: pd.DataFrame) -> Card:
         (value, label(rows[shown].iloc[index], shown), at) for value, index, at in found[:MAX_BARS]
     ]
     value, how, at = named[0]
-    greatest = max(item[0] for item in named)
+    maximum = max(item[0] for item in named)
     if size is not None:
         place = size_text(size)
     elif at >= 0:
-        place = f"{'smallest' if lower else 'greatest'} at {size_text(at)}"
+        place = f"{'smallest' if lower else 'maximum'} at {size_text(at)}"
     else:
         place = "best"
     return Card(
@@ -100,7 +100,7 @@ def card(benchmark: str, size: int | None, rows: pd.DataFrame) -> Card:
         value=value_text(value, unit),
         how=how,
         bars=tuple(
-            Bar(name, value_text(number, unit), max(1, round(100 * number / greatest)))
+            Bar(name, value_text(number, unit), max(1, round(100 * number / maximum)))
             for number, name, _ in named
         )
         if len(found) > 1

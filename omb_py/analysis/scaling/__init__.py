@@ -5,4 +5,4 @@ and `prediction` say what they would be on other numbers of ranks, `text` and `f
 """
 
 PUBLISHED_RANKS = 224
-"""Cores of the greatest speed-up in OMB-Py's paper."""
+"""Cores of the maximum speed-up in OMB-Py's paper."""

@@ -58,7 +58,7 @@ def draw(series: Series, ranks: int) -> Figure:
 
 
 def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> None:
-    """Points with bars from the least to the greatest repeat, laws, and the band of all laws."""
+    """Points with bars from the minimum to the maximum repeat, laws, and the band of all laws."""
     points = [point for point in series.points if point.speedup]
     shown = sorted({1, *(point.ranks for point in series.points), *([ranks] if fits else [])})
     line = np.geomspace(1, max(shown), STEPS) if len(shown) > 1 else np.array([1.0, 2.0])
@@ -75,7 +75,11 @@ def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> Non
         color = COLORS[index + 1]
         axes.plot(line, value, color=color, linestyle=DASHES[1], label=one.law.name)
     for oversubscribed in (False, True):
-        draw_points(axes, [point for point in points if point.oversubscribed is oversubscribed], oversubscribed)
+        draw_points(
+            axes,
+            [point for point in points if point.oversubscribed is oversubscribed],
+            oversubscribed,
+        )
     rank_axis(axes, shown)
     axes.set_yscale("log", base=2)
     powers = range(int(np.floor(np.log2(min(lowest)))), int(np.ceil(np.log2(max(shown)))) + 1)
@@ -148,7 +152,7 @@ def bars(axes: Axes, points: Sequence[Point]) -> None:
 
 def marks(series: Series, fits: Sequence[Fit]) -> list[str]:
     """What bars, bands and hollow points mean."""
-    found = ["Bars: the least and the greatest repeat"]
+    found = ["Bars: the minimum and the maximum repeat"]
     if any(point.oversubscribed for point in series.points):
         found.append("Hollow: more threads than cores, which no law is fitted to")
     if fits:

@@ -12,7 +12,7 @@ from omb_py.analysis.scaling.laws import Array, Law, laws_of
 from omb_py.analysis.scaling.series import Series, Spread
 
 MAX_CORNERS = 1 << 12
-"""Fits to the least and greatest speed-ups of points, in all combinations or some of them."""
+"""Fits to the minimum and maximum speed-ups of points, in all combinations or some of them."""
 
 MAX_ERROR = 0.25
 """Error of a law that still describes the points."""
@@ -36,7 +36,7 @@ class Fit:
         return self.error <= MAX_ERROR
 
     def speedup(self, ranks: Sequence[float]) -> tuple[Array, Array, Array]:
-        """S on such numbers of ranks, with the least and the greatest by the extremes."""
+        """S on such numbers of ranks, with the minimum and the maximum by the extremes."""
         numbers = np.asarray(ranks, dtype=float)
         terms = self.law.terms(numbers)
         every = self.law.speedup(numbers, self.corners @ terms.T)
@@ -69,7 +69,7 @@ def fits_of(series: Series) -> tuple[Fit, ...]:
 
 
 def fit(law: Law, ranks: Array, medians: Array, lows: Array, highs: Array) -> Fit:
-    """Fit a law by least squares of relative errors; each point weighs alike in all fits."""
+    """Fit a law by minimum squares of relative errors; each point weighs alike in all fits."""
     weights = law.weight(medians)
     terms = law.terms(ranks) * weights[:, None]
     upper = np.array([law.target(ranks, lows), law.target(ranks, highs)]) * weights
@@ -83,7 +83,7 @@ def fit(law: Law, ranks: Array, medians: Array, lows: Array, highs: Array) -> Fi
 
 
 def corners(points: int) -> Array:
-    """Which points take their least speed-up: every way, or very many of them by chance."""
+    """Which points take their minimum speed-up: every way, or very many of them by chance."""
     if 1 << points <= MAX_CORNERS:
         return np.array(list(product((False, True), repeat=points)))
     chance = np.random.default_rng(points)
@@ -92,7 +92,7 @@ def corners(points: int) -> Array:
 
 
 def bounded(terms: Array, targets: Array, most: Sequence[float]) -> Array:
-    """Parameters of least squares for each row of ``targets``, from 0 to ``most``.
+    """Parameters of minimum squares for each row of ``targets``, from 0 to ``most``.
 
     One parameter, or two: the best of those on each bound and of those between.
     """
@@ -119,6 +119,6 @@ def alone(term: Array, targets: Array) -> Array:
 
 
 def band(fits: Sequence[Fit], ranks: Sequence[float]) -> tuple[Array, Array]:
-    """The least and the greatest speed-up by any law, from any of the repeats' extremes."""
+    """The minimum and the maximum speed-up by any law, from any of the repeats' extremes."""
     each = [one.speedup(ranks) for one in fits]
     return np.min([low for _, low, _ in each], axis=0), np.max([high for *_, high in each], axis=0)

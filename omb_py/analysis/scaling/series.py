@@ -14,7 +14,7 @@ PHASES = ("compute", "communicate", "wait", "distribute", "other")
 
 @dataclass(frozen=True)
 class Spread:
-    """A median with the least and the greatest of the repeats."""
+    """A median with the minimum and the maximum of the repeats."""
 
     value: float
     low: float

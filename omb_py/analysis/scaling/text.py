@@ -37,7 +37,7 @@ def of_points(series: Series) -> Sheet:
     one = " (of one rank)" if series.scaling == "weak" else ""
     source = "Gustafson" if series.scaling == "weak" else "Karp-Flatt"
     oversubscribed = any(point.oversubscribed for point in series.points)
-    remarks = ["Times and speed-ups: the median, and the least and greatest of the repeats."]
+    remarks = ["Times and speed-ups: the median, and the minimum and maximum of the repeats."]
     if oversubscribed:
         remarks.append(
             "* more threads than cores: ranks took turns, which says nothing of how it scales. "

@@ -21,10 +21,10 @@ falls to either side, and each iteration moves the centers further apart."""
 class Clusters(Samples):
     """Samples to be put into clusters, and the numbers of clusters to try."""
 
-    k_from: int = option(2, "Least number of clusters to try.", least=1)
-    k_to: int = option(16, "Greatest number of clusters to try.", least=1)
-    k_step: int = option(2, "From one number of clusters to the next.", least=1)
-    iterations: int = option(20, "Lloyd's iterations for each k; all of them are done.", least=1)
+    k_from: int = option(2, "Least number of clusters to try.", minimum=1)
+    k_to: int = option(16, "Greatest number of clusters to try.", minimum=1)
+    k_step: int = option(2, "From one number of clusters to the next.", minimum=1)
+    iterations: int = option(20, "Lloyd's iterations for each k; all of them are done.", minimum=1)
     divide: str = option(
         "samples",
         "samples: each rank has a part of them for all k; k: all of them for some k.",
@@ -65,7 +65,7 @@ class Found:
 
 
 def first_centers(problem: Clusters, samples: Any) -> Any:
-    """As many different samples as the greatest k; each k begins with the first ones of them.
+    """As many different samples as the maximum k; each k begins with the first ones of them.
 
     Raises `UsageError` where there are not so many.
     """
@@ -130,8 +130,8 @@ def compare(
             continue
         centers = model.cluster_centers_.astype(np.float64)
         inertia = float(((samples - centers[model.labels_]) ** 2).sum())
-        least = len(samples) * size**2 * float(np.finfo(problem.dtype).eps)
-        inertias.append(abs(found.inertia - inertia) / max(inertia, least))
+        minimum = len(samples) * size**2 * float(np.finfo(problem.dtype).eps)
+        inertias.append(abs(found.inertia - inertia) / max(inertia, minimum))
         distances = np.linalg.norm(found.centers - centers, axis=1)
         shifts.append(float(distances.max()) / size)
     if not inertias:

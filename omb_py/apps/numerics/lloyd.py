@@ -82,10 +82,10 @@ class Products(Engine):
 
     def inertia(self, centers: Any) -> float:
         weights, found = self._weights(centers), self.squares
-        for samples, distances, least, _, _ in self._chunks[len(centers)]:
+        for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
             self.xp.matmul(weights, samples, out=distances)
-            self.xp.min(distances, axis=1, keepdims=True, out=least)
-            found += float(self.xp.sum(least, dtype="float64"))
+            self.xp.min(distances, axis=1, keepdims=True, out=minimum)
+            found += float(self.xp.sum(minimum, dtype="float64"))
         return found
 
     def _divided(self, k: int, nbytes: int) -> list[tuple[Any, ...]]:
@@ -106,18 +106,18 @@ class Products(Engine):
     def _add_up(self, centers: Any, totals: Any, mark: Callable[[Any, Any, Any], None]) -> None:
         weights = self._weights(centers)
         totals[...] = 0
-        for samples, distances, least, marks, sums in self._chunks[len(centers)]:
+        for samples, distances, minimum, marks, sums in self._chunks[len(centers)]:
             self.xp.matmul(weights, samples, out=distances)
-            mark(distances, least, marks)
+            mark(distances, minimum, marks)
             self.xp.matmul(samples, marks.transpose(0, 2, 1), out=sums)
             totals += sums.sum(axis=0).T
 
-    def _mark_nearest(self, distances: Any, least: Any, marks: Any) -> None:
+    def _mark_nearest(self, distances: Any, minimum: Any, marks: Any) -> None:
         """Ones where a center is the nearest, or as near as that one: more than one in a tie."""
-        self.xp.min(distances, axis=1, keepdims=True, out=least)
-        self.xp.equal(distances, least, out=marks)
+        self.xp.min(distances, axis=1, keepdims=True, out=minimum)
+        self.xp.equal(distances, minimum, out=marks)
 
-    def _mark_first(self, distances: Any, least: Any, marks: Any) -> None:
+    def _mark_first(self, distances: Any, minimum: Any, marks: Any) -> None:
         """A one where a center is the first of the nearest: slower."""
         nearest = self.xp.argmin(distances, axis=1)
         numbers = self.xp.arange(distances.shape[1])

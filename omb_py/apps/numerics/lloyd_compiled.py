@@ -16,19 +16,19 @@ from omb_py.apps.runtime.team import Team
 def add_nearest(distances: Any, offsets: Any, samples: Any, totals: Any) -> float:
     """Add each sample to the total of its nearest center, and one to the number behind it.
 
-    ``distances``, of shape samples, k, lack ``offsets``, of k. Returns the sum of the least ones.
+    ``distances``, of shape samples, k, lack ``offsets``, of k. Returns the sum of the minimum ones.
     """
     features = samples.shape[1]
     found = 0.0
     for sample in range(samples.shape[0]):
-        least = distances[sample, 0] + offsets[0]
+        minimum = distances[sample, 0] + offsets[0]
         nearest = 0
         for center in range(1, offsets.shape[0]):
             distance = distances[sample, center] + offsets[center]
-            closer = distance < least  # without a branch, which could not be foretold
-            least = distance if closer else least
+            closer = distance < minimum  # without a branch, which could not be foretold
+            minimum = distance if closer else minimum
             nearest = center if closer else nearest
-        found += least
+        found += minimum
         for feature in range(features):
             totals[nearest, feature] += samples[sample, feature]
         totals[nearest, features] += 1

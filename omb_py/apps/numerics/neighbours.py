@@ -78,12 +78,12 @@ def smallest(xp: Any, values: Any, k: int) -> Any:
 
 
 def vote(xp: Any, classes: Any, count: int) -> Any:
-    """The class that most neighbours in a row have; of several the one with the least number."""
+    """The class that most neighbours in a row have; of several the lowest."""
     return (classes[:, :, None] == xp.arange(count)).sum(axis=1).argmax(axis=1)
 
 
 ROUNDING = 32
-"""Squares of distances may differ by so many units of the last place of the greatest terms."""
+"""Squares of distances may differ by so many units of the last place of the maximum terms."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class Queries(Samples):
     """Samples whose classes are known, and queries whose classes are wanted."""
 
     queries: int = option(
-        2_000, "Samples to classify; at most a quarter of a shipped data set.", least=1
+        2_000, "Samples to classify; at most a quarter of a shipped data set.", minimum=1
     )
-    neighbours: int = option(5, "Neighbours that vote for a class: k.", least=1)
+    neighbours: int = option(5, "Neighbours that vote for a class: k.", minimum=1)
     divide: str = option(
         "samples",
         "samples: each rank looks for neighbours of all queries among its part of the training "

@@ -43,11 +43,11 @@ class Samples:
         "generated, or the name of a small data set that is shipped with scikit-learn.",
         choices=(GENERATED, *SHIPPED),
     )
-    samples: int = option(50_000, "Samples; of a shipped data set at most so many.", least=1)
-    features: int = option(16, "Features of a generated sample.", least=1)
-    clusters: int = option(8, "Clusters of generated samples, which are their classes.", least=1)
+    samples: int = option(50_000, "Samples; of a shipped data set at most so many.", minimum=1)
+    features: int = option(16, "Features of a generated sample.", minimum=1)
+    clusters: int = option(8, "Clusters of generated samples, which are their classes.", minimum=1)
     dtype: str = option("float32", "Element type.", choices=("float32", "float64"))
-    seed: int = option(1, "Of generated samples, and of the order of shipped ones.", least=0)
+    seed: int = option(1, "Of generated samples, and of the order of shipped ones.", minimum=0)
 
     def __post_init__(self) -> None:
         shipped = self.shipped

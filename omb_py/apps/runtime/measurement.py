@@ -39,7 +39,10 @@ def nodes_of(setting: Setting) -> list[Node]:
     if setting.buffer.device is None:
         devices.check_host_only(setting.options, None)
     nodes = job.nodes(devices.word(setting.buffer.device))
-    notes = (job.oversubscription(nodes, job.ranks * threads if threads > 1 else 0), devices.sharing(nodes))
+    notes = (
+        job.oversubscription(nodes, job.ranks * threads if threads > 1 else 0),
+        devices.sharing(nodes),
+    )
     for note in notes:
         if note is not None:
             job.note(note)
@@ -175,7 +178,7 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
 
 
 def longest(seconds: float, team: Team) -> float:
-    """The greatest of the ranks' seconds, on all of them; collective."""
+    """The maximum of the ranks' seconds, on all of them; collective."""
     from mpi4py import MPI
 
     found = array("d", [0.0])

@@ -52,12 +52,12 @@ class Training:
         "Real handwritten digits of scikit-learn, or generated ones.",
         choices=("digits", "generated"),
     )
-    samples: int = option(1024, "Samples of an epoch.", least=1)
-    batch: int = option(64, "Samples of a step, over all ranks.", least=1)
-    epochs: int = option(3, "Times that all samples are seen; the first is told apart.", least=1)
-    hidden: int = option(64, "Width of the hidden layers of mlp.", least=1)
-    layers: int = option(4, "Layers of mlp.", least=2)
-    learning_rate: float = option(0.1, "Of stochastic gradient descent.", least=0)
+    samples: int = option(1024, "Samples of an epoch.", minimum=1)
+    batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
+    epochs: int = option(3, "Times that all samples are seen; the first is told apart.", minimum=1)
+    hidden: int = option(64, "Width of the hidden layers of mlp.", minimum=1)
+    layers: int = option(4, "Layers of mlp.", minimum=2)
+    learning_rate: float = option(0.1, "Of stochastic gradient descent.", minimum=0)
     fusion: int = option(
         64 * MEBIBYTE,
         "Gradients are fused up to so many bytes; 0 sends each by itself.",
@@ -73,20 +73,22 @@ class Training:
         "How ranks agree on which gradients are ready, as Horovod does.",
         choices=("none", "cached", "uncached"),
     )
-    cycle_time: float = option(1.0, "Milliseconds between two negotiations.", least=0)
+    cycle_time: float = option(1.0, "Milliseconds between two negotiations.", minimum=0)
     compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))
     overlap: bool = option(False, "Send gradients while earlier layers' are computed.")
     hierarchical: bool = option(False, "Reduce inside each node first, then across nodes.")
-    ranks_per_node: int = option(0, "Pretend that a node has so many ranks; 0: as it is.", least=0)
+    ranks_per_node: int = option(
+        0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
+    )
     compute: str = option(
         "delay", "What replayed models do instead of computing.", choices=("delay", "matmul")
     )
     sample_time: float = option(
-        1.0, "Milliseconds that a replayed model computes for a sample.", least=0
+        1.0, "Milliseconds that a replayed model computes for a sample.", minimum=0
     )
-    micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", least=1)
-    stages: int = option(2, "Ranks of a pipeline, where there are several of them.", least=1)
-    seed: int = option(1, "Of weights and generated samples.", least=0)
+    micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
+    stages: int = option(2, "Ranks of a pipeline, where there are several of them.", minimum=1)
+    seed: int = option(1, "Of weights and generated samples.", minimum=0)
 
 
 class Exchange(Protocol):

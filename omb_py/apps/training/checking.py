@@ -1,7 +1,7 @@
 """Whether ranks compute the gradients that one process computes from the same parameters.
 
 Parameters themselves drift apart in training: sums in another order round otherwise, and where a
-unit of ReLU or the greatest of a pool is within rounding of another one, a step magnifies that.
+unit of ReLU or the maximum of a pool is within rounding of another one, a step magnifies that.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def gradients_difference(
 
 
 def relative_difference(found: Any, expected: Any) -> float:
-    """The greatest difference of two numbers, of the greatest number expected."""
+    """The maximum difference of two numbers, of the maximum number expected."""
     import numpy as np
 
     difference = float(np.abs(found.reshape(expected.shape) - expected).max())

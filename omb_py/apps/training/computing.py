@@ -12,7 +12,7 @@ SLICE = 50e-6
 """Seconds of a delay after which an exchange is told that time has passed."""
 
 SIDE = 128
-"""Rows and columns of the matrices that are multiplied; a product is the least that is computed."""
+"""Rows and columns of the matrices that are multiplied; one product is the unit of computing."""
 
 CALIBRATION = 50
 """Products that are timed."""

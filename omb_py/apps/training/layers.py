@@ -187,9 +187,9 @@ class ReLU(Layer):
 
 @dataclass(frozen=True)
 class MaxPooling(Layer):
-    """The greatest of each 2 x 2 pixels, of images whose sides are even.
+    """The maximum of each 2 x 2 pixels, of images whose sides are even.
 
-    Of equal ones the first is the greatest, and has the gradient.
+    Of equal ones the first is the maximum, and has the gradient.
     """
 
     @property

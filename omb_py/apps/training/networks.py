@@ -172,7 +172,7 @@ class Network:
 
 
 def balance(work: Sequence[float], parts: int) -> tuple[int, ...]:
-    """Where stretches of ``work`` end, so many and none empty, with the greatest sum least.
+    """Where stretches of ``work`` end, so many and none empty, whose largest sum is smallest.
 
     Among equals the first stretches are the short ones. ``parts`` are at most as many as ``work``.
     """

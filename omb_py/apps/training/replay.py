@@ -85,7 +85,7 @@ class ReplayedTraining(Kernel[Training]):
         exchange.finish()
 
     def result(self) -> dict[str, float]:
-        """``difference``: the greatest relative one to what is expected, of all ranks."""
+        """``difference``: the maximum relative one to what is expected, of all ranks."""
         return {"difference": self._largest(max(map(self._difference, *self._numbered())))}
 
     def parts(self) -> list[Detail]:

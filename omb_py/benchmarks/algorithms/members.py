@@ -81,8 +81,8 @@ def part(message: Message, elements: range) -> Message:
 
 def shares(elements: range, number: int) -> tuple[range, ...]:
     """Elements in so many parts, one after the other, the first ones longer where they differ."""
-    least, longer = divmod(len(elements), number)
-    starts = [elements.start + least * i + min(i, longer) for i in range(number + 1)]
+    minimum, longer = divmod(len(elements), number)
+    starts = [elements.start + minimum * i + min(i, longer) for i in range(number + 1)]
     return tuple(map(range, starts, starts[1:]))
 
 

@@ -38,11 +38,11 @@ class Topology:
             return sources, tuple(target for source, target in self.edges if source == rank)
         lengths = grid(ranks, self.dimensions)
         if min(lengths) < 2 * self.radius + 1:
-            shape, least = " x ".join(map(str, lengths)), 2 * self.radius + 1
+            shape, minimum = " x ".join(map(str, lengths)), 2 * self.radius + 1
             raise UsageError(
                 f"-N {self.text}: {ranks} ranks make a grid of {shape}, and a radius of "
-                f"{self.radius} needs {least} in each dimension: start {least**self.dimensions} "
-                "ranks or more"
+                f"{self.radius} needs {minimum} in each dimension: start "
+                f"{minimum**self.dimensions} ranks or more"
             )
         here = coordinates(rank, lengths)
         reach = range(-self.radius, self.radius + 1)

@@ -46,7 +46,7 @@ class Combined:
     """Samples of all timed ranks: the mean over them of each iteration, in seconds.
 
     ``slowest`` has the slowest of them in each iteration, where there are several. ``lowest`` and
-    ``highest`` are the least and the greatest of the ranks' own means.
+    ``highest`` are the minimum and the maximum of the ranks' own means.
     """
 
     samples: array[float]
@@ -207,11 +207,11 @@ class Job:
         return Combined(samples, lowest, highest, slowest)
 
     def max_over_ranks(self, values: array[float]) -> array[float]:
-        """The greatest value of any rank, element by element, on rank 0; collective."""
+        """The maximum value of any rank, element by element, on rank 0; collective."""
         return self._at_root(values, self.MPI.MAX)
 
     def min_over_ranks(self, values: array[float]) -> array[float]:
-        """The least value of any rank, element by element, on rank 0; collective."""
+        """The minimum value of any rank, element by element, on rank 0; collective."""
         return self._at_root(values, self.MPI.MIN)
 
     def mean(self, values: array[float]) -> array[float]:
@@ -220,9 +220,9 @@ class Job:
         return array("d", (value / self.ranks for value in summed))
 
     def rank_of_greatest(self, value: float) -> int:
-        """The lowest rank whose ``value`` is the greatest of all, on all ranks; collective."""
-        greatest = self._over_ranks(value, self.MPI.MAX)
-        return int(self._over_ranks(self.rank if value == greatest else self.ranks, self.MPI.MIN))
+        """The lowest rank whose ``value`` is the maximum of all, on all ranks; collective."""
+        maximum = self._over_ranks(value, self.MPI.MAX)
+        return int(self._over_ranks(self.rank if value == maximum else self.ranks, self.MPI.MIN))
 
     def bcast_from_root(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""

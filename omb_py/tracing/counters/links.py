@@ -84,13 +84,13 @@ def usage(before: Link, after: Link) -> LinkUsage:
 def _difference(start: int | None, end: int | None, wire: Link) -> tuple[int | None, str]:
     if start is None or end is None:
         return None, ""
-    greatest = (1 << wire.bits) * wire.unit
-    if wire.sticks and end >= greatest - wire.unit:
+    maximum = (1 << wire.bits) * wire.unit
+    if wire.sticks and end >= maximum - wire.unit:
         return None, f"a counter of {wire.bits} bits is full"
     if end >= start:
         return end - start, ""
-    if wire.bits < 64 and start < greatest:
-        return end - start + greatest, f"a counter of {wire.bits} bits began anew, once or more"
+    if wire.bits < 64 and start < maximum:
+        return end - start + maximum, f"a counter of {wire.bits} bits began anew, once or more"
     return None, "a counter was set back"
 
 

@@ -68,8 +68,8 @@ def matching_algorithms(vendor: str, call: Call) -> tuple[str, ...]:
     for cut in (False, True):
         group = [fit for fit in found if bool(fit.piece) == cut]
         if group:
-            least = min(fit.difference for fit in group)
-            return tuple(dict.fromkeys(fit.text for fit in group if fit.difference == least))
+            minimum = min(fit.difference for fit in group)
+            return tuple(dict.fromkeys(fit.text for fit in group if fit.difference == minimum))
     return ()
 
 

@@ -22,7 +22,7 @@ class Phase:
 
     ``times.elapsed`` is the longest time that a rank spent in it, so that communication efficiency
     is of that time; waiting that one phase leaves to the next counts for the next. ``spans`` is the
-    greatest number of a rank.
+    maximum number of a rank.
     """
 
     name: str

@@ -14,7 +14,7 @@ from omb_py.tracing.monitor.words import ranks_text, seconds_text, share_text
 from omb_py.tracing.records.routines import base, begins_collective
 
 SLOW_SECONDS = 0.5
-"""The least time over which ranks are compared."""
+"""The minimum time over which ranks are compared."""
 
 SLOW_SHARE = 0.1
 """How much less of its time than the others a slow rank is in MPI, at least."""

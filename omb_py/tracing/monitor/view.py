@@ -38,10 +38,10 @@ MAX_FINDINGS = 8
 
 
 class Picture:
-    """A look, drawn for as much room as there is when it is drawn.
+    """A snapshot, drawn for as much room as there is when it is drawn.
 
-    Where not all ranks fit, there are those that the gravest findings are about, then those that
-    are least in MPI, since others wait for them; a line says how it is with the rest.
+    Where not all ranks fit, it shows those of the most severe findings, then those with the least
+    time in MPI, since others wait for them; one line sums up the rest.
     """
 
     def __init__(self, seen: Seen, whole: bool = False) -> None:

@@ -121,7 +121,7 @@ class RankFile:
 
     @property
     def ranks_communicate_s(self) -> tuple[float, float, float] | None:
-        """The least, the lower median and the greatest of the ranks' seconds in MPI."""
+        """The minimum, the lower median and the maximum of the ranks' seconds in MPI."""
         seconds = [task.communicate_s for task in self.tasks]
         return (min(seconds), median_low(seconds), max(seconds)) if seconds else None
 

@@ -96,7 +96,7 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Who has the least, median and greatest communication time (s), and the most of others.
+    """Who has the minimum, median and maximum communication time (s), and the most of others.
 
     The median of an even number of ranks is the lower one.
     """
@@ -142,23 +142,23 @@ def extremes_of(members: Iterable[RankProfile]) -> Extremes:
     communication = ranked((member.communication_s, member.rank) for member in members)
     elapsed = ranked((member.elapsed_s, member.rank) for member in members)
     memory = ranked((member.memory_bytes, member.rank) for member in members)
-    least, median, greatest = spread_of(communication) or (None, None, None)
-    return Extremes(least, median, greatest, _most(elapsed), _most(memory))
+    minimum, median, maximum = spread_of(communication) or (None, None, None)
+    return Extremes(minimum, median, maximum, _most(elapsed), _most(memory))
 
 
 def ranked(values: Iterable[tuple[float | None, int]]) -> list[Extreme]:
-    """Values with their ranks, the least first; those that are None are left out."""
+    """Values with their ranks, the minimum first; those that are None are left out."""
     known = sorted((value, rank) for value, rank in values if value is not None)
     return [Extreme(value, rank) for value, rank in known]
 
 
 def spread_of(values: list[Extreme]) -> tuple[Extreme, Extreme, Extreme] | None:
-    """The least, the lower median and the greatest of what `ranked` put into order."""
+    """The minimum, the lower median and the maximum of what `ranked` put into order."""
     return (values[0], values[(len(values) - 1) // 2], values[-1]) if values else None
 
 
 def _most(values: list[Extreme]) -> Extreme | None:
-    """The greatest, of the lowest rank that has it."""
+    """The maximum, of the lowest rank that has it."""
     return min((one for one in values if one.value == values[-1].value), default=None, key=_rank)
 
 

@@ -125,8 +125,8 @@ def _cells(record: Record) -> Iterable[CallStats]:
         calls,
         nbytes,
         ns,
-        least,
-        greatest,
+        minimum,
+        maximum,
     ) in record.cells.tolist():
         if calls <= 0:
             continue
@@ -139,8 +139,8 @@ def _cells(record: Record) -> Iterable[CallStats]:
             calls,
             max(0, nbytes),
             ns * NS,
-            least * NS,
-            greatest * NS,
+            minimum * NS,
+            maximum * NS,
         )
 
 

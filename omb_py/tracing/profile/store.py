@@ -28,8 +28,8 @@ RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
 def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[Path]:
     """Write the texts, the CSV and the JSON of a profile, and say which files these are.
 
-    Texts are those of all ranks together and of rank 0 and the ranks with the least, the median
-    and the greatest communication time, or with ``ranks`` "all" of every rank. Texts of other
+    Texts are those of all ranks together and of rank 0 and the ranks with the minimum, the median
+    and the maximum communication time, or with ``ranks`` "all" of every rank. Texts of other
     ranks, from an earlier look at the run, go away. Raises `OmbError` when one cannot be written.
     """
     folder = Path(folder)
@@ -52,7 +52,7 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
 
 
 def representative_ranks(profile: Profile) -> list[int]:
-    """Rank 0 and those with the least, the median and the greatest communication time."""
+    """Rank 0 and those with the minimum, the median and the maximum communication time."""
     extremes = profile.extremes
     found = {one.rank for one in (extremes.minimum, extremes.median, extremes.maximum) if one}
     return sorted({0, *found} & {member.rank for member in profile.members})

@@ -78,7 +78,7 @@ class SiteLine(Line):
 
 @dataclass(frozen=True)
 class RoutineSpread:
-    """Seconds of a routine: the ranks with the least, the lower median, the greatest."""
+    """Seconds of a routine: the ranks with the minimum, the lower median, the maximum."""
 
     minimum: Extreme
     median: Extreme

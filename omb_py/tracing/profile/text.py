@@ -167,27 +167,27 @@ def _files(profile: Profile) -> Iterator[str]:
     values = ranked((member.io_s, member.rank) for member in profile.members)
     if not values or not values[-1].value:
         return
-    least, most = values[0], values[-1]
+    minimum, most = values[0], values[-1]
     mean = sum(one.value for one in values) / len(values)
-    yield f"  minimum MPI-IO time        = {least.value:.3f} sec for task {least.rank}"
+    yield f"  minimum MPI-IO time        = {minimum.value:.3f} sec for task {minimum.rank}"
     yield f"  average MPI-IO time        = {mean:.3f} sec"
     yield f"  maximum MPI-IO time        = {most.value:.3f} sec for task {most.rank}"
 
 
 def histogram(seconds: Sequence[float]) -> list[tuple[float, int]]:
-    """Bins of equal width, by their middle: the first has the least time there, the last the most.
+    """Bins of equal width, by their middle: the first has the minimum, the last the maximum.
 
     >>> histogram([1.0, 1.0, 2.4])[0]
     (1.0, 2)
     """
-    least, most = min(seconds), max(seconds)
-    width = (most - least) / (BINS - 1)
+    minimum, most = min(seconds), max(seconds)
+    width = (most - minimum) / (BINS - 1)
     if not width > 0:
-        return [(least, len(seconds))]
+        return [(minimum, len(seconds))]
     found = [0] * BINS
     for one in seconds:
-        found[min(BINS - 1, int((one - least) / width + 0.5))] += 1
-    return [(least + place * width, number) for place, number in enumerate(found)]
+        found[min(BINS - 1, int((one - minimum) / width + 0.5))] += 1
+    return [(minimum + place * width, number) for place, number in enumerate(found)]
 
 
 def _histogram(profile: Profile) -> Iterator[str]:

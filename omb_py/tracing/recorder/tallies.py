@@ -127,7 +127,7 @@ class Tallies:
         return [(*key, 0, *values) for key, values in totals.items()]
 
     def _totals(self) -> dict[Cell, list[int]]:
-        """Calls, bytes, ns, least and greatest ns of each cell."""
+        """Calls, bytes, ns, minimum and maximum ns of each cell."""
         totals = {key: list(values) for key, values in list(self._folded.items())}
         self._add(list(self._tallies.items()), totals)
         return totals

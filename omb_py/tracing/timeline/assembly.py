@@ -122,13 +122,13 @@ def laid(
     made: list[Lane],
     kind: LaneKind,
     name: str,
-    least: int = 0,
+    minimum: int = 0,
 ) -> NDArray[Any]:
     """Slices of events in as many new lanes as they need, numbered from the second one on."""
     slices = slices_of(events, places)
     lanes = lay(slices["began"], slices["ended"])
     slices["lane"] = lanes + len(made)
-    count = max(least, int(lanes.max()) + 1 if len(lanes) else 0)
+    count = max(minimum, int(lanes.max()) + 1 if len(lanes) else 0)
     made += [Lane(kind, name if lane == 0 else f"{name} {lane + 1}") for lane in range(count)]
     return slices
 

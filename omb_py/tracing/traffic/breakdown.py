@@ -86,10 +86,10 @@ def _pairs(
     between = total(wanted, _between(wanted, where))[1]
     amount = None
     if pairs is not None:
-        least = [
+        minimum = [
             tuple(map(min, amounts, pairs.get(pair, (0, 0)))) for pair, amounts in wanted.items()
         ]
-        amount = (float(sum(one[0] for one in least)), float(sum(one[1] for one in least)))
+        amount = (float(sum(one[0] for one in minimum)), float(sum(one[1] for one in minimum)))
     path = _path(ways, nbytes > between, between > 0)
     return TrafficEntry(what, 0, calls, nbytes, nbytes / calls, amount, between, path, "")
 

@@ -59,26 +59,28 @@ def word_ends(line: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Shown:
-    """A number as it was printed: the ``least`` and the ``greatest`` it may have been."""
+    """A number as it was printed: the ``minimum`` and the ``maximum`` it may have been."""
 
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
 
-    def times(self, least: float, greatest: float | None = None) -> Shown:
+    def times(self, minimum: float, maximum: float | None = None) -> Shown:
         """Multiplied by a number, or by any of those between two."""
-        return Shown(self.least * least, self.greatest * (least if greatest is None else greatest))
+        return Shown(
+            self.minimum * minimum, self.maximum * (minimum if maximum is None else maximum)
+        )
 
     def meets(self, other: Shown) -> bool:
         """Whether both may be the same number."""
-        slack = 1e-9 * max(abs(self.greatest), abs(other.greatest))
-        return self.least <= other.greatest + slack and other.least <= self.greatest + slack
+        slack = 1e-9 * max(abs(self.maximum), abs(other.maximum))
+        return self.minimum <= other.maximum + slack and other.minimum <= self.maximum + slack
 
 
 def shown(text: str) -> Shown:
     """What a decimal number without exponent may have been before it was rounded.
 
     >>> shown("2.5")
-    Shown(least=2.45, greatest=2.55)
+    Shown(minimum=2.45, maximum=2.55)
     """
     half = 0.5 * 10.0 ** -len(text.partition(".")[2])
     value = float(text)

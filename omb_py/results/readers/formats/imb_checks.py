@@ -37,7 +37,7 @@ def contradiction(row: dict[str, str], table: ImbTable) -> str | None:
     mean = float(row.get("latency_us", 0))
     low, high = (float(row.get(f"latency_{end}_us", mean)) for end in ("min", "max"))
     if not low - 0.015 <= mean <= high + 0.015:
-        return "a mean that is not between least and greatest"
+        return "a mean that is not between minimum and maximum"
     if "overlap_percent" in row and not overlap_agrees(row):
         return "an overlap that the times do not give"
     if "megabytes" in row and not rate_agrees(row, table):
@@ -57,7 +57,7 @@ def rate_agrees(row: dict[str, str], table: ImbTable) -> bool:
         return True
     time, ranks = shown(row[name]), table.ranks
     # bytes = rate * time: a product, since a time may have been printed as 0.00
-    moved = rate.times(time.least, time.greatest)
+    moved = rate.times(time.minimum, time.maximum)
     counts = TRANSFERS.get(table.benchmark, (1, 2, 4, ranks - 1, ranks))
     return any(
         moved.times(unit).meets(Shown(size * count, size * count))
@@ -71,14 +71,14 @@ def overlap_agrees(row: dict[str, str]) -> bool:
     overall, pure, work = (shown(row[f"{name}_us"]) for name in ("overall", "latency", "compute"))
     percent = shown(row["overlap_percent"])
     hidden = Shown(
-        pure.least + work.least - overall.greatest, pure.greatest + work.greatest - overall.least
+        pure.minimum + work.minimum - overall.maximum, pure.maximum + work.maximum - overall.minimum
     )
     for choose in (max, min):
-        whole = Shown(choose(pure.least, work.least), choose(pure.greatest, work.greatest))
+        whole = Shown(choose(pure.minimum, work.minimum), choose(pure.maximum, work.maximum))
         if (
-            percent.times(whole.least / 100, whole.greatest / 100).meets(hidden)
-            or (percent.least == 0 and hidden.least <= 0)
-            or (percent.greatest >= 100 and hidden.greatest >= whole.least)
+            percent.times(whole.minimum / 100, whole.maximum / 100).meets(hidden)
+            or (percent.minimum == 0 and hidden.minimum <= 0)
+            or (percent.maximum >= 100 and hidden.maximum >= whole.minimum)
         ):
             return True
     return False

@@ -96,7 +96,7 @@ def row_of(table: NcclTable, line: str, index: int) -> NcclRow | None:
         if not any(shapes) or not WRONG.fullmatch(wrong):
             return None
         if table.each and not float(rest[0]) <= float(rest[2]) <= float(rest[1]):
-            return None  # least, greatest, 99th percentile of single iterations
+            return None  # minimum, maximum, 99th percentile of single iterations
         halves.append((*numbers, wrong))
     return NcclRow(
         index, int(cells[0]), int(cells[1]), cells[2], redop, root, (halves[0], halves[1])
@@ -207,7 +207,7 @@ def factor_of(table: NcclTable, program: str, ranks: int | None) -> Shown:
         for half in row.halves
         if float(half[1]) >= TELLING and float(half[2]) >= TELLING
     ]
-    if ranks or possible.least == possible.greatest or not ratios:
+    if ranks or possible.minimum == possible.maximum or not ratios:
         return possible
     usual = median(ratios)
     if not possible.meets(Shown(usual * (1 - TOLERANCE), usual)):

@@ -186,7 +186,7 @@ def bandwidths_agree(
     """
     # GB/s * us = 10^3 bytes; products, since a bandwidth may have been printed as 0.00
     by_algorithm, by_bus = (
-        rate.times(time.least * 1e3, time.greatest * 1e3) for rate in (algorithm, bus)
+        rate.times(time.minimum * 1e3, time.maximum * 1e3) for rate in (algorithm, bus)
     )
     whole, part = Shown(nbytes, nbytes), factor.times(nbytes)
     plain, both = by_algorithm.meets(whole), by_algorithm.meets(part)

@@ -83,7 +83,7 @@ START_PART = re.compile(
     r"(?P<part>\S+) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d)"
     r" +(\d{1,9}|-) +(\d{1,9}\.\d|-) +(\d{1,9}|-)"
 )
-"""A part of the start: milliseconds, then files; least, mean and greatest of each."""
+"""A part of the start: milliseconds, then files; minimum, mean and maximum of each."""
 
 START_WIDTHS = (14, 12, 12, 12, 12, 9, 9)
 
@@ -311,9 +311,9 @@ def part_of_line(line: str) -> dict[str, Any] | None:
     match = START_PART.fullmatch(line)
     if match is None or line != laid_out(line.split(), START_WIDTHS):
         return None
-    least, mean, greatest = (1e3 * float(text) for text in match.groups()[1:4])
+    minimum, mean, maximum = (1e3 * float(text) for text in match.groups()[1:4])
     found: dict[str, Any] = {"part": match["part"], "latency_us": mean}
-    found |= {"latency_min_us": least, "latency_max_us": greatest}
+    found |= {"latency_min_us": minimum, "latency_max_us": maximum}
     for name, text in zip(("files_min", "files", "files_max"), match.groups()[4:], strict=True):
         if text != "-":
             found[name] = float(text)
@@ -325,7 +325,7 @@ def start_of_line(line: str) -> dict[str, Any] | None:
     if match := HELLO.fullmatch(line):
         return {"ranks": int(match[1])}
     if match := INIT.fullmatch(line):
-        least, greatest, mean = (float(text) * 1e3 for text in match.groups()[1:])
+        minimum, maximum, mean = (float(text) * 1e3 for text in match.groups()[1:])
         names = ("ranks", "latency_us", "latency_min_us", "latency_max_us")
-        return dict(zip(names, (int(match[1]), mean, least, greatest), strict=True))
+        return dict(zip(names, (int(match[1]), mean, minimum, maximum), strict=True))
     return None
