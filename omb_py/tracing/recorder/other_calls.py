@@ -13,6 +13,7 @@ from omb_py.tracing.recorder.method import (
     Method,
     Observed,
     bound,
+    keep_number,
     number_of,
     timed,
 )
@@ -167,9 +168,8 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
         made = method.adopt(result)
         for one in made if isinstance(made, tuple) else (made,):
             if makes and isinstance(one, MPI.Comm) and one != MPI.COMM_NULL:
-                observed_one: Any = one
                 alike = communicator if later else None
-                observed_one._number = recorder.new_communicator(one, alike)
+                keep_number(one, recorder.new_communicator(one, alike))
         return made
 
     return observed

@@ -49,9 +49,6 @@ CLASSES = (*COMMUNICATORS, *REQUESTS, "Message", "Win", "File")
 KEPT = "MESSAGE_NO_PROC"
 """A constant whose copies are used up when they are received."""
 
-SLOTS = ("_number", "_operations", "_starts")
-"""Attributes of observed objects; in slots they are found and made faster than in a dictionary."""
-
 FROM_HANDLES = ("fromhandle", "fromint", "f2py")
 
 
@@ -121,7 +118,6 @@ class Substitution:
 
     def _derived(self, name: str, original: type) -> type:
         attributes: dict[str, Any] = {
-            "__slots__": SLOTS,
             "__module__": original.__module__,
             "__doc__": original.__doc__,
             "__new__": self._making(original),

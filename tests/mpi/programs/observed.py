@@ -108,6 +108,8 @@ def main() -> None:
     assert isinstance(comm, MPI.Comm)
     assert comm.handle == MPI.Intracomm.fromhandle(comm.handle).handle
     peer = 1 - comm.rank
+    class_of_two = type("ClassOfTwo", (type("Derived", (MPI.Comm,), {}), MPI.Intracomm), {})
+    assert MPI.Comm.__new__(class_of_two, comm) == comm
     blocking(comm, peer)
     nonblocking(comm, peer)
     matched(comm, peer)
