@@ -124,6 +124,18 @@ def test_structures_in_c_are_those_of_the_layout(part: tuple[tuple[str, str], ..
         assert at % min(layout.TYPES[dict(part)[name]], 8) == 0
 
 
+def test_constants_in_c_are_those_of_python() -> None:
+    lines = compilation.constants()
+    for name, number in (("CALL", 1), ("DONE", 2), ("ARRIVED", 3), ("NOBODY", -1), ("BETWEEN", -1)):
+        assert f"#define {name} ({number})" in lines
+    assert f"#define FNV_START UINT64_C({0xCBF29CE484222325})" in lines
+    assert '#define STARTED " (started)"' in lines
+    source = "".join((compilation.HERE / name).read_text() for name in compilation.CORE)
+    for line in lines:
+        assert f"define {line.split()[1]} " not in source
+        assert f"{line.split()[1]} = " not in source
+
+
 def test_keys_of_communicators_are_what_they_have_been() -> None:
     assert communicator_key([0, 1], 3) == "4e1fe9181d105378#3"
     assert communicator_key([1, 0], 3) != communicator_key([0, 1], 3)

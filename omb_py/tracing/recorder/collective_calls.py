@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from omb_py.tracing.recorder.message_sizes import COLLECTIVES, UNKNOWN, Pickled
+from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled
 from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed, bound, number_of, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 from omb_py.tracing.records.routines import PICKLED, base, nonblocking, started
 
 
@@ -80,4 +80,4 @@ def bytes_of(size: Any, comm: Any, given: dict[str, Any]) -> int:
     try:
         return int(size(comm, given))
     except Exception:  # whatever a program's arguments are, its call has already been made
-        return UNKNOWN
+        return UNKNOWN_BYTES

@@ -19,7 +19,7 @@ from omb_py.core import BEGAN
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
-from omb_py.tracing.records import layout
+from omb_py.tracing.records import keys, layout
 from omb_py.tracing.records.routines import STARTED
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ CORE = (
     "recorder_wrappers.c",
 )
 GENERATORS = ("compilation.py", "declarations.py", "wrapped_routines.py", "wrappers.py")
+SHARED = ("keys", "layout", "routines")
 FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
 SECONDS_TO_COMPILE = 120.0
@@ -72,7 +73,7 @@ def compiler() -> Path:
 def fingerprint(mpicc: Path) -> str:
     """What the library depends on: our sources, the compiler, the MPI library, the machine."""
     digest = hashlib.sha256(f"{platform.machine()} {FLAGS}".encode())
-    for name in (*CORE, *GENERATORS, "../records/layout.py", "../records/routines.py"):
+    for name in (*CORE, *GENERATORS, *(f"../records/{name}.py" for name in SHARED)):
         digest.update((HERE / name).read_bytes())
     for variable in COMPILER_VARIABLES:
         digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
@@ -198,7 +199,7 @@ def source(declared: Mapping[str, Declaration]) -> str:
         [
             "#define _GNU_SOURCE",
             *(f"#include <{name}.h>" for name in INCLUDES),
-            f'#define STARTED "{STARTED}"',
+            *constants(),
             *map(structure, ("header", "cell", "event"), LAYOUTS),
             f"enum routine_number {{\n{numbers}    ROUTINES\n}};",
             "struct routine { const char *name; int number, started; struct cell *last; };",
@@ -207,6 +208,24 @@ def source(declared: Mapping[str, Declaration]) -> str:
             *(definition(wrapper, function) for wrapper, function in found),
         ]
     )
+
+
+def constants() -> list[str]:
+    """What Python and C have to agree on, as definitions in C."""
+    numbers = {kind.name: int(kind) for kind in layout.Kind} | {
+        name: getattr(module, name)
+        for module, names in (
+            (layout, ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES")),
+            (keys, ("BETWEEN", "ELSEWHERE")),
+        )
+        for name in names
+    }
+    hashing = {name: getattr(keys, name) for name in ("FNV_START", "FNV_PRIME")}
+    return [
+        f'#define STARTED "{STARTED}"',
+        *(f"#define {name} ({number})" for name, number in numbers.items()),
+        *(f"#define {name} UINT64_C({number})" for name, number in hashing.items()),
+    ]
 
 
 LAYOUTS = (layout.HEADER, layout.CELL, layout.EVENT)

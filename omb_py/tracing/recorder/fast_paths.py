@@ -18,18 +18,12 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.tracing.recorder.collective_calls import bytes_of
-from omb_py.tracing.recorder.message_sizes import (
-    COLLECTIVES,
-    UNKNOWN,
-    Pickled,
-    spec_bytes,
-    together,
-)
+from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled, spec_bytes, together
 from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, meet
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation, complete, needs_status
 from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 
 CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
 PROC_NULL = MPI.PROC_NULL
@@ -120,7 +114,11 @@ class Path:
             measured="{measured}",
         )
         found = find.format(nbytes=self.nbytes, measured=self.measured)
-        pending = find.format(nbytes="UNKNOWN", measured="UNKNOWN") if self.lines.after else found
+        pending = (
+            find.format(nbytes="UNKNOWN_BYTES", measured="UNKNOWN_BYTES")
+            if self.lines.after
+            else found
+        )
         parts = {
             "before": [*before, pending],
             "stop": ["ended = clock()", "ticks = ended - began"]
@@ -259,15 +257,15 @@ WAIT = Path(
     "wait",
     "self, status=None",
     "NOBODY",
-    "UNKNOWN",
-    "UNKNOWN",
+    "UNKNOWN_BYTES",
+    "UNKNOWN_BYTES",
     Lines(
         before="""\
 operations = getattr(self, "_operations", None)
 if operations and status is None and needs_status(operations):
     status = MPI.Status()""",
         record="""\
-recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
 if operations:
     complete(recorder, operations, status, ended)""",
     ),
@@ -287,7 +285,7 @@ for operations in waiting:
         statuses = [MPI.Status() for _ in requests]
         break""",
         record="""\
-recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
 for index, operations in enumerate(waiting):
     if operations:
         status = None if statuses is None else statuses[index]
@@ -375,7 +373,7 @@ NAMES = {
     "MISS": MISS,
     "NOBODY": NOBODY,
     "NO_COMMUNICATOR": NO_COMMUNICATOR,
-    "UNKNOWN": UNKNOWN,
+    "UNKNOWN_BYTES": UNKNOWN_BYTES,
 }
 """What the text of paths refers to."""
 

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
-UNKNOWN = -1
-"""Instead of bytes: nobody can tell, or there is no message."""
+from omb_py.tracing.records.layout import UNKNOWN_BYTES
 
 
 def spec_bytes(spec: Any) -> int:
-    """The bytes that a buffer specification names; `UNKNOWN` for what mpi4py alone understands."""
+    """The bytes of a buffer specification; `UNKNOWN_BYTES` where mpi4py alone understands it."""
     try:
         nbytes = getattr(spec, "nbytes", None)
         if nbytes is not None:
@@ -32,7 +31,7 @@ def spec_bytes(spec: Any) -> int:
             return int(prod(interface["shape"])) * int(interface["typestr"][2:])
         return memoryview(spec).nbytes
     except Exception:  # whatever a program's objects do, its call has already been made
-        return UNKNOWN
+        return UNKNOWN_BYTES
 
 
 def partitioned_bytes(spec: Any, partitions: int) -> int:
@@ -44,8 +43,8 @@ def partitioned_bytes(spec: Any, partitions: int) -> int:
 
 
 def together(*sizes: int) -> int:
-    """The bytes of several messages, `UNKNOWN` where those of one are."""
-    return UNKNOWN if min(sizes) < 0 else sum(sizes)
+    """The bytes of several messages, `UNKNOWN_BYTES` where those of one are."""
+    return UNKNOWN_BYTES if min(sizes) < 0 else sum(sizes)
 
 
 def _listed(spec: list[Any] | tuple[Any, ...]) -> int:
@@ -91,7 +90,7 @@ def several_types_bytes(spec: Any) -> int:
         pairs = zip(counts, types, strict=True)
         return sum(int(count) * datatype_bytes(kind) for count, kind in pairs)
     except Exception:
-        return UNKNOWN
+        return UNKNOWN_BYTES
 
 
 def _in_place(spec: Any) -> bool:

@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from omb_py.tracing.recorder.message_sizes import UNKNOWN
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
-from omb_py.tracing.records.layout import NOBODY
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES
 
 Observed = Callable[..., Any]
 
@@ -82,9 +81,9 @@ def timed(method: Method, recorder: PythonRecorder) -> Callable[..., tuple[Any, 
         comm: Any, peer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any, Any]:
         try:
-            tally = cache[comm._number][peer][UNKNOWN]
+            tally = cache[comm._number][peer][UNKNOWN_BYTES]
         except MISS:
-            tally = meet(recorder, cache, number, comm, peer, UNKNOWN)
+            tally = meet(recorder, cache, number, comm, peer, UNKNOWN_BYTES)
         now.began = began = clock()
         now.call = tally
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import UNKNOWN, Pickled, spec_bytes
+from omb_py.tracing.recorder.message_sizes import Pickled, spec_bytes
 from omb_py.tracing.recorder.method import (
     NO_COMMUNICATOR,
     CollectiveHook,
@@ -19,7 +19,7 @@ from omb_py.tracing.recorder.method import (
 )
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 from omb_py.tracing.records.routines import PICKLED, nonblocking
 
 
@@ -41,7 +41,7 @@ def on_window(method: Method, recorder: PythonRecorder) -> Observed:
             result._number = recorder.communicator(comm)
         communicator = getattr(result if makes else self, "_number", 0)
         peer = int(peer)
-        nbytes = _moved(given) if moves else UNKNOWN
+        nbytes = _moved(given) if moves else UNKNOWN_BYTES
         if targeted and peer == MPI.PROC_NULL:
             peer, nbytes = NOBODY, 0
         _record(recorder, number, communicator, peer, nbytes, began, ended)
@@ -69,7 +69,7 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
         if opens:
             result._number = recorder.communicator(comm)
         communicator = getattr(result if opens else self, "_number", 0)
-        nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN
+        nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN_BYTES
         _record(recorder, number, communicator, NOBODY, nbytes, began, ended)
         return result
 
@@ -92,7 +92,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
             args = args[: names.index("status")]
         before = pickled.mark()
         result, began, ended = call(self, NOBODY, (self, *args), kwargs)
-        peer, tag, nbytes = NOBODY, 0, UNKNOWN
+        peer, tag, nbytes = NOBODY, 0, UNKNOWN_BYTES
         if not begins:
             peer, tag = status.source, status.tag
             nbytes = pickled.since(before).received if objects else status.Get_count(MPI.BYTE)
@@ -140,7 +140,7 @@ def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> 
         if isinstance(message, MPI.Message) and message != MPI.MESSAGE_NO_PROC:
             matched: Any = message
             matched._number = communicator
-        _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
+        _record(recorder, number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         return message
 
     return observed
@@ -164,7 +164,7 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
                 if hook is not None:
                     hook.forget(self)
         result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
-        _record(recorder, number, communicator, NOBODY, UNKNOWN, began, ended)
+        _record(recorder, number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         made = method.adopt(result)
         for one in made if isinstance(made, tuple) else (made,):
             if makes and isinstance(one, MPI.Comm) and one != MPI.COMM_NULL:

@@ -6,17 +6,11 @@ from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import (
-    UNKNOWN,
-    Pickled,
-    partitioned_bytes,
-    spec_bytes,
-    together,
-)
+from omb_py.tracing.recorder.message_sizes import Pickled, partitioned_bytes, spec_bytes, together
 from omb_py.tracing.recorder.method import Method, Observed, bound, number_of, peer_parameter, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 from omb_py.tracing.records.routines import PICKLED, Role, nonblocking, role, started
 
 
@@ -68,7 +62,7 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
                 nbytes = asked.Get_count(MPI.BYTE)
             got = _got(given, status, nbytes)
         if roles is Role.PROBE:
-            recorder.called(number, communicator, NOBODY, UNKNOWN, began, ended)
+            recorder.called(number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         else:
             peer, nbytes = _both(sent, got)
             recorder.called(number, communicator, peer, nbytes, began, ended)
@@ -140,7 +134,7 @@ def _blocking(
 ) -> None:
     kind = Kind.CALL
     if sent is None and got is None:
-        recorder.event(kind, number, communicator, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+        recorder.event(kind, number, communicator, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
     for half, receiving in ((sent, False), (got, True)):
         if half is not None:
             peer = recorder.world_rank(communicator, half.peer)

@@ -1,15 +1,10 @@
 /* A rank's record, written by its calls of MPI: the mapped file, names, cells, events.
  *
- * Before this text stands what is generated: the structures of the file (omb_py.tracing.records.layout) and
+ * Before this text stands what is generated: constants and structures of the file (omb_py.tracing.records) and
  * the routines that are recorded, ROUTINES of them. All times are ns of CLOCK_MONOTONIC. Whatever
  * is in the file is there when the process is killed. Several threads may call: tables and the file
  * are changed under `lock` alone.
  */
-
-#define NOBODY (-1)
-
-enum { CALL = 1, DONE = 2, ARRIVED = 3 }; /* of layout.Kind */
-enum { UNKNOWN_BYTES = -1 };
 
 /* A table from two numbers to a third one, which is not 0; open addressing with linear probing. */
 
@@ -153,12 +148,10 @@ static inline int64_t now(void)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-#define FNV_START UINT64_C(0xcbf29ce484222325)
-
 static uint64_t fnv(uint64_t hash, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+        hash = (hash ^ (unsigned char)text[i]) * FNV_PRIME;
     return hash;
 }
 
@@ -183,11 +176,12 @@ static int number_of_name(const char *text, size_t length)
     return (int)lines++;
 }
 
+/* As layout.size_bin. */
 static inline int bin_of(int64_t nbytes)
 {
     if (nbytes <= 0)
         return nbytes == 0 ? 0 : -1;
-    if (nbytes <= 4)
+    if (nbytes <= BIN_1_BYTES)
         return 1;
     return 63 - __builtin_clzll((unsigned long long)(nbytes - 1));
 }

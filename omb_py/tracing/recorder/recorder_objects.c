@@ -21,8 +21,6 @@ static struct table files = {.most = 1 << 20}, instances = {.most = 1 << 20};
 static unsigned epoch = 1; /* counts changes of what handles stand for */
 static MPI_Group world_group = MPI_GROUP_NULL;
 
-enum { BETWEEN = -1, ELSEWHERE = -2 }; /* of omb_py.tracing.records.keys */
-
 static void release(struct communicator *communicator)
 {
     if (communicator && !--communicator->references) {

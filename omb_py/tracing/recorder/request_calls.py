@@ -8,10 +8,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import UNKNOWN
 from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, bound, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
-from omb_py.tracing.records.layout import NOBODY, Kind
+from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 
 DONE = int(Kind.DONE)
 ALL, ANY, SOME = "all", "any", "some"
@@ -32,7 +31,7 @@ class Operation:
     request: int
     peer: int = NOBODY
     tag: int = 0
-    nbytes: int = UNKNOWN
+    nbytes: int = UNKNOWN_BYTES
     sequence: int = 0
     receives: bool = False
     wildcard: bool = False
@@ -231,7 +230,7 @@ def starting_several(method: Method, recorder: PythonRecorder) -> Observed:
 def _started(
     recorder: PythonRecorder, number: int, requests: list[Any], began: int, ended: int
 ) -> None:
-    recorder.called(number, 0, NOBODY, UNKNOWN, began, ended)
+    recorder.called(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
     for request in requests:
         starts = getattr(request, "_starts", None)
         if starts is not None:
@@ -247,12 +246,12 @@ def _started(
     recorder.event(
         *(Kind.CALL, number, first.communicator if first else 0),
         *(first.peer if first else NOBODY, first.tag if first else 0, 0, began, ended),
-        *(first.nbytes if first else UNKNOWN, first.request if first else 0),
+        *(first.nbytes if first else UNKNOWN_BYTES, first.request if first else 0),
         first.sequence if first and sends else 0,
     )
 
 
 def _count(recorder: PythonRecorder, number: int, began: int, ended: int) -> None:
-    recorder.called(number, 0, NOBODY, UNKNOWN, began, ended)
+    recorder.called(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
     if recorder.timeline:
-        recorder.event(Kind.CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN, 0, 0)
+        recorder.event(Kind.CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)

@@ -24,6 +24,9 @@ TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 NOBODY = -1
 """Instead of a rank: none, or not known."""
 
+UNKNOWN_BYTES = -1
+"""Instead of bytes: nobody can tell, or there is no message."""
+
 HEADER = (
     ("magic", "q"),
     ("version", "q"),
@@ -145,6 +148,10 @@ HEADER_FORMAT, CELL_FORMAT, EVENT_FORMAT = map(fixed, (HEADER, CELL, EVENT))
 HEADER_OFFSETS = offsets(HEADER)
 
 
+BIN_1_BYTES = 4
+"""The largest size in bin 1."""
+
+
 def size_bin(nbytes: int) -> int:
     """The bin of a message size: 0 for 0 bytes, 1 to 4 bytes, then powers of two; -1: no message.
 
@@ -152,7 +159,7 @@ def size_bin(nbytes: int) -> int:
     """
     if nbytes <= 0:
         return 0 if nbytes == 0 else -1
-    return max(1, (nbytes - 1).bit_length() - 1)
+    return 1 if nbytes <= BIN_1_BYTES else (nbytes - 1).bit_length() - 1
 
 
 @dataclass(frozen=True)

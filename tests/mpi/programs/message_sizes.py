@@ -7,12 +7,8 @@ from array import array
 import numpy as np
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.message_sizes import (
-    COLLECTIVES,
-    UNKNOWN,
-    several_types_bytes,
-    spec_bytes,
-)
+from omb_py.tracing.recorder.message_sizes import COLLECTIVES, several_types_bytes, spec_bytes
+from omb_py.tracing.records.layout import UNKNOWN_BYTES
 
 ten = array("d", range(10))
 numbers = np.zeros(10)
@@ -37,8 +33,8 @@ EXPECTED = [
     ([numbers, MPI.DOUBLE.Create_contiguous(5)], 80),
     (MPI.IN_PLACE, 0),
     (MPI.BOTTOM, 0),
-    (object(), UNKNOWN),
-    ([object(), object(), object()], UNKNOWN),
+    (object(), UNKNOWN_BYTES),
+    ([object(), object(), object()], UNKNOWN_BYTES),
 ]
 for spec, nbytes in EXPECTED:
     assert spec_bytes(spec) == nbytes, (spec, spec_bytes(spec), nbytes)
@@ -46,7 +42,7 @@ for spec, nbytes in EXPECTED:
 types = [MPI.DOUBLE, MPI.BYTE]
 assert several_types_bytes([ten, [2, 3], [0, 16], types]) == 19
 assert several_types_bytes([ten, ([2, 3], [0, 16]), types]) == 19
-assert several_types_bytes("nonsense") == UNKNOWN
+assert several_types_bytes("nonsense") == UNKNOWN_BYTES
 
 
 class Four:
