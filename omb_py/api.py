@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import needing
-from omb_py.tracing.recorder.spans import phase as phase
+from omb_py.tracing.recorder.annotation import phase as phase
 
 if TYPE_CHECKING:
     import pandas as pd

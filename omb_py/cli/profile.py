@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -13,7 +14,8 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.options.option import Option, note_old_name
 from omb_py.options.types import WholeNumber
-from omb_py.tracing.recorder.settings import EVENTS, TIMELINES, Settings
+from omb_py.tracing.recorder.backends import EVENTS, Settings
+from omb_py.tracing.records.layout import TIMELINES
 
 FOLDER = "omb-profile"
 LEVELS = {"mpi4py": "python", "pmpi": "c"}
@@ -106,7 +108,7 @@ def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any)
         return
     settings = settings_of(values)
     name, *arguments = words
-    profiled(name, tuple(arguments), is_module, settings, values["force"])
+    profiled(name, tuple(arguments), is_module, settings, values)
 
 
 def refuse_other_options() -> None:
@@ -148,39 +150,50 @@ def settings_of(values: dict[str, Any]) -> Settings:
         events=wanted,
         sites=values["call_sites"],
         cpu_time=values["cpu_time"],
-        traffic=values["traffic"],
-        timelines=timelines,
-        ranks=values["per_rank"],
-        quiet=values["quiet"],
     )
 
 
 def profiled(
-    name: str, arguments: tuple[str, ...], is_module: bool, settings: Settings, force: bool
+    name: str,
+    arguments: tuple[str, ...],
+    is_module: bool,
+    settings: Settings,
+    values: dict[str, Any],
 ) -> None:
     """Run the program, observed, then write the profile; ends as the program ends."""
-    from omb_py.tracing.recorder import ending, program
+    from omb_py.tracing.recorder import program
     from omb_py.tracing.recorder.session import Session
 
-    asked = program.found(name, arguments, is_module)
+    target = program.find_program(name, arguments, is_module)
     if launcher.rank() == 0:
-        ending.prepare(settings, force)
-    session = Session(settings, {"command": asked.command, "python": sys.version.split()[0]})
+        from omb_py.cli.profile_finish import prepare
+
+        prepare(settings.folder, values["timelines"], values["force"])
+    about = {"command": target.command, "python": sys.version.split()[0]}
+    session = Session(settings, about, counters_of_traffic() if values["traffic"] else None)
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__
-    program.check_module(asked)
+    program.check_module(target)
     code: Any = 0
     try:
-        program.run(asked)
+        program.run(target)
     except SystemExit as exit_:
         code = exit_.code
     except BaseException as error:
         crashed(session, error)
         raise
     session.end()
-    finish(session, settings)
+    finish(session, values)
     sys.exit(code)
+
+
+def counters_of_traffic() -> Any:
+    """What counts the traffic of this rank; before MPI is started."""
+    from omb_py.tracing.counters.collector import TrafficCollector, before_mpi
+
+    before_mpi(os.environ)
+    return TrafficCollector()
 
 
 def crashed(session: Any, error: BaseException) -> None:
@@ -204,7 +217,7 @@ def crashed(session: Any, error: BaseException) -> None:
     sys.exit(1)
 
 
-def finish(session: Any, settings: Settings) -> None:
+def finish(session: Any, values: dict[str, Any]) -> None:
     """End MPI where the program has not, then write the profile on rank 0."""
     if not session.begun:
         launcher.note("the program has not started MPI: there is no profile", launcher.rank())
@@ -212,14 +225,15 @@ def finish(session: Any, settings: Settings) -> None:
     rank, ranks = session.leave()
     sys.stdout.flush()
     if rank == 0:
-        from omb_py.tracing.recorder import ending
+        from omb_py.cli.profile_finish import report
 
         if session.replaced:
             raise OmbError(
-                f"another job has replaced the profile in {settings.folder}: name a folder for "
+                f"another job has replaced the profile in {session.folder}: name a folder for "
                 "each job with --dir"
             )
-        ending.report(settings, ranks)
+        timelines, quiet = values["timelines"], values["quiet"]
+        report(session.folder, ranks, values["per_rank"], timelines, quiet)
 
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})

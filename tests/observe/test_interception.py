@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.recorder import compilation, interception
-from omb_py.tracing.recorder.declarations import declarations
-from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declared_wrappers, definition, wrappers
+from omb_py.tracing.recorder.wrappers import (
+    HAND_WRITTEN,
+    declarations,
+    declared_wrappers,
+    definition,
+    wrappers,
+)
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.keys import BETWEEN, communicator_key
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role

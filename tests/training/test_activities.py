@@ -16,7 +16,7 @@ from omb_py.apps.training.fusion import Plan, plan_of
 from omb_py.apps.training.horovod_timeline import SILENT, Activities, activities_of
 from omb_py.apps.training.negotiation import Negotiation
 from omb_py.apps.training.schedules import Negotiated, Planned
-from omb_py.tracing.recorder import spans
+from omb_py.tracing.recorder import annotation
 from omb_py.tracing.records.layout import Kind
 
 NAMES = ("last", "middle", "first")
@@ -61,9 +61,9 @@ class Listener:
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     listening = Listener()
-    spans.attach(listening)
+    annotation.attach(listening)
     yield listening
-    spans.detach()
+    annotation.detach()
 
 
 class Sending:
@@ -200,11 +200,11 @@ def test_nothing_is_said_where_nobody_records() -> None:
 def test_a_recorder_that_comes_later_hears_nothing_of_a_training() -> None:
     activities, schedule = planned([(0, 3)])
     late = Listener()
-    spans.attach(late)
+    annotation.attach(late)
     try:
         step(activities, schedule)
     finally:
-        spans.detach()
+        annotation.detach()
     assert late.said == []
 
 

@@ -16,7 +16,7 @@ from omb_py.apps.training.epochs import learning, training_parts
 from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.networks import network
 from omb_py.apps.training.one_number import OneNumber
-from omb_py.tracing.recorder.spans import phase
+from omb_py.tracing.recorder.annotation import phase
 
 
 class DataParallelTraining(Kernel[Training]):

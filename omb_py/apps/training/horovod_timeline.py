@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from time import monotonic_ns
 
 from omb_py.apps.training.fusion import Plan
-from omb_py.tracing.recorder import spans
+from omb_py.tracing.recorder import annotation
 
 NEGOTIATE = "NEGOTIATE_ALLREDUCE"
 ALLREDUCE = "ALLREDUCE"
@@ -46,7 +46,7 @@ class Activities:
 
 
 class Recorded(Activities):
-    """Says it as slices and marks; see `omb_py.tracing.recorder.spans`."""
+    """Says it as slices and marks; see `omb_py.tracing.recorder.annotation`."""
 
     def __init__(self, names: Sequence[str], sizes: Sequence[int], plan: Plan | None) -> None:
         """``names`` and bytes of gradients; ``plan`` are the buckets where ranks do not negotiate.
@@ -79,10 +79,10 @@ class Recorded(Activities):
     def asked(self, rank: int, places: Iterable[int]) -> None:
         now = monotonic_ns()
         for place in places:
-            spans.instant(str(rank), now, self._names[place])
+            annotation.instant(str(rank), now, self._names[place])
 
     def cycle(self) -> None:
-        spans.instant(CYCLE, monotonic_ns())
+        annotation.instant(CYCLE, monotonic_ns())
 
     def enter(self, begin: int, end: int, activity: str) -> None:
         now = monotonic_ns()
@@ -93,13 +93,15 @@ class Recorded(Activities):
         now = monotonic_ns()
         for place in range(begin, end):
             self._change(place, "", now)
-            spans.span(ALLREDUCE, self._began[place], now, self._names[place], self._sizes[place])
+            annotation.span(
+                ALLREDUCE, self._began[place], now, self._names[place], self._sizes[place]
+            )
 
     def _change(self, place: int, activity: str, now: int) -> None:
         """End what is done with a gradient, and begin something else."""
         doing = self._doing[place]
         if doing:
-            spans.span(doing, self._since[place], now, self._names[place])
+            annotation.span(doing, self._since[place], now, self._names[place])
         if doing == NEGOTIATE:
             self._began[place] = now
         self._doing[place] = activity
@@ -111,4 +113,4 @@ SILENT = Activities()
 
 def activities_of(names: Sequence[str], sizes: Sequence[int], plan: Plan | None) -> Activities:
     """Those of a training, as in `Recorded`; whether anybody records is asked only now."""
-    return Recorded(names, sizes, plan) if spans.recording() else SILENT
+    return Recorded(names, sizes, plan) if annotation.recording() else SILENT

@@ -20,7 +20,7 @@ from omb_py.apps.training.layers import (
     softmax_cross_entropy,
 )
 from omb_py.core.errors import UsageError
-from omb_py.tracing.recorder.spans import phase
+from omb_py.tracing.recorder.annotation import phase
 
 FILTERS = (16, 32)
 """Of the two convolutions of cnn."""

@@ -23,7 +23,7 @@ from omb_py.apps.training.layers import Shape, softmax_cross_entropy
 from omb_py.apps.training.networks import elements, network, views
 from omb_py.core.calls import Call
 from omb_py.core.errors import UsageError
-from omb_py.tracing.recorder.spans import phase
+from omb_py.tracing.recorder.annotation import phase
 
 TAG = 200
 """Of activations and of their gradients, which go opposite ways."""

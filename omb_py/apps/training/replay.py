@@ -14,7 +14,7 @@ from omb_py.apps.training.data import batches
 from omb_py.apps.training.epochs import training_parts
 from omb_py.apps.training.exchange import MILLISECOND, GradientExchange
 from omb_py.apps.training.one_number import OneNumber
-from omb_py.tracing.recorder.spans import phase
+from omb_py.tracing.recorder.annotation import phase
 
 FORWARD = 1 / 3
 """Of the time of a step. The backward pass takes about twice as long as the forward pass: for each

@@ -14,8 +14,8 @@ from omb_py.core.text import files as inputs
 from omb_py.tracing.profile import csv, json, text
 from omb_py.tracing.profile.mpitrace import RankFile, read_profile
 from omb_py.tracing.profile.profile import Profile
-from omb_py.tracing.recorder.settings import PROTOBUF
 from omb_py.tracing.records import layout
+from omb_py.tracing.records.layout import PROTOBUF
 
 if TYPE_CHECKING:
     from omb_py.tracing.profile.profile import Profile

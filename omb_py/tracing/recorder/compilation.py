@@ -23,7 +23,7 @@ from omb_py.tracing.records import keys, layout
 from omb_py.tracing.records.routines import STARTED
 
 if TYPE_CHECKING:
-    from omb_py.tracing.recorder.declarations import Declaration
+    from omb_py.tracing.recorder.wrappers import Declaration
 
 HERE = Path(__file__).parent
 CORE = (
@@ -33,7 +33,7 @@ CORE = (
     "recorder_requests.c",
     "recorder_wrappers.c",
 )
-GENERATORS = ("compilation.py", "declarations.py", "wrapped_routines.py", "wrappers.py")
+GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
 SHARED = ("keys", "layout", "routines")
 FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
@@ -171,7 +171,7 @@ def compiled(mpicc: Path, path: Path) -> Path:
 
 def build(mpicc: Path, folder: Path) -> Path:
     """Write the source into a folder and compile it there."""
-    from omb_py.tracing.recorder.declarations import declarations
+    from omb_py.tracing.recorder.wrappers import declarations
 
     header = folder / "declared.c"
     header.write_text("#include <mpi.h>\n")

@@ -26,7 +26,7 @@ class Program:
         return " ".join([f"-m {self.path}" if self.module else self.path, *self.arguments])
 
 
-def found(name: str, arguments: tuple[str, ...], module: bool) -> Program:
+def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Program:
     """The program of this name: a file, a Python program of ``PATH``, or a module.
 
     Raises `UsageError` where there is none, or it is not written in Python.

@@ -6,24 +6,84 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.core.errors import OmbError, sentence
 from omb_py.core.mpi import launcher
-from omb_py.tracing.recorder import spans
-from omb_py.tracing.recorder.importing import Noticing
-from omb_py.tracing.recorder.levels import CLevel, Level, PythonLevel
+from omb_py.tracing.recorder import annotation
+from omb_py.tracing.recorder.backends import Backend, CBackend, PythonBackend, Settings
 from omb_py.tracing.recorder.record_file import RecordFile
-from omb_py.tracing.recorder.settings import Settings
 from omb_py.tracing.records.layout import path_in
 
 if TYPE_CHECKING:
+    from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.publisher import Publisher
 
 NS = 1e9
+NAME = "mpi4py.MPI"
+
+
+class ImportHook(MetaPathFinder, Loader):
+    """Notices when a program imports ``mpi4py.MPI``, and not before: calls back around its import.
+
+    What a program does until then (``mpi4py.rc`` and variables of the environment) must have its
+    effect, so that the module cannot be imported for it. It is found as it would have been found.
+    """
+
+    def __init__(self, before: Callable[[], None], after: Callable[[ModuleType], None]) -> None:
+        self._before = before
+        self._after = after
+        self._loader: Loader | None = None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's own specification, loaded by this object."""
+        if name != NAME:
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None and spec.loader is not None:
+                    self._loader = spec.loader
+                    spec.loader = self
+                    return spec
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Load the library: what must be there before is called first."""
+        assert self._loader is not None
+        self._before()
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module, then tell that it is there."""
+        assert self._loader is not None
+        self._loader.exec_module(module)
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        sys.meta_path.remove(self)
+        self._after(module)
+
+
+class Counters(Protocol):
+    """Counts something else while a rank is observed, as the bytes on its network."""
+
+    @property
+    def probe(self) -> CollectiveHook:
+        """What is called around collective calls."""
+
+    def begin(self, comm: Any, folder: str) -> None:
+        """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, unobserved."""
+
+    def end(self, together: bool = True) -> None:
+        """Count no more; collective where all ranks come to their end ``together``."""
 
 
 class Session:
@@ -32,19 +92,18 @@ class Session:
     Recording begins when MPI has been started, and ends just before it is finalized.
     """
 
-    def __init__(self, settings: Settings, about: dict[str, Any]) -> None:
+    def __init__(
+        self, settings: Settings, about: dict[str, Any], counters: Counters | None = None
+    ) -> None:
         """Raises `UsageError` where calls cannot be seen at the level asked for."""
         self._settings = settings
         self._about = about
-        self._traffic: Any = None
-        probe = None
-        if settings.traffic:
-            from omb_py.tracing.counters.collector import TrafficCollector, before_mpi
-
-            before_mpi(os.environ)
-            self._traffic = TrafficCollector()
-            probe = self._traffic.probe
-        self.level: Level = PythonLevel(settings, probe) if settings.level == "python" else CLevel()
+        self._counters = counters
+        self.backend: Backend
+        if settings.level == "python":
+            self.backend = PythonBackend(settings, counters.probe if counters else None)
+        else:
+            self.backend = CBackend()
         self._world: Any = None
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
@@ -81,12 +140,12 @@ class Session:
         """Wait for the program to import mpi4py.MPI."""
         import mpi4py  # noqa: F401 - its own finder, which must come after ours
 
-        sys.meta_path.insert(0, Noticing(self.level.before, self._imported))
+        sys.meta_path.insert(0, ImportHook(self.backend.before, self._imported))
 
     def _imported(self, module: Any) -> None:
         self._module = module
         self._world = module.COMM_WORLD
-        self.level.imported(module)
+        self.backend.imported(module)
         for name in ("Init", "Init_thread"):
             setattr(module, name, self._starting(getattr(module, name)))
         self._finalize = module.Finalize
@@ -117,9 +176,9 @@ class Session:
         @wraps(original)
         def pcontrol(level: int) -> Any:
             if level == 0:
-                self.level.pause()
+                self.backend.pause()
             else:
-                self.level.resume()
+                self.backend.resume()
             return original(level)
 
         return pcontrol
@@ -134,24 +193,24 @@ class Session:
                 path_in(settings.folder, rank),
                 rank,
                 ranks,
-                self.level.number,
+                self.backend.number,
                 settings.events,
                 self._about | self._library(module),
             )
             if rank == 0:
                 world.Barrier()
             self._compare_clocks("first")
-            if self._traffic is not None:
-                self._traffic.begin(world, settings.folder)
+            if self._counters is not None:
+                self._counters.begin(world, settings.folder)
         except (OmbError, OSError) as error:
             self._fail(rank, error)
         from omb_py.tracing.recorder.publisher import Publisher  # which imports mpi4py.MPI
 
-        self._publisher = Publisher(file, self.level.recorder)
+        self._publisher = Publisher(file, self.backend.recorder)
         file.set("began", time.monotonic_ns())
         file.set("began_epoch", time.time_ns())
-        self.level.attach(file, world)
-        recorder = self.level.recorder
+        self.backend.attach(file, world)
+        recorder = self.backend.recorder
         inside = (lambda: recorder.inside_ns) if recorder and settings.cpu_time else None
         self._publisher.start(inside)
 
@@ -187,23 +246,23 @@ class Session:
             return
         self.ended = True
         ended = time.monotonic_ns()
-        self.level.pause()
-        spans.detach()
+        self.backend.pause()
+        annotation.detach()
         assert self._publisher is not None
         self._publisher.stop()
-        if self._traffic is not None:
-            self._traffic.end(together)
+        if self._counters is not None:
+            self._counters.end(together)
         if together:
             self._compare_clocks("last")
             self._clock.free()
             self._file.set("ended", ended)
-        self.level.finish()
+        self.backend.finish()
 
     def _forked(self) -> None:
         """A child of this process records nothing: the file is its parent's."""
         self.ended = True
-        spans.detach()
-        self.level.pause()
+        annotation.detach()
+        self.backend.pause()
 
 
 def _standard(module: ModuleType) -> str:

@@ -18,6 +18,10 @@ MAGIC = b"OMBPYREC"
 VERSION = 1
 SUFFIX = ".record"
 
+PROTOBUF = (".pftrace", ".perfetto-trace")
+TIMELINES = (".json", ".json.gz", *PROTOBUF)
+"""How names of timelines end, which are made of records."""
+
 TYPES = {"i": 4, "q": 8, "d": 8, "64s": 64}
 """Bytes of the types of fields: integers of 32 and 64 bits, a double, a text."""
 

@@ -9,7 +9,7 @@ from typing import IO
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
-from omb_py.tracing.recorder.settings import PROTOBUF, TIMELINES
+from omb_py.tracing.records.layout import PROTOBUF, TIMELINES
 from omb_py.tracing.timeline import json_trace, perfetto_trace
 from omb_py.tracing.timeline.model import Timeline
 

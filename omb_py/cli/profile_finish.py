@@ -1,4 +1,4 @@
-"""What rank 0 does before the program starts, and when all ranks have ended.
+"""What rank 0 does for `omb-py profile` before the program starts, and when all ranks have ended.
 
 It makes room for their records, then writes texts and tables from them.
 """
@@ -14,8 +14,7 @@ from pathlib import Path
 from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.tracing import records
-from omb_py.tracing.recorder.settings import PROTOBUF, Settings
-from omb_py.tracing.records.layout import SUFFIX, path_in
+from omb_py.tracing.records.layout import PROTOBUF, SUFFIX, path_in
 
 SECONDS = 20.0
 """How long to wait for the records of ranks that end later."""
@@ -23,16 +22,15 @@ SECONDS = 20.0
 PAUSE = 0.02
 
 
-def prepare(settings: Settings, force: bool) -> None:
-    """Make room for a new run's records, and see that all its files can be written.
+def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
+    """Make room for a new run's records in a folder, and see that all its files can be written.
 
     Raises `OneRankError` where a name cannot be that of a file or others' records are in the way,
     and `OmbError` where something cannot be written.
     """
-    folder = settings.folder
     if Path(folder).exists() and not Path(folder).is_dir():
         raise OneRankError(f"--dir {folder} is a file: name a folder")
-    for name in settings.timelines:
+    for name in timelines:
         if Path(name).is_dir():
             raise OneRankError(f"--timeline {name} is a folder: name a file in it")
     there = sorted(Path(folder).glob(f"rank-*{SUFFIX}"))
@@ -42,7 +40,7 @@ def prepare(settings: Settings, force: bool) -> None:
             "replace it with --force"
         )
     _try_to_write(Path(folder), folder, "--dir")
-    for name in settings.timelines:
+    for name in timelines:
         _try_to_write(Path(name).parent, name, "--timeline")
         if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
             raise MissingPackageError(
@@ -69,34 +67,37 @@ def _try_to_write(folder: Path, name: str, option: str) -> None:
         ) from error
 
 
-def report(settings: Settings, ranks: int) -> None:
-    """Write what was asked for, and say where it is.
+def report(
+    folder: str, ranks: int, texts: str, timelines: Sequence[str], quiet: bool = False
+) -> None:
+    """Write the profile of a run of so many ranks and its timelines, and say where they are.
 
-    Raises `OmbError` where it cannot be written.
+    ``texts`` says whose texts are written: ``extremes`` or ``all``. Raises `OmbError` where
+    something cannot be written.
     """
-    late = wait_for(settings.folder, ranks)
+    late = wait_for(folder, ranks)
     if late:
         shown = ", ".join(map(str, late[:5])) + (" …" if len(late) > 5 else "")
         launcher.note(
-            f"no end of rank {shown} in {settings.folder}: where ranks run on several hosts, name "
+            f"no end of rank {shown} in {folder}: where ranks run on several hosts, name "
             "a folder that they share",
             0,
         )
     from omb_py.tracing.profile import store
     from omb_py.tracing.profile.store import load
 
-    written: list[Path] = store.write(load([settings.folder]), settings.folder, settings.ranks)
-    if settings.timelines:
+    written: list[Path] = store.write(load([folder]), folder, texts)
+    if timelines:
         from omb_py.tracing.timeline import diagnostics, read
-        from omb_py.tracing.timeline import files as timelines
+        from omb_py.tracing.timeline import files as timeline_files
 
-        timeline = read(settings.folder)
+        timeline = read(folder)
         for sentence in diagnostics.notes(timeline):
             launcher.note(sentence, 0)
-        for path in settings.timelines:
-            timelines.write(timeline, Path(path), force=True)
-    if not settings.quiet:
-        names: Sequence[object] = (written[0], *settings.timelines)
+        for path in timelines:
+            timeline_files.write(timeline, Path(path), force=True)
+    if not quiet:
+        names: Sequence[object] = (written[0], *timelines)
         launcher.note(f"profile of {ranks} ranks: {', '.join(map(str, names))}", 0)
 
 

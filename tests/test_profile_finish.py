@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.cli.profile_finish import prepare
 from omb_py.core.errors import OmbError
-from omb_py.tracing.recorder import ending
-from omb_py.tracing.recorder.settings import Settings
 from omb_py.tracing.records.layout import SUFFIX, path_in
 
 
@@ -34,7 +33,7 @@ def test_places_that_cannot_be_written_are_refused(
     record = Path(path_in("run", 0))
     record.touch()
     with pytest.raises(OmbError) as raised:
-        ending.prepare(Settings(folder, timelines=(timeline,)), force=False)
+        prepare(folder, (timeline,), force=False)
     assert sentence in str(raised.value)
     assert not raised.value.shared
     assert record.exists()
@@ -47,7 +46,7 @@ def test_a_former_profile_makes_room_only_where_all_can_be_written(
     Path(f"rank-000000{SUFFIX}").touch()
     Path("notes.txt").touch()
     with pytest.raises(OmbError):
-        ending.prepare(Settings(".", timelines=("notes.txt/t.json",)), force=True)
+        prepare(".", ("notes.txt/t.json",), force=True)
     assert len(list(Path().iterdir())) == 2
-    ending.prepare(Settings(".", timelines=("new/t.json", "t.json.gz")), force=True)
+    prepare(".", ("new/t.json", "t.json.gz"), force=True)
     assert sorted(map(str, Path().iterdir())) == ["new", "notes.txt"]

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from omb_py.tracing.recorder import spans
+from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.record_file import PYTHON, C, RecordFile
-from omb_py.tracing.recorder.settings import Settings
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.recorder import PythonRecorder
 
 
-class Level(ABC):
+EVENTS = 100_000
+"""Events of a timeline that each rank keeps, 64 bytes each."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is recorded, and the folder that it goes to.
+
+    ``level`` is ``python`` or ``c``; ``events`` is the room for a timeline, 0 for none; ``sites``
+    records lines of the program; ``cpu_time`` the CPU time inside MPI.
+    """
+
+    folder: str
+    level: str = "python"
+    events: int = 0
+    sites: bool = False
+    cpu_time: bool = False
+
+
+class Backend(ABC):
     """A way of seeing calls. `before` and `imported` come when the program imports mpi4py.MPI."""
 
     number: int
@@ -44,7 +63,7 @@ class Level(ABC):
         """The last call was made."""
 
 
-class PythonLevel(Level):
+class PythonBackend(Backend):
     """Observed classes of mpi4py's; nothing to compile."""
 
     number = PYTHON
@@ -67,7 +86,7 @@ class PythonLevel(Level):
         assert self.recorder is not None
         self.recorder.attach(file, world)
         self._substitution.install_objects()
-        spans.attach(self.recorder)
+        annotation.attach(self.recorder)
 
     def pause(self) -> None:
         if self.recorder is not None:
@@ -78,7 +97,7 @@ class PythonLevel(Level):
             self.recorder.resume()
 
 
-class CLevel(Level):
+class CBackend(Backend):
     """A small library of ours, compiled once, between mpi4py (and all others) and MPI."""
 
     number = C
@@ -101,7 +120,7 @@ class CLevel(Level):
 
     def attach(self, file: RecordFile, world: Any) -> None:
         self._calls.open(file)
-        spans.attach(self._calls)
+        annotation.attach(self._calls)
 
     def pause(self) -> None:
         self._calls.pause()
