@@ -155,7 +155,7 @@ def _check_ranks(problem: Clusters, ranks: int) -> None:
 
 
 def deal_out(ks: Sequence[int], ranks: int) -> tuple[tuple[int, ...], ...]:
-    """The values of k of each rank: the largest first, each to the rank with the minimum work.
+    """The values of k of each rank: the largest first, each to the rank with the least work.
 
     The work is proportional to k (R. Graham, Bounds on multiprocessing timing anomalies, 1969).
     """

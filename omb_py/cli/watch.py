@@ -14,7 +14,7 @@ from omb_py.options.option import Option
 from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
-    from omb_py.tracing.monitor.lines import Seen
+    from omb_py.tracing.monitor.lines import Observation
 
 FOLDER = "omb-profile"
 SECONDS = Seconds(min=0)
@@ -86,25 +86,27 @@ def command(
         if not as_json and (once or on_terminal):
             from omb_py.tracing.monitor import view  # noqa: F401 - needs rich, which is said now
 
-    watcher = following.Watcher(folder, following.Habits(interval, min_wait, stale_after))
+    watcher = following.Watcher(folder, following.WatchSettings(interval, min_wait, stale_after))
     try:
-        seen = following.first(watcher, folder, wait, lambda text: click.echo(text, err=True))
+        seen = following.wait_for_run(
+            watcher, folder, wait, lambda text: click.echo(text, err=True)
+        )
         if once:
             if not seen.over:
                 time.sleep(interval)
-                seen = watcher.look() or seen
+                seen = watcher.observe() or seen
             show_once(seen, as_json)
             return
         if as_json or not on_terminal:
-            for one in following.followed(watcher, seen, interval):
+            for one in following.follow(watcher, seen, interval):
                 show_lines(one, as_json)
             return
-        draw(following.followed(watcher, seen, interval))
+        draw(following.follow(watcher, seen, interval))
     except KeyboardInterrupt:
         return
 
 
-def show_once(seen: Seen, as_json: bool) -> None:
+def show_once(seen: Observation, as_json: bool) -> None:
     """A snapshot with all ranks."""
     from omb_py.core.text.tables import UNLIMITED
     from omb_py.tracing.monitor.lines import json_line
@@ -119,7 +121,7 @@ def show_once(seen: Seen, as_json: bool) -> None:
     Console(file=sys.stdout, highlight=False, width=width).print(Picture(seen, whole=True))
 
 
-def show_lines(seen: Seen, as_json: bool) -> None:
+def show_lines(seen: Observation, as_json: bool) -> None:
     """A snapshot where there is no terminal."""
     from omb_py.tracing.monitor.lines import json_line, lines
 
@@ -128,7 +130,7 @@ def show_lines(seen: Seen, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def draw(every: Iterator[Seen]) -> None:
+def draw(every: Iterator[Observation]) -> None:
     """Snapshots on a terminal, each over the one before; the last one stays."""
     from rich.console import Console
     from rich.live import Live
@@ -136,7 +138,7 @@ def draw(every: Iterator[Seen]) -> None:
     from omb_py.tracing.monitor.view import Picture
 
     console = Console(file=sys.stdout, highlight=False)
-    last: Seen | None = None
+    last: Observation | None = None
     try:
         with Live(console=console, screen=True, auto_refresh=True, refresh_per_second=2) as live:
             for last in every:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from omb_py.tracing import records
 from omb_py.tracing.monitor.findings import Concern, Finding, findings
-from omb_py.tracing.monitor.looks import Look, Moment, Process, changes, look_of
+from omb_py.tracing.monitor.snapshots import (
+    ObservationTime,
+    Process,
+    Snapshot,
+    changes,
+    take_snapshot,
+)
 from omb_py.tracing.recorder.record_file import C
 from omb_py.tracing.records.layout import NOBODY, Communicator, communicator_line
 from tests.observe.made import START, MadeRecord
@@ -37,7 +43,7 @@ class Rank:
     header: Mapping[str, float] = field(default_factory=dict)
 
 
-def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Look:
+def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Snapshot:
     """The look at these ranks at a time; None has no record."""
     folder.mkdir(exist_ok=True)
     found = [
@@ -46,7 +52,7 @@ def look(folder: Path, *ranks: Rank | None, at: float = 10.0) -> Look:
         if rank is not None
     ]
     processes = {number: rank.process for number, rank in enumerate(ranks) if rank is not None}
-    seen = look_of(found, Moment(HERE, ns(at)), processes)
+    seen = take_snapshot(found, ObservationTime(HERE, ns(at)), processes)
     assert seen is not None
     return seen
 
@@ -83,9 +89,9 @@ def ns(seconds: float) -> int:
     return START + round(seconds * SECOND)
 
 
-def said(seen: Look, before: Look | None = None) -> list[Finding]:
+def said(seen: Snapshot, before: Snapshot | None = None) -> list[Finding]:
     """What there is to say of a look."""
-    return findings(seen, changes(before, seen), patience_s=1.0, silence_s=5.0)
+    return findings(seen, changes(before, seen), min_wait_s=1.0, stale_after_s=5.0)
 
 
 def about(concern: Concern, found: Sequence[Finding]) -> list[Finding]:

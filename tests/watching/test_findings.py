@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.tracing.monitor.findings import Concern, slow
-from omb_py.tracing.monitor.looks import Change, Look, Process, RankLook, State, carried, changes
+from omb_py.tracing.monitor.snapshots import (
+    Change,
+    Process,
+    RankSnapshot,
+    Snapshot,
+    State,
+    changes,
+    inherit_idle,
+)
 from omb_py.tracing.monitor.words import ranks_text, scaled, seconds_text
 from tests.watching.scenes import Rank, about, look, said
 
@@ -57,8 +65,8 @@ def test_a_far_rank_is_found_among_any_others_and_they_are_not(
     place = data.draw(st.integers(0, len(shares)))
     everybody = [*shares[:place], 0.0, *shares[place:]]
     recent = {rank: Change(5.0, 1.0, 1.0, share) for rank, share in enumerate(everybody)}
-    ranks = tuple(cast(RankLook, Running(rank)) for rank in range(len(everybody)))
-    one = Look(len(everybody), "", ranks)
+    ranks = tuple(cast(RankSnapshot, Running(rank)) for rank in range(len(everybody)))
+    one = Snapshot(len(everybody), "", ranks)
     found = [finding.ranks for finding in slow(one, recent, 5.0)]
     assert (place,) in found or max(shares) - min(shares) > 0.03
     assert all(everybody[rank] < max(everybody) - 0.05 for (rank,) in found)
@@ -70,7 +78,7 @@ class Running:
 
     rank: int
 
-    def state(self, silence_s: float) -> State:
+    def state(self, stale_after_s: float) -> State:
         return State.RUNS
 
 
@@ -93,11 +101,11 @@ def test_a_folder_that_another_run_has_taken_begins_anew(tmp_path: Path) -> None
 def test_for_how_long_a_rank_makes_no_call_is_known_from_look_to_look(tmp_path: Path) -> None:
     seen = None
     for number, at in enumerate((10.0, 11.0, 12.5)):
-        seen = carried(seen, look(tmp_path / str(number), Rank(), at=at))
+        seen = inherit_idle(seen, look(tmp_path / str(number), Rank(), at=at))
     assert seen is not None
     assert seen.ranks[0].idle_s == pytest.approx(2.5)
     called = look(tmp_path / "then", Rank(calls=[("MPI_Send", 13.0, 13.1, 1)]), at=14.0)
-    assert carried(seen, called).ranks[0].idle_s == 0.0
+    assert inherit_idle(seen, called).ranks[0].idle_s == 0.0
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,24 @@ import pytest
 from rich.console import Console
 
 from omb_py.tracing.monitor.findings import findings
-from omb_py.tracing.monitor.lines import Seen, json_line, lines
-from omb_py.tracing.monitor.looks import Look, changes
+from omb_py.tracing.monitor.lines import Observation, json_line, lines
+from omb_py.tracing.monitor.snapshots import Snapshot, changes
 from omb_py.tracing.monitor.view import Picture
 from tests.watching.scenes import Rank, look
 
 
-def seen_of(one: Look) -> Seen:
+def seen_of(one: Snapshot) -> Observation:
     recent = changes(None, one)
-    return Seen(one, recent, recent, findings(one, recent, 1.0, 5.0), 5.0)
+    return Observation(one, recent, recent, findings(one, recent, 1.0, 5.0), 5.0)
 
 
-def late(folder: Path, ranks: int, slowpoke: int) -> Seen:
+def late(folder: Path, ranks: int, slowpoke: int) -> Observation:
     """All ranks but one are in a barrier."""
     waits = Rank("MPI_Barrier", since=2.0, collectives=1, calls=[("MPI_Send", 0.0, 1.0, 5_000)])
     return seen_of(look(folder, *(Rank() if r == slowpoke else waits for r in range(ranks))))
 
 
-def drawn(seen: Seen, width: int = 100, height: int = 30, whole: bool = False) -> list[str]:
+def drawn(seen: Observation, width: int = 100, height: int = 30, whole: bool = False) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=width, height=height, color_system=None).print(Picture(seen, whole))
     return [line.rstrip() for line in out.getvalue().splitlines()]
@@ -43,20 +43,22 @@ def test_every_rank_has_a_row_that_says_what_it_is_in(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def many(tmp_path_factory: pytest.TempPathFactory) -> Observation:
     """200 ranks, of which one is late."""
     return late(tmp_path_factory.mktemp("many"), 200, 150)
 
 
 @pytest.mark.parametrize("height", [6, 10, 25, 60])
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_a_picture_is_never_higher_than_the_terminal(many: Seen, width: int, height: int) -> None:
+def test_a_picture_is_never_higher_than_the_terminal(
+    many: Observation, width: int, height: int
+) -> None:
     text = drawn(many, width, height)
     assert len(text) <= max(height, 10)
     assert all(len(line) <= width for line in text)
 
 
-def test_of_many_ranks_those_that_matter_are_shown(many: Seen) -> None:
+def test_of_many_ranks_those_that_matter_are_shown(many: Observation) -> None:
     text = drawn(many, 100, 20)
     assert any(line.split()[:2] == ["150", "outside"] for line in text)
     assert "more ranks, 90 % to 90 % of their time in MPI" in text[-1]

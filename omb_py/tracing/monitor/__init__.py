@@ -1,6 +1,6 @@
 """A run watched while it runs, by reading what its ranks record.
 
-`looks` makes of records what is seen at a time, and of two looks what has changed; `waiting` finds
-who waits for whom, `findings` what there is to say, `view` and `lines` show it, and `following`
-goes on looking. Nothing is asked of the ranks.
+`snapshots` has what records show at a time, and what has changed between two times; `waiting` finds
+who waits for whom, `findings` what to report, `view` and `lines` show it, and `following` repeats
+all of this. Ranks are not interrupted.
 """

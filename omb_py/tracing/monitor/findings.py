@@ -1,4 +1,4 @@
-"""What there is to say of a look: who holds up whom, who is slow, who is gone."""
+"""What there is to say of a snapshot: who holds up whom, who is slow, who is gone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
-from omb_py.tracing.monitor.looks import Change, Look, RankLook, State
+from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
 from omb_py.tracing.monitor.waiting import Wait, Waiting, waiting
 from omb_py.tracing.monitor.words import ranks_text, seconds_text, share_text
 from omb_py.tracing.records.routines import base, begins_collective
@@ -64,17 +64,17 @@ class Finding:
 
 
 def findings(
-    look: Look, recent: Mapping[int, Change], patience_s: float, silence_s: float
+    snapshot: Snapshot, recent: Mapping[int, Change], min_wait_s: float, stale_after_s: float
 ) -> list[Finding]:
     """All that there is to say, the gravest first; ``recent`` is what ranks did lately."""
-    found = waiting(look, patience_s, silence_s)
+    found = waiting(snapshot, min_wait_s, stale_after_s)
     waited_for = frozenset().union(*found.roots.values())
     said = [
         *circles(found),
-        *mismatches(look, patience_s, silence_s),
-        *states(look, silence_s),
-        *held_up(look, found, silence_s),
-        *slow(look, recent, silence_s, waited_for),
+        *mismatches(snapshot, min_wait_s, stale_after_s),
+        *states(snapshot, stale_after_s),
+        *held_up(snapshot, found, stale_after_s),
+        *slow(snapshot, recent, stale_after_s, waited_for),
     ]
     order = list(Concern)
     return sorted(said, key=lambda one: order.index(one.concern))
@@ -98,36 +98,36 @@ def circles(found: Waiting) -> Iterator[Finding]:
         yield Finding(Concern.DEADLOCK, circle, behind, text + (more if behind else ""))
 
 
-def mismatches(look: Look, patience_s: float, silence_s: float) -> Iterator[Finding]:
+def mismatches(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Iterator[Finding]:
     """Ranks that are in different collective calls, where it should be the same."""
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for one in look.ranks:
+    for one in snapshot.ranks:
         now = one.now
-        if one.state(silence_s) is not State.RUNS or one.in_call_s < patience_s:
+        if one.state(stale_after_s) is not State.RUNS or one.in_call_s < min_wait_s:
             continue
         if now.communicator and begins_collective(now.routine):
             calls[now.communicator.key, now.collectives][base(now.routine)].append(one.rank)
     for (key, number), routines in calls.items():
         if len(routines) > 1:
             by_size = sorted(routines.items(), key=lambda item: len(item[1]))
-            label = label_of(look, key)
+            label = label_of(snapshot, key)
             words = [f"{ranks_text(ranks)} in MPI_{name.capitalize()}" for name, ranks in by_size]
             text = f"collective call {number} on {label} is not the same: {', '.join(words)}"
             rest = tuple(sorted(rank for _, ranks in by_size[1:] for rank in ranks))
             yield Finding(Concern.MISMATCH, tuple(by_size[0][1]), rest, text)
 
 
-def label_of(look: Look, key: str) -> str:
+def label_of(snapshot: Snapshot, key: str) -> str:
     """What people call a communicator."""
-    found = (one.communicators[key].label for one in look.ranks if key in one.communicators)
+    found = (one.communicators[key].label for one in snapshot.ranks if key in one.communicators)
     return next(found, key)
 
 
-def states(look: Look, silence_s: float) -> Iterator[Finding]:
+def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[Finding]:
     """Ranks that do not run."""
-    by_state: dict[State, list[RankLook]] = defaultdict(list)
-    for one in look.ranks:
-        by_state[one.state(silence_s)].append(one)
+    by_state: dict[State, list[RankSnapshot]] = defaultdict(list)
+    for one in snapshot.ranks:
+        by_state[one.state(stale_after_s)].append(one)
     for one in by_state[State.KILLED]:
         text = f"rank {one.rank} on {one.host} was killed: {_last_seen(one)}"
         yield Finding(Concern.KILLED, (one.rank,), (), text)
@@ -135,49 +135,51 @@ def states(look: Look, silence_s: float) -> Iterator[Finding]:
         text = f"the process of rank {one.rank} on {one.host} is stopped: {_last_seen(one)}"
         yield Finding(Concern.STOPPED, (one.rank,), (), text)
     for one in by_state[State.SILENT]:
-        text = f"rank {one.rank} on {one.host} was not heard of for {seconds_text(one.quiet_s)}"
+        text = (
+            f"rank {one.rank} on {one.host} was not heard of for {seconds_text(one.since_update_s)}"
+        )
         yield Finding(Concern.SILENT, (one.rank,), (), text)
-    if look.missing:
-        text = f"{ranks_text(look.missing)} of {look.size} have no record yet"
-        text = text.replace("have", "has", 1) if len(look.missing) == 1 else text
-        yield Finding(Concern.MISSING, tuple(look.missing), (), text)
+    if snapshot.missing:
+        text = f"{ranks_text(snapshot.missing)} of {snapshot.size} have no record yet"
+        text = text.replace("have", "has", 1) if len(snapshot.missing) == 1 else text
+        yield Finding(Concern.MISSING, tuple(snapshot.missing), (), text)
     ended = tuple(one.rank for one in by_state[State.ENDED])
-    if ended and len(ended) < len(look.ranks):
+    if ended and len(ended) < len(snapshot.ranks):
         text = f"{ranks_text(ended)} {'has' if len(ended) == 1 else 'have'} ended"
         yield Finding(Concern.ENDED, ended, (), text)
 
 
-def _last_seen(one: RankLook) -> str:
+def _last_seen(one: RankSnapshot) -> str:
     where = f"in {one.now.routine}" if one.now.routine else "outside MPI"
-    return f"last seen {where}, {seconds_text(one.quiet_s)} ago"
+    return f"last seen {where}, {seconds_text(one.since_update_s)} ago"
 
 
-def held_up(look: Look, found: Waiting, silence_s: float) -> Iterator[Finding]:
+def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[Finding]:
     """Ranks that wait, by those that this comes from in the end."""
     in_circles = {rank for circle in found.circles for rank in circle}
     groups: dict[frozenset[int], list[Wait]] = defaultdict(list)
     for rank, roots in found.roots.items():
         if not roots & in_circles:
             groups[roots].append(found.waits[rank])
-    by_rank = {one.rank: one for one in look.ranks}
+    by_rank = {one.rank: one for one in snapshot.ranks}
     for roots, waits in sorted(groups.items(), key=lambda item: sorted(item[0])):
         ranks = tuple(sorted(wait.rank for wait in waits))
         routines = list(dict.fromkeys(wait.routine for wait in waits))
         longest = seconds_text(max(wait.seconds for wait in waits))
         who = f"{ranks_text(ranks)} wait{'s' if len(ranks) == 1 else ''}"
         held = f"{who} in {' and '.join(routines)} ({longest}) for {ranks_text(roots)}"
-        text = f"{held}{doing((by_rank[rank] for rank in roots), silence_s)}"
+        text = f"{held}{doing((by_rank[rank] for rank in roots), stale_after_s)}"
         chain = max((found.chain(rank) for rank in ranks), key=len)
         if 2 < len(chain) <= LONGEST_CHAIN:
             text += f"; {' for '.join(map(str, chain))}"
         yield Finding(Concern.WAITING, tuple(sorted(roots)), ranks, text)
 
 
-def doing(ranks: Iterable[RankLook], silence_s: float) -> str:
+def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
     """What ranks do that others wait for, as the end of a sentence."""
     found = []
     for one in ranks:
-        state = one.state(silence_s)
+        state = one.state(stale_after_s)
         if state is not State.RUNS:
             found.append(GONE[state])
         elif one.now.routine:
@@ -192,7 +194,10 @@ def doing(ranks: Iterable[RankLook], silence_s: float) -> str:
 
 
 def slow(
-    look: Look, recent: Mapping[int, Change], silence_s: float, known: Collection[int] = ()
+    snapshot: Snapshot,
+    recent: Mapping[int, Change],
+    stale_after_s: float,
+    known: Collection[int] = (),
 ) -> Iterator[Finding]:
     """Ranks that are much less in MPI than the others, which wait for them there.
 
@@ -202,9 +207,9 @@ def slow(
     """
     shares = {
         one.rank: recent[one.rank].mpi
-        for one in look.ranks
+        for one in snapshot.ranks
         if one.rank in recent
-        and one.state(silence_s) is State.RUNS
+        and one.state(stale_after_s) is State.RUNS
         and recent[one.rank].seconds >= SLOW_SECONDS
     }
     if len(shares) < 2:

@@ -9,37 +9,37 @@ from typing import Any
 
 from omb_py.core.text.words import count
 from omb_py.tracing.monitor.findings import Finding
-from omb_py.tracing.monitor.looks import Change, Look, RankLook, State
+from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
 from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A look with what it means.
+class Observation:
+    """A snapshot with what it means.
 
-    ``rates`` are since the look before, ``recent`` over the last seconds, both by rank.
+    ``rates`` are since the snapshot before, ``recent`` over the last seconds, both by rank.
     """
 
-    look: Look
+    snapshot: Snapshot
     rates: Mapping[int, Change]
     recent: Mapping[int, Change]
     findings: Sequence[Finding]
-    silence_s: float
+    stale_after_s: float
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the beginning, of the rank that has been there the longest."""
-        return max(one.elapsed_s for one in self.look.ranks)
+        return max(one.elapsed_s for one in self.snapshot.ranks)
 
-    def state(self, one: RankLook) -> State:
+    def state(self, one: RankSnapshot) -> State:
         """How a rank is."""
-        return one.state(self.silence_s)
+        return one.state(self.stale_after_s)
 
     @property
     def over(self) -> bool:
         """Whether all ranks have ended, or were killed."""
-        states = {self.state(one) for one in self.look.ranks}
-        return not self.look.missing and states <= {State.ENDED, State.KILLED}
+        states = {self.state(one) for one in self.snapshot.ranks}
+        return not self.snapshot.missing and states <= {State.ENDED, State.KILLED}
 
     @property
     def calls_per_s(self) -> float:
@@ -58,10 +58,10 @@ class Seen:
         return sum(shares) / len(shares) if shares else None
 
 
-def summary(seen: Seen) -> str:
+def summary(seen: Observation) -> str:
     """The whole run in a line."""
-    states = [seen.state(one) for one in seen.look.ranks]
-    told = [count(seen.look.size, "rank")]
+    states = [seen.state(one) for one in seen.snapshot.ranks]
+    told = [count(seen.snapshot.size, "rank")]
     if seen.over and set(states) == {State.ENDED}:
         told.append("all ended")
     elif set(states) != {State.RUNS}:
@@ -72,19 +72,19 @@ def summary(seen: Seen) -> str:
     return f"{seconds_text(seen.elapsed_s)}: {', '.join(told)}; {rates}"
 
 
-def lines(seen: Seen) -> list[str]:
+def lines(seen: Observation) -> list[str]:
     """The whole run, and below it what there is to say."""
     return [summary(seen), *(f"  {one.text}" for one in seen.findings)]
 
 
-def is_in(one: RankLook, state: State) -> str:
+def is_in(one: RankSnapshot, state: State) -> str:
     """What a rank is in now, in a few words."""
     if state is not State.RUNS:
         return str(state.value)
     return one.now.routine or "outside MPI"
 
 
-def peer_of(one: RankLook, state: State) -> str:
+def peer_of(one: RankSnapshot, state: State) -> str:
     """The rank at the other end of the call, or its communicator."""
     if state is not State.RUNS or not one.now.routine:
         return ""
@@ -92,23 +92,23 @@ def peer_of(one: RankLook, state: State) -> str:
     return str(one.now.peer) if one.now.peer >= 0 else label
 
 
-def for_seconds(one: RankLook, state: State) -> float | None:
+def for_seconds(one: RankSnapshot, state: State) -> float | None:
     """For how long, where that is known."""
     if state is State.ENDED:
         return None
     if state is not State.RUNS:
-        return one.quiet_s
+        return one.since_update_s
     return one.in_call_s if one.now.routine else (one.idle_s or None)
 
 
-def json_line(seen: Seen, epoch: float) -> str:
-    """A look as one line of JSON."""
+def json_line(seen: Observation, epoch: float) -> str:
+    """A snapshot as one line of JSON."""
     return json.dumps(
         {
             "time": round(epoch, 3),
-            "program": seen.look.program,
+            "program": seen.snapshot.program,
             "elapsed_s": round(seen.elapsed_s, 3),
-            "ranks": seen.look.size,
+            "ranks": seen.snapshot.size,
             "over": seen.over,
             "calls_per_s": round(seen.calls_per_s, 1),
             "bytes_per_s": round(seen.bytes_per_s, 1),
@@ -122,12 +122,12 @@ def json_line(seen: Seen, epoch: float) -> str:
                 }
                 for one in seen.findings
             ],
-            "per_rank": [_of_rank(seen, one) for one in seen.look.ranks],
+            "per_rank": [_of_rank(seen, one) for one in seen.snapshot.ranks],
         }
     )
 
 
-def _of_rank(seen: Seen, one: RankLook) -> dict[str, Any]:
+def _of_rank(seen: Observation, one: RankSnapshot) -> dict[str, Any]:
     state, rate, recent = seen.state(one), seen.rates.get(one.rank), seen.recent.get(one.rank)
     seconds = for_seconds(one, state)
     now = one.now
@@ -139,7 +139,7 @@ def _of_rank(seen: Seen, one: RankLook) -> dict[str, Any]:
         "peer": now.peer if now.routine and now.peer >= 0 else None,
         "communicator": now.communicator.label if now.routine and now.communicator else None,
         "for_s": None if seconds is None else round(seconds, 3),
-        "quiet_s": round(one.quiet_s, 3),
+        "quiet_s": round(one.since_update_s, 3),
         "calls": one.calls,
         "bytes": one.nbytes,
         "calls_per_s": round(rate.calls_per_s, 1) if rate else None,

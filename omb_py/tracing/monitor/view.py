@@ -11,8 +11,8 @@ from rich.text import Text
 
 from omb_py.core.text.words import count
 from omb_py.tracing.monitor.findings import Concern
-from omb_py.tracing.monitor.lines import Seen, for_seconds, is_in, peer_of, summary
-from omb_py.tracing.monitor.looks import RankLook, State
+from omb_py.tracing.monitor.lines import Observation, for_seconds, is_in, peer_of, summary
+from omb_py.tracing.monitor.snapshots import RankSnapshot, State
 from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
 
 COLUMNS = ("rank", "host", "is in", "with", "for", "calls/s", "data", "in MPI", "memory")
@@ -44,7 +44,7 @@ class Picture:
     time in MPI, since others wait for them; one line sums up the rest.
     """
 
-    def __init__(self, seen: Seen, whole: bool = False) -> None:
+    def __init__(self, seen: Observation, whole: bool = False) -> None:
         """``whole`` shows all ranks, whether they fit or not."""
         self._seen = seen
         self._whole = whole
@@ -56,8 +56,8 @@ class Picture:
             return len(console.render_lines(part, options, pad=False))
 
         above = [Text(summary(seen), style="bold")]
-        if seen.look.program:
-            program = Text(seen.look.program, style="dim", overflow="ellipsis", no_wrap=True)
+        if seen.snapshot.program:
+            program = Text(seen.snapshot.program, style="dim", overflow="ellipsis", no_wrap=True)
             above.insert(0, program)
         told = list(seen.findings)
         if not self._whole:
@@ -66,17 +66,17 @@ class Picture:
         if len(told) < len(seen.findings):
             left = len(seen.findings) - len(told)
             above.append(Text(f"and {count(left, 'more finding')}", style="dim"))
-        room = len(seen.look.ranks)
+        room = len(seen.snapshot.ranks)
         if not self._whole:
             room = max(1, min(room, height - AROUND - sum(map(taken, above))))
         yield from above
-        shown = chosen(seen, room)
+        shown = select_ranks(seen, room)
         yield self._table(shown)
-        if len(shown) < len(seen.look.ranks):
-            yield Text(rest(seen, shown), style="dim", overflow="ellipsis", no_wrap=True)
+        if len(shown) < len(seen.snapshot.ranks):
+            yield Text(describe_rest(seen, shown), style="dim", overflow="ellipsis", no_wrap=True)
 
-    def _table(self, shown: Sequence[RankLook]) -> Table:
-        hosts = len({one.host for one in self._seen.look.ranks}) > 1
+    def _table(self, shown: Sequence[RankSnapshot]) -> Table:
+        hosts = len({one.host for one in self._seen.snapshot.ranks}) > 1
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place, name in enumerate(COLUMNS):
             if name != "host" or hosts:
@@ -88,7 +88,7 @@ class Picture:
             table.add_row(rank, *([host] if hosts else []), *cells, style=style)
         return table
 
-    def _cells(self, one: RankLook) -> list[str]:
+    def _cells(self, one: RankSnapshot) -> list[str]:
         seen, state = self._seen, self._seen.state(one)
         rate, recent = seen.rates.get(one.rank), seen.recent.get(one.rank)
         seconds = for_seconds(one, state)
@@ -105,9 +105,9 @@ class Picture:
         ]
 
 
-def chosen(seen: Seen, room: int) -> list[RankLook]:
+def select_ranks(seen: Observation, room: int) -> list[RankSnapshot]:
     """The ranks to show, in order, where there is room for so many."""
-    ranks = seen.look.ranks
+    ranks = seen.snapshot.ranks
     if len(ranks) <= room:
         return list(ranks)
     grave: dict[int, int] = {}
@@ -116,7 +116,7 @@ def chosen(seen: Seen, room: int) -> list[RankLook]:
             for rank in finding.ranks:
                 grave.setdefault(rank, place)
 
-    def order(one: RankLook) -> tuple[float, float, int]:
+    def order(one: RankSnapshot) -> tuple[float, float, int]:
         recent = seen.recent.get(one.rank)
         busy = 1.0 if recent is None or seen.state(one) is State.ENDED else recent.mpi
         return grave.get(one.rank, len(seen.findings)), busy, one.rank
@@ -124,10 +124,10 @@ def chosen(seen: Seen, room: int) -> list[RankLook]:
     return sorted(sorted(ranks, key=order)[:room], key=lambda one: one.rank)
 
 
-def rest(seen: Seen, shown: Sequence[RankLook]) -> str:
+def describe_rest(seen: Observation, shown: Sequence[RankSnapshot]) -> str:
     """How it is with the ranks that are not shown."""
     there = {one.rank for one in shown}
-    others = [one for one in seen.look.ranks if one.rank not in there]
+    others = [one for one in seen.snapshot.ranks if one.rank not in there]
     shares = sorted(seen.recent[one.rank].mpi for one in others if one.rank in seen.recent)
     words = f"and {count(len(others), 'more rank')}"
     if shares:

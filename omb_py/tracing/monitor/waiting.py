@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from omb_py.tracing.monitor.looks import Look, RankLook, State
+from omb_py.tracing.monitor.snapshots import RankSnapshot, Snapshot, State
 from omb_py.tracing.records.keys import WORLD
 from omb_py.tracing.records.layout import NOBODY, Communicator
 from omb_py.tracing.records.routines import (
@@ -55,19 +55,19 @@ class Waiting:
         return found
 
 
-def waiting(look: Look, patience_s: float, silence_s: float) -> Waiting:
-    """Who has waited for whom for longer than ``patience_s``.
+def waiting(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> Waiting:
+    """Who has waited for whom for longer than ``min_wait_s``.
 
     A rank that is in a collective call waits for those that have begun fewer of them on its
     communicator; one that sends, receives or waits for a message, for its peer. A message from
     anybody, and several requests at a time, say nothing of whom.
     """
-    running = [one for one in look.ranks if one.state(silence_s) is State.RUNS]
-    by_rank = {one.rank: one for one in look.ranks}
+    running = [one for one in snapshot.ranks if one.state(stale_after_s) is State.RUNS]
+    by_rank = {one.rank: one for one in snapshot.ranks}
     waits = {}
     for one in running:
-        if one.now.routine and one.in_call_s >= patience_s:
-            others = awaited(one, look.ranks, by_rank)
+        if one.now.routine and one.in_call_s >= min_wait_s:
+            others = awaited(one, snapshot.ranks, by_rank)
             if others:
                 waits[one.rank] = Wait(one.rank, one.now.routine, one.in_call_s, others)
     roots, circles = _traced(waits)
@@ -75,7 +75,7 @@ def waiting(look: Look, patience_s: float, silence_s: float) -> Waiting:
 
 
 def awaited(
-    one: RankLook, ranks: tuple[RankLook, ...], by_rank: Mapping[int, RankLook]
+    one: RankSnapshot, ranks: tuple[RankSnapshot, ...], by_rank: Mapping[int, RankSnapshot]
 ) -> tuple[int, ...]:
     """The ranks that ``one`` waits for; empty where that is not known."""
     now = one.now
@@ -92,7 +92,7 @@ def awaited(
     return ()
 
 
-def _late(one: RankLook, ranks: tuple[RankLook, ...]) -> tuple[int, ...]:
+def _late(one: RankSnapshot, ranks: tuple[RankSnapshot, ...]) -> tuple[int, ...]:
     """Those that have not begun the collective call that a rank is in, as far as it needs them."""
     assert one.now.communicator is not None
     mine, root = one.now.collectives, one.now.peer
@@ -107,7 +107,7 @@ def _late(one: RankLook, ranks: tuple[RankLook, ...]) -> tuple[int, ...]:
     return late
 
 
-def begun_by(communicator: Communicator, ranks: tuple[RankLook, ...]) -> dict[int, int]:
+def begun_by(communicator: Communicator, ranks: tuple[RankSnapshot, ...]) -> dict[int, int]:
     """How many collective calls each of its ranks has begun on a communicator.
 
     From C a rank has it in its record only from its first call on. Ranks without it are taken for

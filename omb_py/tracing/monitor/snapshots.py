@@ -1,10 +1,13 @@
-"""What is seen of a run at a time, and what has changed from one look to the next."""
+"""What is seen of a run at a time, and what has changed from one snapshot to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +16,11 @@ from omb_py.tracing.records.routines import STARTED, begins_collective
 
 KILLED_AFTER = 1.0
 """Seconds for which a rank whose process is gone may have said nothing, while it ends."""
+
+
+STOPPED = ("T", "t")
+GONE = ("Z", "X", "x")
+"""States in /proc of a process that a signal or a debugger stopped, and of one that has ended."""
 
 
 class Process(Enum):
@@ -35,7 +43,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True)
-class Moment:
+class ObservationTime:
     """When and where one looks: ns of that host's monotonic clock."""
 
     host: str
@@ -43,11 +51,11 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class RankLook:
+class RankSnapshot:
     """What is seen of one rank.
 
     ``at`` and ``began`` are ns of its clock, ``at`` the time that all of this is of. ``mpi_ns`` has
-    the part of a call that goes on. ``quiet_s`` are the seconds since it was last heard of, and
+    the part of a call that goes on. ``since_update_s`` are the seconds since its last update, and
     ``idle_s`` those for which it has made no call, as far as is known. ``collectives`` are the
     calls begun on each of its ``communicators``, both by key.
     """
@@ -59,7 +67,7 @@ class RankLook:
     at: int
     ended: bool
     process: Process
-    quiet_s: float
+    since_update_s: float
     idle_s: float
     calls: int
     nbytes: int
@@ -79,27 +87,27 @@ class RankLook:
         """Seconds for which it has been in the routine that it is in."""
         return max(0, self.at - self.now.began) * NS if self.now.routine else 0.0
 
-    def state(self, silence_s: float) -> State:
+    def state(self, stale_after_s: float) -> State:
         """How it is, when those that say nothing for so long are not heard of."""
         if self.ended:
             return State.ENDED
-        if self.process is Process.GONE and self.quiet_s > KILLED_AFTER:
+        if self.process is Process.GONE and self.since_update_s > KILLED_AFTER:
             return State.KILLED
         if self.process is Process.STOPPED:
             return State.STOPPED
         # In C a rank writes only when it makes a call.
-        if self.level == "Python" and self.quiet_s > silence_s:
+        if self.level == "Python" and self.since_update_s > stale_after_s:
             return State.SILENT
         return State.RUNS
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """All ranks that have records, in order; the job has ``size`` ranks, and runs ``program``."""
 
     size: int
     program: str
-    ranks: tuple[RankLook, ...]
+    ranks: tuple[RankSnapshot, ...]
 
     @property
     def missing(self) -> list[int]:
@@ -118,9 +126,37 @@ class Change:
     mpi: float
 
 
-def look_of(
-    records: Sequence[Record], moment: Moment, processes: Mapping[int, Process]
-) -> Look | None:
+def current_time() -> ObservationTime:
+    """Here and now."""
+    return ObservationTime(os.uname().nodename, time.monotonic_ns())
+
+
+def processes_of(records: Iterable[Record], host: str) -> dict[int, Process]:
+    """The processes of ranks, by rank; those of other hosts are left out."""
+    return {
+        record.rank: process(int(record.header["pid"]))
+        for record in records
+        if record.host == host and not record.complete
+    }
+
+
+def process(pid: int) -> Process:
+    """How a process is, by its number."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except FileNotFoundError:
+        return Process.GONE if Path("/proc/self").exists() else Process.UNKNOWN
+    except OSError:
+        return Process.UNKNOWN
+    state = told.rpartition(")")[2].split()[:1]
+    if state and state[0] in GONE:
+        return Process.GONE
+    return Process.STOPPED if state and state[0] in STOPPED else Process.THERE
+
+
+def take_snapshot(
+    records: Sequence[Record], seen_at: ObservationTime, processes: Mapping[int, Process]
+) -> Snapshot | None:
     """What records show; those of an earlier run, which had other ranks, are left out.
 
     A rank of the host on which one looks is compared with that host's clock, others with the rank
@@ -133,31 +169,34 @@ def look_of(
         (one for one in records if one.ranks == last.ranks and one.rank < last.ranks),
         key=lambda one: one.rank,
     )
-    newest = max(map(heard, ours))
-    looks = [
-        rank_look(one, moment, newest, processes.get(one.rank, Process.UNKNOWN)) for one in ours
+    newest = max(map(last_update, ours))
+    snapshots = [
+        rank_snapshot(one, seen_at, newest, processes.get(one.rank, Process.UNKNOWN))
+        for one in ours
     ]
-    return Look(last.ranks, str(last.about.get("command", "")), tuple(looks))
+    return Snapshot(last.ranks, str(last.about.get("command", "")), tuple(snapshots))
 
 
-def heard(record: Record) -> int:
+def last_update(record: Record) -> int:
     """When a rank was heard of last, ns since 1970 of its host's clock."""
     header = record.header
     said = max(int(header["updated"]), int(header["ended"]), record.began)
     return int(header["began_epoch"]) + said - record.began
 
 
-def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> RankLook:
-    """What one record shows; ``newest`` is when any of them was heard of last (`heard`)."""
+def rank_snapshot(
+    record: Record, seen_at: ObservationTime, newest: int, process: Process
+) -> RankSnapshot:
+    """What one record shows; ``newest`` is when any of them was heard of last (`last_update`)."""
     header, now = record.header, record.now
     said = max(int(header["updated"]), record.began)
-    here = record.host == moment.host and said <= moment.monotonic
-    quiet = moment.monotonic - said if here else newest - heard(record)
+    here = record.host == seen_at.host and said <= seen_at.monotonic
+    quiet = seen_at.monotonic - said if here else newest - last_update(record)
     at = said
     if record.complete:
         at = record.ended
     elif record.level == "C" and here and process is not Process.GONE:
-        at = moment.monotonic
+        at = seen_at.monotonic
     # From C a rank says when it came out of MPI.
     idle = (at - now.began) * NS if record.level == "C" and not now.routine and now.began else 0.0
     cells = record.cells
@@ -167,7 +206,7 @@ def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> 
     if now.communicator and begins_collective(now.routine):
         key = now.communicator.key
         counts[key] = max(counts.get(key, 0), now.collectives)
-    return RankLook(
+    return RankSnapshot(
         rank=record.rank,
         host=record.host,
         level=record.level,
@@ -175,7 +214,7 @@ def rank_look(record: Record, moment: Moment, newest: int, process: Process) -> 
         at=at,
         ended=record.complete,
         process=process,
-        quiet_s=max(0, quiet) * NS,
+        since_update_s=max(0, quiet) * NS,
         idle_s=idle,
         calls=calls_made(record) + int(header["cells_lost"]),
         nbytes=int(cells["nbytes"].sum()),
@@ -209,13 +248,13 @@ def collective_calls(record: Record, communicators: Mapping[int, Communicator]) 
     return found
 
 
-def carried(before: Look | None, after: Look) -> Look:
-    """A look with what it knows from the one before: for how long ranks have made no call."""
+def inherit_idle(before: Snapshot | None, after: Snapshot) -> Snapshot:
+    """A snapshot with what it knows from the one before: for how long ranks have made no call."""
     known = {one.rank: one for one in before.ranks} if before else {}
     return replace(after, ranks=tuple(_idle(known.get(one.rank), one) for one in after.ranks))
 
 
-def _idle(before: RankLook | None, after: RankLook) -> RankLook:
+def _idle(before: RankSnapshot | None, after: RankSnapshot) -> RankSnapshot:
     if before is None or before.began != after.began or after.now.routine or before.now.routine:
         return after
     if before.calls != after.calls or after.idle_s:
@@ -223,14 +262,14 @@ def _idle(before: RankLook | None, after: RankLook) -> RankLook:
     return replace(after, idle_s=before.idle_s + max(0, after.at - before.at) * NS)
 
 
-def changes(before: Look | None, after: Look) -> dict[int, Change]:
-    """What each rank did from one look to another, or since its beginning."""
+def changes(before: Snapshot | None, after: Snapshot) -> dict[int, Change]:
+    """What each rank did from one snapshot to another, or since its beginning."""
     known = {one.rank: one for one in before.ranks} if before else {}
     found = {one.rank: change(known.get(one.rank), one) for one in after.ranks}
     return {rank: one for rank, one in found.items() if one is not None}
 
 
-def change(before: RankLook | None, after: RankLook) -> Change | None:
+def change(before: RankSnapshot | None, after: RankSnapshot) -> Change | None:
     """What a rank did since ``before``, or its beginning; None where no time has passed."""
     base = before if before is not None and before.began == after.began else None
     seconds = (after.at - (base.at if base else after.began)) * NS
