@@ -158,6 +158,15 @@ def test_a_synchronous_send_waits_for_its_receive(made: Made) -> None:
     assert found.times.ideal == pytest.approx(130e-9)
 
 
+@pytest.mark.parametrize("routine", ["MPI_Comm_dup", "MPI_Comm_dup_with_info"])
+def test_ranks_wait_for_each_other_to_duplicate_a_communicator(made: Made, routine: str) -> None:
+    first, second = made(0), made(1)
+    first.call(routine, 0, 100)
+    second.call(routine, 80, 100)
+    found = measured([first.finish(150), second.finish(101)])
+    assert found.times.ideal == pytest.approx(130e-9)
+
+
 def test_both_halves_of_a_nonblocking_exchange_are_told_apart(made: Made) -> None:
     """Each rank sends to the other; the second message of rank 1 is late."""
     for_both: dict[str, Any] = {"tag": 0, "nbytes": 8}

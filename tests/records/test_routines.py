@@ -51,3 +51,11 @@ def test_a_collective_says_whom_its_ranks_wait_for() -> None:
     assert dependence("MPI_Ibcast (pickle)") is Dependence.ROOT
     assert dependence("MPI_Gatherv") is Dependence.AT_ROOT
     assert dependence("MPI_Send") is None
+
+
+def test_routines_that_move_no_data_say_whom_ranks_wait_for() -> None:
+    assert dependence("MPI_Comm_split") is Dependence.ALL
+    assert dependence("MPI_Win_fence") is Dependence.ALL
+    assert dependence("MPI_Intercomm_merge") is Dependence.GROUPS
+    assert dependence("MPI_Win_wait") is Dependence.OTHERS
+    assert dependence("MPI_Comm_idup") is None

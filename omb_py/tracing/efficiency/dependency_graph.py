@@ -13,7 +13,7 @@ from omb_py.tracing.records.routines import Dependence
 
 
 @dataclass(frozen=True)
-class Dependences:
+class DependencyGraph:
     """All work, and the gates by the number of their posts.
 
     ``kept`` waits are replayed. ``unmatched`` ones are not, since the other side was not recorded,
@@ -30,7 +30,7 @@ class Dependences:
     unknown: Counter[str]
 
 
-def dependences(every: Sequence[Intervals]) -> Dependences:
+def dependency_graph(every: Sequence[Intervals]) -> DependencyGraph:
     """The work of all ranks of a run, in the order of ``every``."""
     return _Gates(every, match_events(every)).made()
 
@@ -51,8 +51,8 @@ class _Gates:
         self.kept = self.contradictory = 0
         self.unmatched = found.unnumbered
 
-    def made(self) -> Dependences:
-        """All dependences."""
+    def made(self) -> DependencyGraph:
+        """The whole graph."""
         found = self.found
         for source, place in found.waits:
             self._wait(source, place)
@@ -61,7 +61,7 @@ class _Gates:
                 self._wait(source, place)
         for called in found.collectives:
             self._collective(called)
-        return Dependences(
+        return DependencyGraph(
             [self._work(index) for index in range(len(self.every))],
             self.gates,
             self.kept,

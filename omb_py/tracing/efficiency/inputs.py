@@ -10,7 +10,7 @@ import numpy as np
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.dependency_graph import Dependences, dependences
+from omb_py.tracing.efficiency.dependency_graph import DependencyGraph, dependency_graph
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, intervals_of
 from omb_py.tracing.efficiency.metrics import Times
 from omb_py.tracing.efficiency.replay import replay
@@ -101,7 +101,7 @@ def _from_events(
     if elapsed <= 0:
         return None, ["the ranks' rings of events have no time in common: nothing to replay"]
     with no_garbage_collection():
-        made = dependences(every)
+        made = dependency_graph(every)
         ideal = replay(made.work, made.gates)
     notes = []
     if lost:
@@ -164,8 +164,8 @@ def _whole(records: Sequence[Record]) -> Iterator[str]:
         yield "the ranks' clocks were not compared: elapsed is the longest time of a rank"
 
 
-def _of_replay(made: Dependences, given_up: int) -> Iterator[str]:
-    """Dependences that were dropped."""
+def _of_replay(made: DependencyGraph, given_up: int) -> Iterator[str]:
+    """DependencyGraph that were dropped."""
     waits = made.kept + made.unmatched + made.contradictory
     if made.unmatched:
         yield (

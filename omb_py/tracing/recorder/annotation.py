@@ -5,7 +5,7 @@ Without a recorder all of this does nothing, in well under a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic_ns
 from typing import Protocol
@@ -19,21 +19,9 @@ class Recorder(Protocol):
     def name(self, text: str) -> int:
         """The number of a name."""
 
-    def event(
-        self,
-        kind: int,
-        name: int,
-        communicator: int,
-        peer: int,
-        tag: int,
-        lane: int,
-        began: int,
-        ended: int,
-        nbytes: int,
-        request: int,
-        sequence: int,
-    ) -> None:
-        """Keep an event, with the fields of `layout.EVENT`."""
+    @property
+    def event(self) -> Callable[..., None]:
+        """What keeps an event, given the fields of `layout.EVENT` in their order."""
 
 
 _recorders: list[Recorder] = []

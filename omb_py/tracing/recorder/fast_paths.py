@@ -30,15 +30,15 @@ PROC_NULL = MPI.PROC_NULL
 
 FIND = """\
 try:
-    tally = known[{communicator}][{peer}][{nbytes}]
+    tally = tallies[{communicator}][{peer}][{nbytes}]
 except MISS:
-    tally = {meet}(recorder, known, number, {comm}, {peer}, {measured})"""
+    tally = {meet}(recorder, tallies, number, {comm}, {peer}, {measured})"""
 STOP = ("ticks = clock() - began",)
 STOP_WITH_TIMELINE = ("ended = clock()", "ticks = ended - began")
 TEMPLATE = """\
 def make(method, recorder, pickled, general):
     number, original, adopt = recorder.name(method.routine), method.original, method.adopt
-    clock, now, known = recorder.clock, recorder.now, recorder.tallies.cache()
+    clock, now, tallies = recorder.clock, recorder.now, recorder.tallies.cache()
     counts = pickled.counts
     def observed({parameters}):
         {before}
@@ -181,8 +181,8 @@ def record_begun(
             number, communicator, began, one, world, tag, nbytes, sequence, receives, wildcard
         )
     ]
-    known = 0 if receives else sequence
-    recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, known)
+    in_call = 0 if receives else sequence
+    recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, in_call)
 
 
 SEND = Path(

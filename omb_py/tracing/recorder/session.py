@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.publisher import Publisher
 
-NS = 1e9
+NS_PER_SECOND = 1e9
 NAME = "mpi4py.MPI"
 
 
@@ -235,7 +235,7 @@ class Session:
             self._clock = SharedClock(self._world)
         offset = self._clock.align()
         file = self._file
-        file.set(f"{which}_at", round(offset.reference * NS))
+        file.set(f"{which}_at", round(offset.reference * NS_PER_SECOND))
         file.set(f"{which}_offset", offset.seconds)
         file.set(f"{which}_error", offset.error)
         file.set("clock", zlib.crc32(f"{os.uname().nodename} {clock_key()}".encode()) + 1)
