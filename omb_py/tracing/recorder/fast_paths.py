@@ -20,12 +20,13 @@ from mpi4py import MPI
 from omb_py.tracing.recorder.collective_calls import bytes_of
 from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled, spec_bytes, together
 from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, meet
+from omb_py.tracing.recorder.point_to_point import record_messages
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation, complete, needs_status
 from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 
-CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
+CALL = int(Kind.CALL)
 PROC_NULL = MPI.PROC_NULL
 
 FIND = """\
@@ -145,22 +146,6 @@ def meet_message(
     return meet(recorder, cache, routine, comm, peer, nbytes)
 
 
-def record_both(
-    recorder: PythonRecorder,
-    number: int,
-    communicator: int,
-    sent: tuple[int, int, int],
-    received: tuple[int, int, int],
-    began: int,
-    ended: int,
-) -> None:
-    """The events of a call that sends and receives: peer in the communicator, tag, bytes."""
-    for kind, (peer, tag, nbytes) in ((CALL, sent), (ARRIVED, received)):
-        world = recorder.world_rank(communicator, peer)
-        sequence = recorder.message(kind == ARRIVED, communicator, world, tag)
-        recorder.event(kind, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence)
-
-
 def record_begun(
     recorder: PythonRecorder,
     number: int,
@@ -226,7 +211,7 @@ if status is not None:
     source, recvtag = status.source, status.tag
 sent, received = spec_bytes(sendbuf), spec_bytes(recvbuf)
 sent, received = (dest, sendtag, sent), (source, recvtag, received)
-record_both(recorder, number, tally.communicator, sent, received, began, ended)""",
+record_messages(recorder, number, tally.communicator, sent, received, began, ended)""",
     ),
     general="status is not None or dest == PROC_NULL or source == PROC_NULL",
 )
@@ -350,7 +335,7 @@ SENDRECV_OBJECTS = replace(
 if status is not None:
     source, recvtag = status.source, status.tag
 sent, received = (dest, sendtag, sent), (source, recvtag, received)
-record_both(recorder, number, tally.communicator, sent, received, began, ended)""",
+record_messages(recorder, number, tally.communicator, sent, received, began, ended)""",
     ),
     lines=Lines(
         "sent_before, received_before = counts.sent, counts.received",
@@ -359,7 +344,7 @@ record_both(recorder, number, tally.communicator, sent, received, began, ended)"
 )
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    *(bytes_of, complete, meet, meet_message, needs_status, record_begun, record_both),
+    *(bytes_of, complete, meet, meet_message, needs_status, record_begun, record_messages),
     *(spec_bytes, together),
 )
 NAMES = {

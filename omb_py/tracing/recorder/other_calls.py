@@ -44,7 +44,7 @@ def on_window(method: Method, recorder: PythonRecorder) -> Observed:
         nbytes = _moved(given) if moves else UNKNOWN_BYTES
         if targeted and peer == MPI.PROC_NULL:
             peer, nbytes = NOBODY, 0
-        _record(recorder, number, communicator, peer, nbytes, began, ended)
+        recorder.record(number, communicator, peer, nbytes, began, ended)
         return result
 
     return observed
@@ -70,7 +70,7 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
             result._number = recorder.communicator(comm)
         communicator = getattr(result if opens else self, "_number", 0)
         nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN_BYTES
-        _record(recorder, number, communicator, NOBODY, nbytes, began, ended)
+        recorder.record(number, communicator, NOBODY, nbytes, began, ended)
         return result
 
     return observed
@@ -140,7 +140,7 @@ def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> 
         if isinstance(message, MPI.Message) and message != MPI.MESSAGE_NO_PROC:
             matched: Any = message
             matched._number = communicator
-        _record(recorder, number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
+        recorder.record(number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         return message
 
     return observed
@@ -164,7 +164,7 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
                 if hook is not None:
                     hook.forget(self)
         result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
-        _record(recorder, number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
+        recorder.record(number, communicator, NOBODY, UNKNOWN_BYTES, began, ended)
         made = method.adopt(result)
         for one in made if isinstance(made, tuple) else (made,):
             if makes and isinstance(one, MPI.Comm) and one != MPI.COMM_NULL:
@@ -173,18 +173,3 @@ def managing(method: Method, recorder: PythonRecorder, hook: CollectiveHook | No
         return made
 
     return observed
-
-
-def _record(
-    recorder: PythonRecorder,
-    number: int,
-    communicator: int,
-    peer: int,
-    nbytes: int,
-    began: int,
-    ended: int,
-) -> None:
-    recorder.called(number, communicator, peer, nbytes, began, ended)
-    if recorder.timeline:
-        world = recorder.world_rank(communicator, peer)
-        recorder.event(Kind.CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, 0)

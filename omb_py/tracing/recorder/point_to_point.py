@@ -13,6 +13,8 @@ from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 from omb_py.tracing.records.routines import PICKLED, Role, nonblocking, role, started
 
+CALL, ARRIVED = int(Kind.CALL), int(Kind.ARRIVED)
+
 
 class Half(NamedTuple):
     """One direction of a call: the peer in the communicator, tag, bytes."""
@@ -68,7 +70,7 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
             recorder.called(number, communicator, peer, nbytes, began, ended)
         if not begins:
             if recorder.timeline:
-                _blocking(recorder, number, communicator, sent, got, began, ended)
+                record_messages(recorder, number, communicator, sent, got, began, ended)
             return method.adopt(result)
         request = method.adopt(result)
         if persistent:
@@ -123,27 +125,28 @@ def _both(sent: Half | None, got: Half | None) -> tuple[int, int]:
     return halves[0].peer, together(*(half.nbytes for half in halves))
 
 
-def _blocking(
+def record_messages(
     recorder: PythonRecorder,
     number: int,
     communicator: int,
-    sent: Half | None,
-    got: Half | None,
+    sent: tuple[int, int, int] | Half | None,
+    received: tuple[int, int, int] | Half | None,
     began: int,
     ended: int,
 ) -> None:
-    kind = Kind.CALL
-    if sent is None and got is None:
+    """The events of a blocking call that sends, receives, both or probes, by its `Half`s."""
+    kind = CALL
+    if sent is None and received is None:
         recorder.event(kind, number, communicator, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
-    for half, receiving in ((sent, False), (got, True)):
+    for half, receives in ((sent, False), (received, True)):
         if half is not None:
-            peer = recorder.world_rank(communicator, half.peer)
-            sequence = recorder.message(receiving, communicator, peer, half.tag)
+            peer, tag, nbytes = half[:3]
+            world = recorder.world_rank(communicator, peer)
+            sequence = recorder.message(receives, communicator, world, tag)
             recorder.event(
-                *(kind, number, communicator, peer, half.tag, 0, began, ended),
-                *(half.nbytes, 0, sequence),
+                kind, number, communicator, world, tag, 0, began, ended, nbytes, 0, sequence
             )
-            kind = Kind.ARRIVED
+            kind = ARRIVED
 
 
 def _operation(

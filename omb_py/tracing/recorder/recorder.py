@@ -111,6 +111,15 @@ class PythonRecorder:
         site = self.site_of_program() if self.sites else 0
         self.tallies.count(number, communicator, peer, nbytes, site, ended - began)
 
+    def record(
+        self, number: int, communicator: int, peer: int, nbytes: int, began: Any, ended: Any
+    ) -> None:
+        """Count a call that is no message and no collective one, and keep its event."""
+        self.called(number, communicator, peer, nbytes, began, ended)
+        if self.timeline:
+            world = self.world_rank(communicator, peer)
+            self.event(CALL, number, communicator, world, 0, 0, began, ended, nbytes, 0, 0)
+
     def pause(self) -> None:
         """Forget what is called from now on until `resume`."""
         if not self.tallies.paused:

@@ -120,7 +120,7 @@ def completion_of_one(method: Method, recorder: PythonRecorder) -> Observed:
         if status is None and needs_status(operations):
             status = MPI.Status()
         result, began, ended = call(NO_COMMUNICATOR, NOBODY, (self, status), {})
-        _count(recorder, number, began, ended)
+        recorder.record(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
         done = (result[0] if objects else result) if tests else True
         if operations and done:
             complete(recorder, operations, status, ended)
@@ -141,7 +141,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
     def observed(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if not recorder.timeline:
             result, began, ended = call(NO_COMMUNICATOR, NOBODY, args, kwargs)
-            _count(recorder, number, began, ended)
+            recorder.record(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
             return result
         given = bound(names, args, kwargs)
         requests = given.get("requests", ())
@@ -153,7 +153,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
             statuses = MPI.Status() if way == ANY else [MPI.Status() for _ in requests]
             given[told] = statuses
         result, began, ended = call(NO_COMMUNICATOR, NOBODY, (), given)
-        _count(recorder, number, began, ended)
+        recorder.record(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
         if any(waiting):
             found = _completed(result, way, tests, objects, len(requests))
             for place, index in enumerate(found):
@@ -197,7 +197,7 @@ def freeing(method: Method, recorder: PythonRecorder) -> Observed:
     def observed(self: Any) -> None:
         free(recorder, operations_of(self))
         _, began, ended = call(NO_COMMUNICATOR, NOBODY, (self,), {})
-        _count(recorder, number, began, ended)
+        recorder.record(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
 
     return observed
 
@@ -249,9 +249,3 @@ def _started(
         *(first.nbytes if first else UNKNOWN_BYTES, first.request if first else 0),
         first.sequence if first and sends else 0,
     )
-
-
-def _count(recorder: PythonRecorder, number: int, began: int, ended: int) -> None:
-    recorder.called(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
-    if recorder.timeline:
-        recorder.event(Kind.CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
