@@ -29,13 +29,6 @@ from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 CALL = int(Kind.CALL)
 PROC_NULL = MPI.PROC_NULL
 
-FIND = """\
-try:
-    tally = tallies[{communicator}][{peer}][{nbytes}]
-except MISS:
-    tally = {meet}(recorder, tallies, number, {comm}, {peer}, {measured})"""
-STOP = ("ticks = clock() - began",)
-STOP_WITH_TIMELINE = ("ended = clock()", "ticks = ended - began")
 TEMPLATE = """\
 def make(method, recorder, pickled, general):
     number, original, adopt = recorder.name(method.routine), method.original, method.adopt
@@ -61,8 +54,15 @@ def make(method, recorder, pickled, general):
         return result
     return observed
 """
+FIND = """\
+try:
+    {find}
+except MISS:
+    tally = {meet}(recorder, tallies, number, {comm}, {peer}, {measured})"""
+STOP = "ticks = clock() - began"
+STOP_WITH_TIMELINE = "ended = clock()\nticks = ended - began"
 """The text of a path, and of finding the tally of a call in it: before the call, so that others see
-what the rank is doing, and once more where only the call says its peer or bytes."""
+what the rank is doing, and once more where only the call says its bytes or peer."""
 
 
 @dataclass(frozen=True)
@@ -97,43 +97,38 @@ class Path:
     def source(self, timeline: bool) -> str:
         """The text of the path, with a timeline or without."""
         names = [one.partition("=")[0].strip() for one in self.parameters.split(", ")]
-        before, after, record = (
-            [one] for one in (self.lines.before, self.lines.after, self.lines.record)
-        )
-        if self.general:
-            before.insert(0, f"if {self.general}:\n    return general({', '.join(names)})")
-        if timeline and self.timeline is not None:
-            before.append(self.timeline.before)
-            after.append(self.timeline.after)
-            record.append(self.timeline.record)
-        find = FIND.format(
-            communicator="self._number" if self.comm == "self" else "0",
-            meet="meet_message" if self.peer in ("dest", "source") else "meet",
-            comm=self.comm,
-            peer=self.peer,
-            nbytes="{nbytes}",
-            measured="{measured}",
-        )
-        found = find.format(nbytes=self.nbytes, measured=self.measured)
-        pending = (
-            find.format(nbytes="UNKNOWN_BYTES", measured="UNKNOWN_BYTES")
-            if self.lines.after
-            else found
-        )
+        lines, more = self.lines, (self.timeline if timeline else None) or Lines()
+        known = f"tallies[{'self._number' if self.comm == 'self' else 0}][{self.peer}]"
+        now = again = self._find(f"tally = {known}[{self.nbytes}]")
+        if lines.after:
+            pending = f"known = {known}\n    tally = known[UNKNOWN_BYTES]"
+            now = f"known = NOTHING\n{self._find(pending, 'UNKNOWN_BYTES')}"
+        if lines.after and not more.after:
+            again = self._find(f"tally = known[{self.nbytes}]")
+        taken = f"if {self.general}:\n    return general({', '.join(names)})"
         parts = {
-            "before": [*before, pending],
-            "stop": ["ended = clock()", "ticks = ended - began"]
-            if timeline
-            else ["ticks = clock() - began"],
-            "after": [*after, found] if any(after) else [],
-            "record": record,
+            "before": [taken if self.general else "", lines.before, more.before, now],
+            "stop": [STOP_WITH_TIMELINE if timeline else STOP],
+            "after": [lines.after, more.after, again if lines.after or more.after else ""],
+            "record": [lines.record, more.record],
         }
         text = TEMPLATE.format(
             parameters=self.parameters,
             arguments=", ".join(names[1:] if names[0] == "cls" else names),
-            **{name: indent("\n".join(lines), 8 * " ").lstrip() for name, lines in parts.items()},
+            **{name: indent("\n".join(part), 8 * " ").lstrip() for name, part in parts.items()},
         )
         return "\n".join(line for line in text.split("\n") if line.strip())
+
+    def _find(self, find: str, measured: str = "") -> str:
+        """Lines that find a tally, or else meet it."""
+        message = self.peer in ("dest", "source")
+        return FIND.format(
+            find=find,
+            meet="meet_message" if message else "meet",
+            comm=self.comm,
+            peer=self.peer,
+            measured=measured or self.measured,
+        )
 
 
 def meet_message(
@@ -357,6 +352,7 @@ NAMES = {
     "MPI": MPI,
     "MISS": MISS,
     "NOBODY": NOBODY,
+    "NOTHING": {},
     "NO_COMMUNICATOR": NO_COMMUNICATOR,
     "UNKNOWN_BYTES": UNKNOWN_BYTES,
 }

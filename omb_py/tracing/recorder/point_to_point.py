@@ -70,7 +70,8 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
             recorder.called(number, communicator, peer, nbytes, began, ended)
         if not begins:
             if recorder.timeline:
-                record_messages(recorder, number, communicator, sent, got, began, ended)
+                halves = (sent and sent[:3], got and got[:3])
+                record_messages(recorder, number, communicator, *halves, began, ended)
             return method.adopt(result)
         request = method.adopt(result)
         if persistent:
@@ -129,18 +130,18 @@ def record_messages(
     recorder: PythonRecorder,
     number: int,
     communicator: int,
-    sent: tuple[int, int, int] | Half | None,
-    received: tuple[int, int, int] | Half | None,
+    sent: tuple[int, int, int] | None,
+    received: tuple[int, int, int] | None,
     began: int,
     ended: int,
 ) -> None:
-    """The events of a blocking call that sends, receives, both or probes, by its `Half`s."""
+    """The events of a blocking call that sends, receives, both or probes: peer, tag and bytes."""
     kind = CALL
     if sent is None and received is None:
         recorder.event(kind, number, communicator, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
     for half, receives in ((sent, False), (received, True)):
         if half is not None:
-            peer, tag, nbytes = half[:3]
+            peer, tag, nbytes = half
             world = recorder.world_rank(communicator, peer)
             sequence = recorder.message(receives, communicator, world, tag)
             recorder.event(
