@@ -156,7 +156,7 @@ def test_collective_calls_have_the_same_numbers_on_all_ranks(profiled: Profiled)
 
 def test_large_counts_are_defined_where_mpi_declares_them_and_nowhere_else(cache: str) -> None:
     mpicc = compilation.compiler()
-    library = compilation.compiled(mpicc, Path(cache) / "looked_at.so")
+    library = compilation.compile_library(mpicc, Path(cache) / "looked_at.so")
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
     )

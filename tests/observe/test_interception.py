@@ -191,6 +191,8 @@ def test_a_library_of_somebody_else_is_not_loaded(
     path.write_text("not compiled")
     path.chmod(0o666)
     compiled: list[Path] = []
-    monkeypatch.setattr(compilation, "compiled", lambda mpicc, path: compiled.append(path) or path)
+    monkeypatch.setattr(
+        compilation, "compile_library", lambda mpicc, path: compiled.append(path) or path
+    )
     interception.library()
     assert compiled == [path]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled
-from omb_py.tracing.recorder.method import CollectiveHook, Method, Observed, bound, number_of, timed
+from omb_py.tracing.recorder.method import (
+    CollectiveHook,
+    Method,
+    Observed,
+    bind_arguments,
+    number_of,
+    timed,
+)
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
@@ -28,7 +35,7 @@ def collective(
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         communicator = number_of(self, recorder)
         before = pickled.mark() if objects else None
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         root = given.get("root", 0) if rooted else NOBODY
         hooked = hook if not begins and not objects else None
         if hooked is not None:

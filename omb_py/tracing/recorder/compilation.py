@@ -104,13 +104,13 @@ def cached_library() -> Path:
     if _is_ours(path):
         return path
     if launcher.rank() == 0:
-        return _compiled_for_all(mpicc, path)
+        return _compile_for_all(mpicc, path)
     end = time.monotonic() + SECONDS_TO_WAIT
     while not _is_ours(path):
         _pass_on(_failure(path))
         if time.monotonic() > end:
             if launcher.local_rank() == 0:  # of a node that does not see rank 0's folder
-                return compiled(mpicc, path)
+                return compile_library(mpicc, path)
             raise UsageError(
                 f"rank 0 has not compiled {path} within {SECONDS_TO_WAIT:.0f} s: set "
                 "OMB_PY_CACHE_DIR to a folder that all nodes see"
@@ -119,13 +119,13 @@ def cached_library() -> Path:
     return path
 
 
-def _compiled_for_all(mpicc: Path, path: Path) -> Path:
+def _compile_for_all(mpicc: Path, path: Path) -> Path:
     """Compile the library, and where that fails let ranks that wait for it know why."""
     failure = _failure(path)
     with suppress(OSError):
         failure.unlink(missing_ok=True)
     try:
-        return compiled(mpicc, path)
+        return compile_library(mpicc, path)
     except UsageError as error:
         with suppress(OSError):
             failure.write_text(str(error))
@@ -152,7 +152,7 @@ def _is_ours(path: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def compiled(mpicc: Path, path: Path) -> Path:
+def compile_library(mpicc: Path, path: Path) -> Path:
     """Compile the library to a path, whole or not at all; raises `UsageError` where that fails."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

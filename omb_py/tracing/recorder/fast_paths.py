@@ -381,7 +381,7 @@ PATHS: dict[str, Path] = {
 
 
 @cache
-def compiled(path: Path, timeline: bool) -> Callable[..., Observed]:
+def compile_path(path: Path, timeline: bool) -> Callable[..., Observed]:
     """What makes a path of a method, with a timeline or without; tracebacks show its text."""
     text = path.source(timeline)
     name = f"<omb_py fast path: {path.name}{' with a timeline' if timeline else ''}>"
@@ -399,4 +399,4 @@ def fast_path(
     path = PATHS.get(method.name)
     if path is None or (recorder.timeline and path.timeline is None):
         return general
-    return compiled(path, recorder.timeline)(method, recorder, pickled, general)
+    return compile_path(path, recorder.timeline)(method, recorder, pickled, general)

@@ -103,7 +103,9 @@ def peer_parameter(names: tuple[str, ...]) -> tuple[str, int]:
     return next(((name, PEERS[name]) for name in PEERS if name in names), ("", NOBODY))
 
 
-def bound(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind_arguments(
+    names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """The arguments of a call by name."""
     given = dict(zip(names, args))  # noqa: B905 - `strict` takes as long as the rest
     if kwargs:

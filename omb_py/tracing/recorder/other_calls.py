@@ -12,7 +12,7 @@ from omb_py.tracing.recorder.method import (
     CollectiveHook,
     Method,
     Observed,
-    bound,
+    bind_arguments,
     keep_number,
     number_of,
     timed,
@@ -32,7 +32,7 @@ def on_window(method: Method, recorder: PythonRecorder) -> Observed:
     makes = "comm" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         peer = given.get("target_rank", given.get("rank", NOBODY)) if targeted else NOBODY
         comm = given.get("comm", MPI.COMM_SELF) if makes else self
         result, began, ended = call(comm, peer, (self, *args), kwargs)
@@ -62,7 +62,7 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
     opens = "filename" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         comm = given.get("comm") if opens else self
         result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
         result = method.adopt(result)
@@ -84,7 +84,7 @@ def on_message(method: Method, recorder: PythonRecorder, pickled: Pickled) -> Ob
     objects = method.routine.endswith(PICKLED)
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         communicator = getattr(self, "_number", 0)
         status: Any = given.get("status")
         if status is None and not begins:
@@ -131,7 +131,7 @@ def matching_probe(method: Method, recorder: PythonRecorder, of_class: bool) -> 
     names = method.parameters
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         comm = given.get("comm") if of_class else self
         peer = given.get("source", NOBODY)
         result, began, ended = call(comm, peer, (self, *args), kwargs)

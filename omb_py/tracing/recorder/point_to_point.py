@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 from omb_py.tracing.recorder.message_sizes import Pickled, partitioned_bytes, spec_bytes, together
-from omb_py.tracing.recorder.method import Method, Observed, bound, number_of, peer_parameter, timed
+from omb_py.tracing.recorder.method import (
+    Method,
+    Observed,
+    bind_arguments,
+    number_of,
+    peer_parameter,
+    timed,
+)
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.request_calls import Operation
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
@@ -43,7 +50,7 @@ def point_to_point(method: Method, recorder: PythonRecorder, pickled: Pickled) -
         return partitioned_bytes(spec, given["partitions"]) if partitioned else spec_bytes(spec)
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         status = asked = given.get("status")
         watched = receives and not begins and recorder.timeline and status is None
         if watched and _wildcard(given):

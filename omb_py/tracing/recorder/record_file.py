@@ -45,7 +45,7 @@ class RecordFile:
             values |= {f"{part}_at": at, f"{part}_capacity": capacity}
             at += -(-capacity * width // 8) * 8
         self.path = path
-        self._map, self._identity = mapped(path, at)
+        self._map, self._identity = map_new_file(path, at)
         self.memory = memoryview(self._map)
         self.events_at = values["events_at"]
         self._cells_at = values["cells_at"]
@@ -136,7 +136,7 @@ class RecordFile:
         self._map.close()
 
 
-def mapped(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
+def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
     """A new file of so many bytes, whose blocks are there, in memory; and its status.
 
     Raises `OmbError` where it cannot be made: a disk that is full would else kill the process

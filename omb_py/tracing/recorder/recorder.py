@@ -67,9 +67,9 @@ class PythonRecorder:
         self.names = [""]
         self._by_name = {"": 0}
         self._file: RecordFile | None = None
-        self._known: dict[int, tuple[Sequence[int], Sequence[int], int]] = {}
+        self._members: dict[int, tuple[Sequence[int], Sequence[int], int]] = {}
         self._numbers: dict[Any, int] = {}
-        self._met: dict[tuple[int, ...], int] = {}
+        self._instances: dict[tuple[int, ...], int] = {}
         self._sites: dict[tuple[Any, int], int] = {}
         self._messages: dict[tuple[bool, int, int, int], list[int]] = {}
         self._requests = 0
@@ -175,19 +175,21 @@ class PythonRecorder:
             peers, everybody = self._groups(comm)
             label, size = label_of(comm.Get_name()), comm.Get_size()
         else:
-            peers, everybody, size = self._known[alike]
+            peers, everybody, size = self._members[alike]
             label = ""
         if comm == MPI.COMM_WORLD:
             key = WORLD
         elif comm == MPI.COMM_SELF:
             key = self_key(everybody[0])
         else:
-            instance = self._met[tuple(everybody)] = self._met.get(tuple(everybody), 0) + 1
+            instance = self._instances[tuple(everybody)] = (
+                self._instances.get(tuple(everybody), 0) + 1
+            )
             key = communicator_key(everybody, instance)
         label = label or f"{sum(rank >= 0 for rank in everybody)} ranks"
         number = self.name(communicator_line(Communicator(key, size, label)))
         self._numbers[handle] = number
-        self._known[number] = peers, everybody, size
+        self._members[number] = peers, everybody, size
         return number
 
     def _groups(self, comm: Any) -> tuple[Sequence[int], Sequence[int]]:
@@ -205,7 +207,7 @@ class PythonRecorder:
 
     def world_rank(self, communicator: int, peer: int) -> int:
         """The rank in MPI_COMM_WORLD of a communicator's rank, `NOBODY` for none."""
-        members = self._known[communicator][0] if communicator in self._known else ()
+        members = self._members[communicator][0] if communicator in self._members else ()
         return max(NOBODY, members[peer]) if 0 <= peer < len(members) else NOBODY
 
     def _world_ranks(self, group: Any) -> Sequence[int]:

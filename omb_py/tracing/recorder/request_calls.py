@@ -8,7 +8,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, bound, timed
+from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, bind_arguments, timed
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES, Kind
 
@@ -143,7 +143,7 @@ def completion_of_several(method: Method, recorder: PythonRecorder) -> Observed:
             result, began, ended = call(NO_COMMUNICATOR, NOBODY, args, kwargs)
             recorder.record(number, 0, NOBODY, UNKNOWN_BYTES, began, ended)
             return result
-        given = bound(names, args, kwargs)
+        given = bind_arguments(names, args, kwargs)
         requests = given.get("requests", ())
         if not isinstance(requests, Sequence):
             requests = given["requests"] = list(requests)

@@ -140,7 +140,7 @@ class Substitution:
             makes = of_class and name not in REQUESTS
             target = _bound_to(static) if makes else getattr(original, plain)
             if self._cpu_time:
-                target = _measured(target, self._recorder)
+                target = _with_cpu_time(target, self._recorder)
             method = Method(plain, routine, tuple(parameters.split()), target, self.adopt)
             made = wraps(getattr(original, plain))(self._observe(name, method, of_class))
             attributes[plain] = classmethod(made) if of_class else made
@@ -249,8 +249,8 @@ def _bound_to(static: Any) -> Callable[..., Any]:
     return call
 
 
-def _measured(original: Callable[..., Any], recorder: PythonRecorder) -> Callable[..., Any]:
-    """The same function, whose CPU time is added to the recorder's."""
+def _with_cpu_time(original: Callable[..., Any], recorder: PythonRecorder) -> Callable[..., Any]:
+    """A function that calls another, and adds its CPU time to the recorder's."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         began = thread_time_ns()

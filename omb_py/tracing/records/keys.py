@@ -32,7 +32,7 @@ def communicator_key(members: Sequence[int], instance: int) -> str:
     between them. The hash is FNV-1a with 64 bits over these numbers in decimal, separated by
     commas (``0,1,2``), as 16 hexadecimal digits.
 
-    ``instance`` says the how-manieth this is, from 1, of the communicators with exactly these
+    ``instance`` is the ordinal, from 1, of this one among the communicators with exactly these
     ``members`` that this rank has made, in the order of the calls that made them (that of
     MPI_Comm_idup, not its completion). MPI_COMM_WORLD and MPI_COMM_SELF do not count, and a
     communicator that was freed still does. MPI makes all members call in the same order, so that
