@@ -114,6 +114,7 @@ def test_rank_0_alone_notes_an_old_name(mpiexec: Callable[..., Finished]) -> Non
         ("plot", "x --output d", "x --figure d"),
         ("efficiency", "x -o d", "x --figure d"),
         ("compare", "a b --ranks 3", "a b --np 3"),
+        ("compare", "--native d latency --ranks 3", "--native d latency --np 3"),
         ("job render", "x --output=d", "x --dir=d"),
     ],
 )

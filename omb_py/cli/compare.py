@@ -52,7 +52,7 @@ class CompareCommand(click.Command):
             name: option
             for option in self.get_params(ctx)
             if isinstance(option, click.Option)
-            for name in option.opts
+            for name in (*option.opts, *getattr(option, "old_names", ()))
         }
         ours: list[str] = []
         theirs: list[str] = []

@@ -131,7 +131,7 @@ def test_scripts_can_be_submitted_as_they_are(job: Command, sandbox: Sandbox) ->
     job("render", *MINE, "--dir", "scripts")
     assert job("submit", "scripts/mine-here-1-node.sh") == ["1234 scripts/mine-here-1-node.sh"]
     assert sandbox.commands() == [["sbatch", "--parsable", "scripts/mine-here-1-node.sh"]]
-    with pytest.raises(UsageError, match="a script has its own options"):
+    with pytest.raises(UsageError, match="a script has its own options: leave out all others"):
         job("submit", "scripts/mine-here-1-node.sh", "--queue", "fast")
 
 

@@ -40,7 +40,7 @@ MAX_FINDINGS = 8
 class Picture:
     """A snapshot, drawn for as much room as there is when it is drawn.
 
-    Where not all ranks fit, it shows those of the most severe findings, then those with the minimum
+    Where not all ranks fit, it shows those of the most severe findings, then those with the least
     time in MPI, since others wait for them; one line sums up the rest.
     """
 
