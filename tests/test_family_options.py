@@ -12,36 +12,36 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.parse import words_of
 from omb_py.options.table import parameters
-from omb_py.options.types import NodeMap, Threads, TopologyType
+from omb_py.options.types import NODE_MAP, THREADS, TOPOLOGY
 from tests.test_command_line import parsed
 
 
 @pytest.mark.parametrize(("text", "value"), [("3", (3, 3)), ("1:2", (1, 2)), ("12:7", (12, 7))])
 def test_threads_of_each_side(text: str, value: tuple[int, int]) -> None:
-    assert Threads().convert(text, None, None) == value
+    assert THREADS.convert(text, None, None) == value
 
 
 @pytest.mark.parametrize(("text", "value"), [("2", 2), ("0,0,1,1", (0, 0, 1, 1)), ("5,3", (5, 3))])
 def test_nodes_of_ranks(text: str, value: object) -> None:
-    assert NodeMap().convert(text, None, None) == value
+    assert NODE_MAP.convert(text, None, None) == value
 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (Threads(), ""),
-        (Threads(), "0"),
-        (Threads(), "1:0"),
-        (Threads(), "1:2:3"),
-        (Threads(), "-1"),
-        (Threads(), "two"),
-        (NodeMap(), "0"),
-        (NodeMap(), ""),
-        (NodeMap(), "0,"),
-        (NodeMap(), "a,b"),
-        (NodeMap(), "-1"),
-        (TopologyType(), "cart:1"),
-        (TopologyType(), "ring"),
+        (THREADS, ""),
+        (THREADS, "0"),
+        (THREADS, "1:0"),
+        (THREADS, "1:2:3"),
+        (THREADS, "-1"),
+        (THREADS, "two"),
+        (NODE_MAP, "0"),
+        (NODE_MAP, ""),
+        (NODE_MAP, "0,"),
+        (NODE_MAP, "a,b"),
+        (NODE_MAP, "-1"),
+        (TOPOLOGY, "cart:1"),
+        (TOPOLOGY, "ring"),
     ],
 )
 def test_what_is_no_value_is_said(kind: click.ParamType, text: str) -> None:
@@ -50,11 +50,11 @@ def test_what_is_no_value_is_said(kind: click.ParamType, text: str) -> None:
 
 
 def test_values_that_are_there_already_are_kept() -> None:
-    assert Threads().convert((2, 3), None, None) == (2, 3)
-    assert NodeMap().convert((0, 1), None, None) == (0, 1)
-    assert NodeMap().convert(2, None, None) == 2
+    assert THREADS.convert((2, 3), None, None) == (2, 3)
+    assert NODE_MAP.convert((0, 1), None, None) == (0, 1)
+    assert NODE_MAP.convert(2, None, None) == 2
     topology = Topology()
-    assert TopologyType().convert(topology, None, None) is topology
+    assert TOPOLOGY.convert(topology, None, None) is topology
 
 
 def test_defaults_are_native_ombs() -> None:

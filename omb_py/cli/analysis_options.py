@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from omb_py.core.errors import needing
-from omb_py.options.types import Precision
+from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -23,7 +23,7 @@ MAX_NOTES = 5
 
 launch_spread_option = click.option(
     "--launch-spread",
-    type=Precision(),
+    type=PRECISION,
     metavar="P%",
     help="Relative standard deviation between launches on this machine, for points with too few "
     "runs to estimate it.",

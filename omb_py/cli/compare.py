@@ -23,7 +23,7 @@ from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text import files
 from omb_py.core.text.numbers import parse_bytes
 from omb_py.options.option import Option
-from omb_py.options.types import Bytes, Seconds, SizeList, SizeRange, WholeNumber
+from omb_py.options.types import BYTES, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +255,7 @@ def with_plain_sizes(benchmark: Benchmark, options: Sequence[str]) -> tuple[str,
     names = {
         name
         for option in parameters(benchmark)
-        if isinstance(option.type, Bytes | SizeRange | SizeList)
+        if option.type in (BYTES, SIZE_RANGE, SIZE_LIST)
         for name in option.opts
     }
     found: list[str] = []

@@ -9,30 +9,22 @@ import click
 from omb_py.cli.analysis_options import note
 from omb_py.core.text.numbers import parse_count
 from omb_py.core.text.words import count
-from omb_py.options.types import Parameter, Seconds
+from omb_py.options.types import Seconds, TextType
 
 
-class Ranks(Parameter):
+def rank_list(text: str) -> list[int]:
     """Ranks as in ``0-3,8``."""
-
-    name = "ranks"
-
-    def convert(
-        self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        if isinstance(value, list):
-            return value
-        found: list[int] = []
-        for part in value.split(","):
-            first, dash, last = part.partition("-")
-            try:
-                start, stop = parse_count(first), parse_count(last if dash else first)
-            except ValueError:
-                self.fail(f"{value!r} are no ranks: write them as in 0-3,8", param, ctx)
-            if stop < start or stop > MAX_RANKS:
-                self.fail(f"{part!r} is no range of ranks", param, ctx)
-            found += range(start, stop + 1)
-        return found
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            start, stop = parse_count(first), parse_count(last if dash else first)
+        except ValueError:
+            raise ValueError(f"{text!r} are no ranks: write them as in 0-3,8") from None
+        if stop < start or stop > MAX_RANKS:
+            raise ValueError(f"{part!r} is no range of ranks")
+        found += range(start, stop + 1)
+    return found
 
 
 MAX_RANKS = 10_000_000
@@ -47,7 +39,12 @@ MAX_RANKS = 10_000_000
     metavar="FILE",
     help="A .json, .json.gz or .pftrace file.  [default: FOLDER/timeline.json]",
 )
-@click.option("--ranks", type=Ranks(), metavar="LIST", help="Only these ranks, as in 0-3,8.")
+@click.option(
+    "--ranks",
+    type=TextType("ranks", rank_list),
+    metavar="LIST",
+    help="Only these ranks, as in 0-3,8.",
+)
 @click.option("--from", "begin", type=Seconds(min=0), metavar="S", help="Start at this second.")
 @click.option("--to", "end", type=Seconds(min=0), metavar="S", help="End at this second.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")

@@ -14,7 +14,7 @@ from omb_py.core.options import Options
 from omb_py.options.option import Option, OptionRow
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
-from omb_py.options.types import Bytes, Number, WholeNumber
+from omb_py.options.types import BYTES, Number, WholeNumber
 from omb_py.results.output import check_output
 
 PROBLEM, MEASURING = "The problem", "How it is measured"
@@ -37,9 +37,7 @@ CHOICES = (
         help="Also time one rank alone and the sequential program, interleaved.",
     ),
     OptionRow(
-        "--check/--no-check",
-        default=True,
-        help="Compare the result with the sequential program's.",
+        "--check/--no-check", default=True, help="Compare the result with the sequential program's."
     ),
     OptionRow(
         "--split-wait/--no-split-wait",
@@ -94,7 +92,7 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
     said = one.metadata
     settings: dict[str, Any] = {}
     if said["kind"] == "bytes":
-        settings |= {"type": Bytes(), "metavar": "BYTES"}
+        settings |= {"type": BYTES, "metavar": "BYTES"}
     elif said["kind"] == "argument":
         settings |= {"type": click.Path(exists=True, readable=True)}
     elif said["choices"]:

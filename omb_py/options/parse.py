@@ -60,10 +60,7 @@ EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
         lambda o: o.verify_algorithm and o.session,
         "--verify-algorithm cannot count messages in a session: leave out -I",
     ),
-    (
-        lambda o: len(o.placement) not in (0, 2),
-        "name both ends' memory, as in 'D D', or neither's",
-    ),
+    (lambda o: len(o.placement) not in (0, 2), "name both ends' memory, as in 'D D', or neither's"),
     (
         lambda o: bool(o.placement) and o.managed,
         "--managed and 'D D' exclude each other: managed memory is MD or MH",

@@ -14,24 +14,24 @@ from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, MEBIBYTE
 from omb_py.options.option import Option, OptionRow, note_once
 from omb_py.options.types import (
-    Bytes,
-    Devices,
+    BYTES,
+    DEVICES,
+    LABEL,
+    LAYOUT,
+    MEMBER_NAME,
+    NODE_MAP,
+    PERCENTILES,
+    PRECISION,
+    ROOT,
+    SIZE_LIST,
+    SIZE_RANGE,
+    THREADS,
+    TOPOLOGY,
+    VALIDATION_LOG,
+    WARMUP,
     Graphs,
-    Label,
-    LayoutType,
-    MemberName,
-    NodeMap,
     OwnAlgorithm,
-    Percentiles,
-    Precision,
-    Root,
     Seconds,
-    SizeList,
-    SizeRange,
-    Threads,
-    TopologyType,
-    ValidationLog,
-    Warmup,
     WholeNumber,
 )
 
@@ -74,8 +74,8 @@ def seconds() -> dict[str, Any]:
     return {"type": Seconds(min=0, min_open=True), "metavar": "SECONDS"}
 
 
-NODE_MAP: dict[str, Any] = {
-    "type": NodeMap(),
+NODES: dict[str, Any] = {
+    "type": NODE_MAP,
     "show_default": "as the machine has them",
     "metavar": "N|N,N,…",
     "help": "Ranks per node, or the node of each rank, to emulate several nodes on one machine.",
@@ -85,14 +85,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
     "What is measured": (
         OptionRow(
             *("-m", "--message-size"),
-            type=SizeRange(),
+            type=SIZE_RANGE,
             sized=True,
             varied=True,
             help="Message sizes in bytes: MIN, doubled up to MAX.",
         ),
         OptionRow(
             "--sizes",
-            type=SizeList(),
+            type=SIZE_LIST,
             sized=True,
             varied=True,
             help="These message sizes instead of doubled ones.",
@@ -141,7 +141,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-N", "--nhbr", "topology"),
-            type=TopologyType(),
+            type=TOPOLOGY,
             default=DEFAULT_TOPOLOGY,
             show_default=DEFAULT_TOPOLOGY.text,
             metavar="TOPOLOGY",
@@ -150,7 +150,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-t", "--num-threads", "threads"),
-            type=Threads(),
+            type=THREADS,
             default=(1, 2),
             show_default="1:2",
             metavar="SENDERS[:RECEIVERS]",
@@ -159,7 +159,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-t", "--num-processes", "threads"),
-            type=Threads(),
+            type=THREADS,
             default=(2, 2),
             show_default="2:2",
             metavar="SENDER[:RECEIVER]",
@@ -175,7 +175,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-k", "--root-rank", "root"),
-            type=Root(),
+            type=ROOT,
             default=0,
             show_default="fixed:0",
             metavar="ROOT",
@@ -204,7 +204,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="spawned",
             help="Processes to spawn.",
         ),
-        OptionRow("--node-map", **NODE_MAP, feature="nodes"),
+        OptionRow("--node-map", **NODES, feature="nodes"),
     ),
     "How it is sampled": (
         OptionRow(
@@ -215,14 +215,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-x", "--warmup"),
-            type=Warmup(),
+            type=WARMUP,
             metavar="N|auto",
             start_up=False,
             help="Iterations before the timed ones; auto: until the median settles.",
         ),
         OptionRow(
             "--precision",
-            type=Precision(),
+            type=PRECISION,
             metavar="P%",
             start_up=False,
             overhead=False,
@@ -268,7 +268,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-c", "--validation", "validation"),
-            type=ValidationLog(),
+            type=VALIDATION_LOG,
             metavar="[log[:DIR]]",
             sized=True,
             overhead=False,
@@ -284,7 +284,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-D", "--ddt", "layout"),
-            type=LayoutType(),
+            type=LAYOUT,
             default=CONTIGUOUS,
             show_default=False,
             metavar="LAYOUT",
@@ -295,14 +295,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
     "Where the data lives": (
         OptionRow(
             "--buffer",
-            type=MemberName(),
+            type=MEMBER_NAME,
             default="numpy",
             metavar="NAME",
             help="Buffer library: see omb-py list.",
         ),
         OptionRow(
             *("--device", "devices"),
-            type=Devices(),
+            type=DEVICES,
             default=(),
             show_default="all visible",
             metavar="N,N,…",
@@ -344,7 +344,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-M", "--mem-limit", "memory_limit"),
-            type=Bytes(),
+            type=BYTES,
             default=512 * MEBIBYTE,
             show_default="512M",
             metavar="BYTES",
@@ -352,16 +352,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Memory that one process may use for messages.",
         ),
         OptionRow(
-            *("-d", "--accelerator"),
-            callback=refuse_accelerator,
-            expose_value=False,
-            hidden=True,
+            *("-d", "--accelerator"), callback=refuse_accelerator, expose_value=False, hidden=True
         ),
     ),
     "How MPI is called": (
         OptionRow(
             "--binding",
-            type=MemberName(),
+            type=MEMBER_NAME,
             default="buffer",
             metavar="NAME",
             start_up=False,
@@ -429,14 +426,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             "--segment",
-            type=Bytes(),
+            type=BYTES,
             show_default="64K",
             metavar="BYTES",
             feature="algorithm",
             overhead=False,
             help="Segment size for segmented algorithms selected with --p2p-algorithm.",
         ),
-        OptionRow("--node-map", **NODE_MAP, feature="node_map", overhead=False),
+        OptionRow("--node-map", **NODES, feature="node_map", overhead=False),
         OptionRow(
             "--pickle-protocol",
             type=WholeNumber(0, HIGHEST_PROTOCOL),
@@ -495,7 +492,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-z", "--tail-lat", "percentiles"),
-            type=Percentiles(),
+            type=PERCENTILES,
             metavar="[P,P,…]",
             default=(),
             show_default=False,
@@ -522,7 +519,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("--label", "variant"),
-            type=Label(),
+            type=LABEL,
             old_names=["--variant"],
             metavar="TEXT",
             help="A label for settings outside omb-py, such as UCX_TLS=tcp; kept in the results.",

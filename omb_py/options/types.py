@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.core.calls.topology import Topology, parse_topology
-from omb_py.core.datatypes.layout import Layout, parse_layout
+from omb_py.core.calls.topology import parse_topology
+from omb_py.core.datatypes.layout import parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
 
@@ -58,11 +58,14 @@ class Seconds(Number):
 
 
 class TextType(Parameter):
-    """A type whose texts `parse` reads; a value that is no text is one already."""
+    """A type called ``name`` whose texts ``parse`` reads; a value that is no text is one already.
 
-    def parse(self, text: str) -> Any:
-        """The value of ``text``; raises `ValueError` or `UsageError` where it has none."""
-        raise NotImplementedError
+    ``parse`` raises `ValueError` or `UsageError` for a text that is no value.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
@@ -71,183 +74,100 @@ class TextType(Parameter):
             self.fail(str(error), param, ctx)
 
 
-class MemberName(TextType):
-    """The name of a buffer library or a binding; hyphens stand for underscores."""
-
-    name = "name"
-
-    def parse(self, text: str) -> str:
-        return text.replace("-", "_")
-
-
-class Bytes(TextType):
-    """One number of bytes."""
-
-    name = "bytes"
-
-    def parse(self, text: str) -> int:
-        return parse_bytes(text)
-
-
-class SizeRange(TextType):
+def size_range(text: str) -> tuple[int | None, int | None]:
     """``MAX``, ``MIN:MAX``, ``MIN:`` or ``:MAX``, as a pair in which None is the default."""
-
-    name = "[min:]max"
-
-    def parse(self, text: str) -> tuple[int | None, int | None]:
-        smallest, colon, largest = text.rpartition(":")
-        low = parse_bytes(smallest) if smallest else None
-        high = parse_bytes(largest) if largest or not colon else None
-        if low is None and high is None:
-            raise ValueError("name the smallest message, the largest or both, as in 1:65536")
-        if low is not None and high is not None and low > high:
-            raise ValueError(f"the smallest message ({low}) is larger than the largest ({high})")
-        return low, high
+    smallest, colon, largest = text.rpartition(":")
+    low = parse_bytes(smallest) if smallest else None
+    high = parse_bytes(largest) if largest or not colon else None
+    if low is None and high is None:
+        raise ValueError("name the smallest message, the largest or both, as in 1:65536")
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"the smallest message ({low}) is larger than the largest ({high})")
+    return low, high
 
 
-class SizeList(TextType):
-    """Numbers of bytes separated by commas."""
-
-    name = "size,size,…"
-
-    def parse(self, text: str) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(parse_bytes(part) for part in text.split(",")))
+def size_list(text: str) -> tuple[int, ...]:
+    """Numbers of bytes separated by commas, each once."""
+    return tuple(dict.fromkeys(parse_bytes(part) for part in text.split(",")))
 
 
-class Devices(TextType):
+def device_list(text: str) -> tuple[int, ...]:
     """Numbers of devices separated by commas."""
-
-    name = "n,n,…"
-
-    def parse(self, text: str) -> tuple[int, ...]:
-        return counts(text.split(","), f"{text!r} is not a list of device numbers, as in 0 or 0,2")
+    return counts(text.split(","), f"{text!r} is not a list of device numbers, as in 0 or 0,2")
 
 
-class Percentiles(TextType):
+def percentiles(text: str) -> tuple[float, ...]:
     """Percentages separated by commas, fractions allowed."""
-
-    name = "p,p,…"
-
-    def parse(self, text: str) -> tuple[float, ...]:
-        try:
-            percents = tuple(dict.fromkeys(map(parse_decimal, text.split(","))))
-        except ValueError:
-            raise ValueError(f"{text!r} is not a list of percentages, as in 50,90,99.9") from None
-        for percent in percents:
-            if not 0 <= percent <= 100:
-                raise ValueError(f"{percent:g} is not a percentage from 0 to 100")
-        return percents
+    try:
+        percents = tuple(dict.fromkeys(map(parse_decimal, text.split(","))))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a list of percentages, as in 50,90,99.9") from None
+    for percent in percents:
+        if not 0 <= percent <= 100:
+            raise ValueError(f"{percent:g} is not a percentage from 0 to 100")
+    return percents
 
 
-class Warmup(TextType):
+def warmup(text: str) -> int | str:
     """A whole number, or ``auto``."""
-
-    name = "n|auto"
-
-    def parse(self, text: str) -> int | str:
-        if text == "auto":
-            return text
-        return counts([text], f"{text!r} is neither a whole number from 0 on nor auto")[0]
-
-
-class Precision(TextType):
-    """A percentage, as in ``2%``, kept as a fraction."""
-
-    name = "p%"
-
-    def parse(self, text: str) -> float:
-        try:
-            percent = parse_decimal(text.removesuffix("%"))
-        except ValueError:
-            percent = 0.0
-        if not 0 < percent < 100:
-            raise ValueError(f"{text!r} is not a percentage between 0 and 100, as in 2%")
-        return percent / 100
-
-
-class Root(TextType):
-    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
-
-    name = "fixed:rank|rotate"
-
-    def parse(self, text: str) -> int | None:
-        if text == "rotate":
-            return None
-        kind, _, rank = text.partition(":")
-        return counts([rank] * (kind == "fixed"), f"{text!r} is neither fixed:RANK nor rotate")[0]
-
-
-class LayoutType(TextType):
-    """``cont``, ``vect:STRIDE:BLOCK`` or ``indx:FILE``."""
-
-    name = "layout"
-
-    def parse(self, text: str) -> Layout:
-        return parse_layout(text)
-
-
-class ValidationLog(TextType):
-    """``log`` or ``log:DIR``; empty for no log."""
-
-    name = "log[:dir]"
-
-    def parse(self, text: str) -> str:
-        kind, _, directory = text.partition(":")
-        if text and kind != "log":
-            raise ValueError(f"{text!r} is not log or log:DIRECTORY")
-        return directory or ("validation_output" if kind else "")
-
-
-class TopologyType(TextType):
-    """``cart:DIMENSIONS:RADIUS`` or ``graph:FILE``."""
-
-    name = "topology"
-
-    def parse(self, text: str) -> Topology:
-        return parse_topology(text)
-
-
-class Threads(TextType):
-    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
-
-    name = "n[:n]"
-
-    def parse(self, text: str) -> tuple[int, int]:
-        parts = text.split(":")
-        refusal = f"{text!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4"
-        numbers = counts(parts if len(parts) <= 2 else (), refusal)
-        if 0 in numbers:
-            raise ValueError("each side needs at least 1")
-        return numbers[0], numbers[-1]
-
-
-class Label(TextType):
-    """A name of the user's own: any text of one line."""
-
-    name = "text"
-
-    def parse(self, text: str) -> str:
-        text = text.strip()
-        if not text:
-            raise ValueError("it is empty: name what was chosen, as in UCX_TLS=tcp")
-        if not text.isprintable():
-            raise ValueError(f"{text!r} has characters that cannot be printed: use plain text")
+    if text == "auto":
         return text
+    return counts([text], f"{text!r} is neither a whole number from 0 on nor auto")[0]
 
 
-class NodeMap(TextType):
+def precision(text: str) -> float:
+    """A percentage, as in ``2%``, as a fraction."""
+    try:
+        percent = parse_decimal(text.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent < 100:
+        raise ValueError(f"{text!r} is not a percentage between 0 and 100, as in 2%")
+    return percent / 100
+
+
+def root(text: str) -> int | None:
+    """``fixed:RANK`` or ``rotate``; None stands for the latter."""
+    if text == "rotate":
+        return None
+    kind, _, rank = text.partition(":")
+    return counts([rank] * (kind == "fixed"), f"{text!r} is neither fixed:RANK nor rotate")[0]
+
+
+def validation_log(text: str) -> str:
+    """The folder that ``log`` or ``log:DIR`` names; empty for no log."""
+    kind, _, directory = text.partition(":")
+    if text and kind != "log":
+        raise ValueError(f"{text!r} is not log or log:DIRECTORY")
+    return directory or ("validation_output" if kind else "")
+
+
+def thread_counts(text: str) -> tuple[int, int]:
+    """``SENDERS`` or ``SENDERS:RECEIVERS``, as a pair; one number is for both."""
+    parts = text.split(":")
+    refusal = f"{text!r} is not SENDERS or SENDERS:RECEIVERS, as in 2:4"
+    numbers = counts(parts if len(parts) <= 2 else (), refusal)
+    if 0 in numbers:
+        raise ValueError("each side needs at least 1")
+    return numbers[0], numbers[-1]
+
+
+def label(text: str) -> str:
+    """A name of the user's own: any text of one line."""
+    text = text.strip()
+    if not text:
+        raise ValueError("it is empty: name what was chosen, as in UCX_TLS=tcp")
+    if not text.isprintable():
+        raise ValueError(f"{text!r} has characters that cannot be printed: use plain text")
+    return text
+
+
+def node_map(text: str) -> tuple[int, ...] | int:
     """A number of ranks for each node, or the node of each rank separated by commas."""
-
-    name = "n|n,n,…"
-
-    def parse(self, text: str) -> tuple[int, ...] | int:
-        refusal = f"{text!r} is neither a number nor a list such as 0,0,1,1"
-        numbers = counts(text.split(","), refusal)
-        if len(numbers) > 1:
-            return numbers
-        if numbers[0] == 0:
-            raise ValueError("a node has at least 1 rank")
-        return numbers[0]
+    numbers = counts(text.split(","), f"{text!r} is neither a number nor a list such as 0,0,1,1")
+    if numbers == (0,):
+        raise ValueError("a node has at least 1 rank")
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 class Graphs(Parameter):
@@ -295,3 +215,20 @@ def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
     if not numbers:
         raise ValueError(refusal)
     return numbers
+
+
+BYTES = TextType("bytes", parse_bytes)
+DEVICES = TextType("n,n,…", device_list)
+LABEL = TextType("text", label)
+LAYOUT = TextType("layout", parse_layout)
+MEMBER_NAME = TextType("name", lambda text: text.replace("-", "_"))
+NODE_MAP = TextType("n|n,n,…", node_map)
+PERCENTILES = TextType("p,p,…", percentiles)
+PRECISION = TextType("p%", precision)
+ROOT = TextType("fixed:rank|rotate", root)
+SIZE_LIST = TextType("size,size,…", size_list)
+SIZE_RANGE = TextType("[min:]max", size_range)
+THREADS = TextType("n[:n]", thread_counts)
+TOPOLOGY = TextType("topology", parse_topology)
+VALIDATION_LOG = TextType("log[:dir]", validation_log)
+WARMUP = TextType("n|auto", warmup)

@@ -15,7 +15,7 @@ from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.option import note_old_name
 from omb_py.options.parse import long_names
-from omb_py.options.types import SizeList, SizeRange
+from omb_py.options.types import size_list, size_range
 from omb_py.sweeps.subjects import parameters_of
 from omb_py.sweeps.toml import suggestion
 
@@ -158,6 +158,6 @@ def planned_sizes(
 def with_sizes(options: Options, asked: str) -> Options:
     """The options with sizes as a configuration has them: ``MIN:MAX``, or a list."""
     if ":" in asked:
-        smallest, largest = SizeRange().parse(asked)
+        smallest, largest = size_range(asked)
         return replace(options, smallest=smallest, largest=largest)
-    return replace(options, sizes=SizeList().parse(asked))
+    return replace(options, sizes=size_list(asked))
