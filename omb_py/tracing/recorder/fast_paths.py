@@ -165,98 +165,50 @@ def record_begun(
     recorder.event(CALL, number, communicator, world, tag, 0, began, ended, nbytes, one, in_call)
 
 
-SEND = Path(
-    "send",
-    "self, buf, dest, tag=0",
-    "dest",
-    "buf.nbytes",
-    "spec_bytes(buf)",
-    Lines(record="recorder.message_event(False, number, tally, tag, began, ended)"),
+TO, FROM = "dest, tag=0", "source=ANY_SOURCE, tag=ANY_TAG"
+BOTH = "dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None"
+NO_NEIGHBOUR = "status is not None or dest == PROC_NULL or source == PROC_NULL"
+BUFFER, PICKLE, NO_BYTES = (
+    ("buf.nbytes", "spec_bytes(buf)"),
+    ("nbytes",) * 2,
+    ("UNKNOWN_BYTES",) * 2,
 )
-RECEIVE = Path(
-    "receive",
-    "self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None",
-    "source",
-    "buf.nbytes",
-    "spec_bytes(buf)",
+WILDCARD = "if source == ANY_SOURCE or {tag} == ANY_TAG:\n    status = MPI.Status()"
+LEARN = "if status is not None:\n    source, {tag} = status.source, status.tag\n"
+ADOPT = "result = adopt(result)"
+WAITED = "recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)\n"
+BEGUN = "record_begun(recorder, number, tally, tag, began, ended, {receives}, {wildcard}, result)"
+BOTH_MESSAGES = """\
+there, back = (dest, sendtag, {sent}), (source, recvtag, {received})
+record_messages(recorder, number, tally.communicator, there, back, began, ended)"""
+
+SENDING = Lines(record="recorder.message_event(False, number, tally, tag, began, ended)")
+RECEIVING = Lines(
+    WILDCARD.format(tag="tag"),
+    LEARN.format(tag="tag").strip(),
+    "recorder.message_event(True, number, tally, tag, began, ended)",
+)
+BEGINNING_SEND = Lines(record=BEGUN.format(receives=False, wildcard=False))
+BEGINNING_RECEIVE = Lines(
+    record="wildcard = source == ANY_SOURCE or (tag == ANY_TAG and source != PROC_NULL)\n"
+    + BEGUN.format(receives=True, wildcard="wildcard")
+)
+EXCHANGING, EXCHANGING_OBJECTS = (
     Lines(
-        before="""\
-if source == ANY_SOURCE or tag == ANY_TAG:
-    status = MPI.Status()""",
-        after="""\
-if status is not None:
-    source, tag = status.source, status.tag""",
-        record="recorder.message_event(True, number, tally, tag, began, ended)",
-    ),
-    general="status is not None",
+        WILDCARD.format(tag="recvtag"),
+        record=LEARN.format(tag="recvtag") + BOTH_MESSAGES.format(sent=sent, received=received),
+    )
+    for sent, received in (("spec_bytes(sendbuf)", "spec_bytes(recvbuf)"), ("sent", "received"))
 )
-NEED_STATUS = """\
-if source == ANY_SOURCE or recvtag == ANY_TAG:
-    status = MPI.Status()"""
-SENDRECV = Path(
-    "sendrecv",
-    "self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None",
-    "dest",
-    "sendbuf.nbytes + recvbuf.nbytes",
-    "together(spec_bytes(sendbuf), spec_bytes(recvbuf))",
-    Lines(
-        before=NEED_STATUS,
-        record="""\
-if status is not None:
-    source, recvtag = status.source, status.tag
-sent, received = spec_bytes(sendbuf), spec_bytes(recvbuf)
-sent, received = (dest, sendtag, sent), (source, recvtag, received)
-record_messages(recorder, number, tally.communicator, sent, received, began, ended)""",
-    ),
-    general="status is not None or dest == PROC_NULL or source == PROC_NULL",
-)
-ADOPT = Lines(record="result = adopt(result)")
-NONBLOCKING_SEND = replace(
-    SEND,
-    name="nonblocking send",
-    timeline=Lines(
-        record="""\
-record_begun(recorder, number, tally, tag, began, ended, False, False, result)"""
-    ),
-    lines=ADOPT,
-)
-NONBLOCKING_RECEIVE = Path(
-    "nonblocking receive",
-    "self, buf, source=ANY_SOURCE, tag=ANY_TAG",
-    "source",
-    "buf.nbytes",
-    "spec_bytes(buf)",
-    Lines(
-        record="""\
-wildcard = source == ANY_SOURCE or (tag == ANY_TAG and source != PROC_NULL)
-record_begun(recorder, number, tally, tag, began, ended, True, wildcard, result)"""
-    ),
-    ADOPT,
-)
-WAIT = Path(
-    "wait",
-    "self, status=None",
-    "NOBODY",
-    "UNKNOWN_BYTES",
-    "UNKNOWN_BYTES",
-    Lines(
-        before="""\
+WAITING = Lines(
+    """\
 operations = getattr(self, "_operations", None)
 if operations and status is None and needs_status(operations):
     status = MPI.Status()""",
-        record="""\
-recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
-if operations:
-    complete(recorder, operations, status, ended)""",
-    ),
-    comm="NO_COMMUNICATOR",
+    record=f"{WAITED}if operations:\n    complete(recorder, operations, status, ended)",
 )
-WAITALL = replace(
-    WAIT,
-    name="waitall",
-    parameters="cls, requests, statuses=None",
-    timeline=Lines(
-        before="""\
+WAITING_FOR_ALL = Lines(
+    """\
 if statuses is not None:
     return general(cls, requests, statuses)
 waiting = [getattr(request, "_operations", None) for request in requests]
@@ -264,78 +216,61 @@ for operations in waiting:
     if operations and needs_status(operations):
         statuses = [MPI.Status() for _ in requests]
         break""",
-        record="""\
-recorder.event(CALL, number, 0, NOBODY, 0, 0, began, ended, UNKNOWN_BYTES, 0, 0)
-for index, operations in enumerate(waiting):
+    record=f"""\
+{WAITED}for index, operations in enumerate(waiting):
     if operations:
         status = None if statuses is None else statuses[index]
         complete(recorder, operations, status, ended)""",
-    ),
+)
+COLLECTIVE = Lines(record="recorder.collective_event(number, tally, began, ended)")
+PICKLED_SEND = Lines("before = counts.sent", "nbytes = counts.sent - before")
+PICKLED_RECEIVE = Lines("before = counts.received", "nbytes = counts.received - before")
+PICKLED_BOTH = Lines(
+    "sent_before, received_before = counts.sent, counts.received",
+    "sent, received = counts.sent - sent_before, counts.received - received_before",
+)
+
+SEND = Path("send", f"self, buf, {TO}", "dest", *BUFFER, SENDING)
+RECEIVE = Path("receive", f"self, buf, {FROM}, status=None", "source", *BUFFER, RECEIVING)
+RECEIVE = replace(RECEIVE, general="status is not None")
+SENDRECV = Path(
+    *("sendrecv", f"self, sendbuf, {BOTH}", "dest", "sendbuf.nbytes + recvbuf.nbytes"),
+    "together(spec_bytes(sendbuf), spec_bytes(recvbuf))",
+    EXCHANGING,
+    general=NO_NEIGHBOUR,
+)
+ISEND = replace(SEND, name="isend", timeline=BEGINNING_SEND, lines=Lines(record=ADOPT))
+IRECV = Path("irecv", f"self, buf, {FROM}", "source", *BUFFER, BEGINNING_RECEIVE, ISEND.lines)
+WAIT = Path("wait", "self, status=None", "NOBODY", *NO_BYTES, WAITING, comm="NO_COMMUNICATOR")
+WAITALL = replace(
+    WAIT, name="waitall", parameters="cls, requests, statuses=None", timeline=WAITING_FOR_ALL
 )
 TEST = replace(WAIT, name="test", timeline=None)
 COMPLETION = replace(WAITALL, name="completion", parameters="cls, *args, **kwargs", timeline=None)
-BARRIER = Path(
-    "barrier",
-    "self",
-    "NOBODY",
-    "0",
-    "0",
-    Lines(record="recorder.collective_event(number, tally, began, ended)"),
+BARRIER = Path("barrier", "self", "NOBODY", "0", "0", COLLECTIVE)
+BCAST = Path("bcast", "self, buf, root=0", "root", *BUFFER, COLLECTIVE)
+REDUCTION = Path(
+    *("reduction", "self, sendbuf, recvbuf, op=MPI.SUM", "NOBODY", "sendbuf.nbytes"),
+    'bytes_of(COLLECTIVES["allreduce"], self, {"sendbuf": sendbuf, "recvbuf": recvbuf})',
+    COLLECTIVE,
 )
-BCAST = replace(
-    BARRIER,
-    name="bcast",
-    parameters="self, buf, root=0",
-    peer="root",
-    nbytes="buf.nbytes",
-    measured="spec_bytes(buf)",
+SEND_OBJECT = Path("send object", f"self, obj, {TO}", "dest", *PICKLE, SENDING, PICKLED_SEND)
+ISEND_OBJECT = replace(
+    SEND_OBJECT,
+    name="isend object",
+    timeline=BEGINNING_SEND,
+    lines=replace(PICKLED_SEND, record=ADOPT),
 )
-REDUCTION = replace(
-    BARRIER,
-    name="reduction",
-    parameters="self, sendbuf, recvbuf, op=MPI.SUM",
-    nbytes="sendbuf.nbytes",
-    measured="""\
-bytes_of(COLLECTIVES["allreduce"], self, {"sendbuf": sendbuf, "recvbuf": recvbuf})""",
+RECEIVE_OBJECT = Path(
+    *("receive object", f"self, buf=None, {FROM}, status=None", "source", *PICKLE, RECEIVING),
+    PICKLED_RECEIVE,
+    general=RECEIVE.general,
 )
-SENT = Lines("before = counts.sent", "nbytes = counts.sent - before")
-SEND_OBJECT, NONBLOCKING_SEND_OBJECT = (
-    replace(
-        path,
-        name=f"{path.name} of an object",
-        parameters="self, obj, dest, tag=0",
-        nbytes="nbytes",
-        measured="nbytes",
-        lines=replace(SENT, record=path.lines.record),
-    )
-    for path in (SEND, NONBLOCKING_SEND)
-)
-RECEIVE_OBJECT = replace(
-    RECEIVE,
-    name="receive of an object",
-    parameters="self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None",
-    nbytes="nbytes",
-    measured="nbytes",
-    lines=Lines("before = counts.received", "nbytes = counts.received - before"),
-)
-SENDRECV_OBJECTS = replace(
-    SENDRECV,
-    name="sendrecv of objects",
-    parameters=SENDRECV.parameters.replace("sendbuf", "sendobj"),
-    nbytes="sent + received",
-    measured="sent + received",
-    timeline=Lines(
-        NEED_STATUS,
-        record="""\
-if status is not None:
-    source, recvtag = status.source, status.tag
-sent, received = (dest, sendtag, sent), (source, recvtag, received)
-record_messages(recorder, number, tally.communicator, sent, received, began, ended)""",
-    ),
-    lines=Lines(
-        "sent_before, received_before = counts.sent, counts.received",
-        "sent, received = counts.sent - sent_before, counts.received - received_before",
-    ),
+SENDRECV_OBJECTS = Path(
+    *("sendrecv objects", f"self, sendobj, {BOTH}", "dest", *("sent + received",) * 2),
+    EXCHANGING_OBJECTS,
+    PICKLED_BOTH,
+    general=NO_NEIGHBOUR,
 )
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
@@ -360,10 +295,10 @@ NAMES = {
 
 PATHS: dict[str, Path] = {
     **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), SEND),
-    **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), NONBLOCKING_SEND),
+    **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), ISEND),
     "Recv": RECEIVE,
     "Sendrecv": SENDRECV,
-    "Irecv": NONBLOCKING_RECEIVE,
+    "Irecv": IRECV,
     **dict.fromkeys(("Wait", "wait"), WAIT),
     **dict.fromkeys(("Test", "test"), TEST),
     **dict.fromkeys(("Waitall", "waitall"), WAITALL),
@@ -373,7 +308,7 @@ PATHS: dict[str, Path] = {
     "Bcast": BCAST,
     **dict.fromkeys(("Allreduce", "Scan", "Exscan"), REDUCTION),
     **dict.fromkeys(("send", "ssend", "bsend"), SEND_OBJECT),
-    **dict.fromkeys(("isend", "issend", "ibsend"), NONBLOCKING_SEND_OBJECT),
+    **dict.fromkeys(("isend", "issend", "ibsend"), ISEND_OBJECT),
     "recv": RECEIVE_OBJECT,
     "sendrecv": SENDRECV_OBJECTS,
 }
