@@ -98,6 +98,7 @@ lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff check .
 	$(call venv,mpich)/bin/ruff format --check .
 	$(call venv,mpich)/bin/mypy
+	$(call venv,mpich)/bin/lint-imports --no-cache --no-logo
 
 speed: $(VENV)/.installed
 	$(VENV)/bin/python perf/speed.py

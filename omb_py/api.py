@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +89,13 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
     >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
     from omb_py.benchmarks import find_benchmark
+    from omb_py.cli.benchmark import graph_writers
     from omb_py.measure.in_program import measure
     from omb_py.options.parse import parse, words_of
 
     found = find_benchmark(benchmark)
-    rows, runs = measure(found, parse(found, words_of(found, options)))
+    chosen = parse(found, words_of(found, options))
+    rows, runs = measure(found, chosen, partial(graph_writers, chosen))
     if rows is None:
         return None
     with needing("analysis"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from omb_py.apps import Application
 from omb_py.apps.runtime import math_threads
-from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.measure.launch import start_job
 from omb_py.options.application import application_parameters, make_asked
@@ -24,7 +25,10 @@ def application_command(application: Application[Any]) -> click.Command:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
-            measure(Setting(asked, found.buffer, found.job, found.watchdog, found.device_first))
+            writers = partial(graph_writers, asked.options)
+            measure(
+                Setting(asked, found.buffer, found.job, found.watchdog, found.device_first, writers)
+            )
 
     text = f"{application.summary}\n\n{application.details}".strip()
     return GroupedCommand(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,10 @@ from omb_py.measure.launch import launch, measurement
 from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
 
+if TYPE_CHECKING:
+    from omb_py.core.options import Options
+    from omb_py.results.writer import Writer
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
@@ -19,7 +24,8 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
     """The command that measures ``benchmark``."""
 
     def callback(**values: Any) -> None:
-        with launch(benchmark, make_options(values)) as context:
+        options = make_options(values)
+        with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             measurement(context).run()
 
     return GroupedCommand(
@@ -30,6 +36,15 @@ def benchmark_command(benchmark: Benchmark) -> click.Command:
         help=describe(benchmark),
         context_settings=CONTEXT,
     )
+
+
+def graph_writers(options: Options) -> list[Writer[Any]]:
+    """What draws the figures of ``-G``; raises `MissingPackageError` where it cannot."""
+    if not options.graph:
+        return []
+    from omb_py.analysis.plots.live import GraphWriter
+
+    return [GraphWriter(options.graph)]
 
 
 def describe(benchmark: Benchmark) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding
-from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.options import Options
@@ -45,7 +46,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         names = chosen(bindings)
         optional = bindings in (None, "all")
 
-        with launch(benchmark, options) as context:
+        with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             from omb_py.measure.overhead import OverheadMeasurement
 
             members = load(names, context.job, options, optional)

@@ -27,13 +27,10 @@ if TYPE_CHECKING:
 
 
 class BenchmarkMeasurement(Measurement):
-    """One benchmark through one binding; ``writers`` get its rows beside those of the options."""
+    """One benchmark through one binding."""
 
-    def __init__(
-        self, context: RunContext, binding: Binding, writers: Sequence[Writer[Row]] = ()
-    ) -> None:
+    def __init__(self, context: RunContext, binding: Binding) -> None:
         super().__init__(context, [binding])
-        self._writers = writers
         self.binding = binding
         self._imprecise: list[int] = []
         self._worker: Worker | None = None
@@ -59,7 +56,7 @@ class BenchmarkMeasurement(Measurement):
             )
 
     def open_writers(self) -> list[Writer[Row]]:
-        return [*self._writers, *benchmark_writers(self.benchmark, self.options)]
+        return benchmark_writers(self.benchmark, self.options)
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job, options = self.job, self.options

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import Benchmark
@@ -13,11 +15,13 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.benchmark import BenchmarkMeasurement
 from omb_py.measure.launch import launch
-from omb_py.results.writer import Collector
+from omb_py.results.writer import Collector, Writer
 
 
 def measure(
-    benchmark: Benchmark, options: Options
+    benchmark: Benchmark,
+    options: Options,
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """The rows of a benchmark and their runs' metadata on rank 0, None elsewhere; collective.
 
@@ -30,12 +34,19 @@ def measure(
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
     started = mpi.load().Is_initialized()
-    with launch(benchmark, options, in_program=True) as context:
+    writers = partial(_with_collector, collector, more_writers)
+    with launch(benchmark, options, True, writers) as context:
         binding = BINDINGS.load(options.binding)(context.job.comm, options)
-        BenchmarkMeasurement(context, binding, [collector]).run()
+        BenchmarkMeasurement(context, binding).run()
     if not started:
         atexit.register(finalize)
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
+
+
+def _with_collector(
+    collector: Collector, more_writers: Callable[[], Sequence[Writer[Any]]]
+) -> list[Writer[Any]]:
+    return [collector, *more_writers()]
 
 
 def finalize() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.bindings import BINDINGS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.measurement import Measurement, RunContext
     from omb_py.measure.startup import StartUpMeasurement
+    from omb_py.results.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,16 @@ def start_job(
 
 @contextmanager
 def launch(
-    benchmark: Benchmark, options: Options, in_program: bool = False
+    benchmark: Benchmark,
+    options: Options,
+    in_program: bool = False,
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
 ) -> Iterator[RunContext]:
     """A job in which ``benchmark`` can be measured; ended when the block is left.
 
     The device, if any, is chosen before MPI is started. ``in_program``, within somebody's program,
-    MPI and the process go on, and errors are raised.
+    MPI and the process go on, and errors are raised. ``more_writers`` makes,
+    on rank 0, what gets the rows beside the writers that the options name.
     """
     stages = stages_of(benchmark)
     default = "mpi_int" if benchmark.reduces else "mpi_char"
@@ -114,6 +119,7 @@ def launch(
             started.watchdog,
             started.device_first,
             stages,
+            more_writers,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,8 @@ class RunContext:
     """Whether the device, if any, was chosen before MPI was started."""
     stages: Stages = field(default_factory=Stages)
     """How long the job's start took."""
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
+    """Makes, on rank 0, what gets the rows beside the writers that the options name."""
 
 
 class Measurement(ABC):

@@ -29,6 +29,8 @@ class Started(Protocol):
     def job(self) -> Job: ...
     @property
     def device_first(self) -> bool: ...
+    @property
+    def more_writers(self) -> Callable[[], Sequence[Writer[Any]]]: ...
 
 
 def start_writers(
@@ -38,7 +40,7 @@ def start_writers(
     opened: Callable[[], list[Writer[Any]]],
     bindings: Sequence[Described] = (),
 ) -> list[Writer[Any]]:
-    """What ``opened`` gives on rank 0, with all written that stands before the rows.
+    """The writers that ``opened`` and the setting make on rank 0, started.
 
     ``run`` is the run's name. Collective; raises `SharedError` when it cannot be written.
     """
@@ -51,7 +53,7 @@ def start_writers(
         metadata = _metadata(setting, run, nodes, bindings) | metadata
     with job.agreement():
         if job.rank == 0:
-            writers = opened()
+            writers = [*opened(), *setting.more_writers()]
             for writer in writers:
                 writer.start(metadata)
     return writers

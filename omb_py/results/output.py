@@ -58,10 +58,6 @@ def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Wri
     writers = [] if options.quiet else [_standard_output(record, text, options.format)]
     if options.output is not None:
         writers.append(_file(options.output, record, options.force))
-    if options.graph:
-        from omb_py.analysis.plots.live import GraphWriter
-
-        writers.append(GraphWriter(record, options.graph))
     return writers
 
 

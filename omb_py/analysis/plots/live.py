@@ -7,6 +7,7 @@ from typing import Any
 
 from omb_py.core.errors import MissingPackageError, OmbError
 from omb_py.core.mpi import launcher
+from omb_py.results.row import Row
 from omb_py.results.writer import Collector
 
 PACKAGES = {"tty": ("pandas", "matplotlib", "plotext"), "png": ("pandas", "matplotlib")}
@@ -15,15 +16,19 @@ PACKAGES = {"tty": ("pandas", "matplotlib", "plotext"), "png": ("pandas", "matpl
 class GraphWriter(Collector):
     """Draws at the end; nothing of what draws is loaded before, for it must not be measured."""
 
-    def __init__(self, record: type[Any], graphs: tuple[str, ...]) -> None:
+    def __init__(self, graphs: tuple[str, ...]) -> None:
         """Raises `MissingPackageError` where what draws ``graphs`` is not installed."""
         super().__init__()
-        self._record = record
+        self._record: type[Any] = Row
         self._graphs = graphs
         for graph in graphs:
             for package in PACKAGES.get(graph, PACKAGES["png"]):
                 if find_spec(package) is None:
                     raise MissingPackageError("-G", package, "pip install 'omb-py[analysis]'")
+
+    def row(self, row: Any) -> None:
+        self._record = type(row)
+        super().row(row)
 
     def finish(self) -> None:
         from omb_py.analysis.plots import figures

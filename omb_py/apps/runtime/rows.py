@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from statistics import mean, median, median_low
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from omb_py.results.row import columns
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.results.writer import Writer
 
 TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
 
@@ -32,6 +33,7 @@ class Setting:
     job: Job
     watchdog: Watchdog | None = None
     device_first: bool = True
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
 
     @property
     def options(self) -> Options:
