@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from omb_py.algorithms import patterns
 from omb_py.core.errors import UsageError
+from omb_py.core.registry import rows
 from omb_py.core.text.words import nearest
 
 DEFAULT = "default"
@@ -120,19 +121,22 @@ class Library:
 
 
 def library(name: str) -> Library:
-    """The MPI library of this name, as mpi4py calls it.
+    """The MPI library of this name, as mpi4py calls it; also from an entry point of another's.
 
     Raises `UsageError` where its algorithms are not known here.
     """
-    module = MODULES.get(name)
-    if module is None:
-        raise UsageError(
-            f"--coll-algorithm: the algorithms of {name} are not known here, only those of "
-            f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "
-            "with --label"
-        )
-    found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
-    return found
+    if (module := MODULES.get(name)) is not None:
+        found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
+        return found
+    others: dict[str, Library] = {}
+    for library in rows(others, "omb_py.library_algorithms", Library).values():
+        if library.name == name:
+            return library
+    raise UsageError(
+        f"--coll-algorithm: the algorithms of {name} are not known here, only those of "
+        f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "
+        "with --label"
+    )
 
 
 def function_of(benchmark: str) -> str:

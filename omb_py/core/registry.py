@@ -1,12 +1,15 @@
-"""Finds the members of an axis: modules of a package of ours, or entry points of anybody's."""
+"""Members of axes and rows of tables: ours, and those of others by entry points."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from omb_py.core.errors import MissingPackageError, UsageError
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,31 @@ class Registry:
         return entry_point.load()
 
     def _entry_points(self) -> dict[str, Any]:
-        # Scans the metadata of every installed distribution: too slow for names of our own.
-        from importlib.metadata import entry_points
+        return _points(self.group)
 
-        return {point.name.replace("-", "_"): point for point in entry_points(group=self.group)}
+
+def rows(builtin: Mapping[str, Row], group: str, kind: type[Row]) -> dict[str, Row]:
+    """The rows of a table, and those that other distributions add by entry points in ``group``.
+
+    A row's name is that of its entry point; one of ours cannot be replaced. Raises `UsageError`
+    for an entry point that cannot be loaded or is no ``kind``.
+    """
+    found = dict(builtin)
+    for name, point in _points(group).items():
+        if name in found:
+            continue
+        try:
+            row = point.load()
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"{group} {name} ({point.value}) cannot be loaded: {error}") from error
+        if not isinstance(row, kind):
+            raise UsageError(f"{group} {name} ({point.value}) is no {kind.__name__}")
+        found[name] = row
+    return found
+
+
+def _points(group: str) -> dict[str, Any]:
+    # Scans the metadata of every installed distribution: too slow for names of our own.
+    from importlib.metadata import entry_points
+
+    return {point.name.replace("-", "_"): point for point in entry_points(group=group)}

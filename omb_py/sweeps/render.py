@@ -15,6 +15,7 @@ from omb_py.sweeps.batch import Job
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
+from omb_py.sweeps.schedulers import SCHEDULERS
 
 
 def script(job: Job) -> str:
@@ -70,7 +71,9 @@ def environment(scheduler: Scheduler) -> jinja2.Environment:
         "hours_and_minutes": lambda seconds: Safe(clock(60 * minutes(seconds))[:-3]),
     }
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("omb_py.sweeps"),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader("omb_py.sweeps"), jinja2.FunctionLoader(template_of)]
+        ),
         undefined=jinja2.StrictUndefined,
         finalize=check,
         autoescape=False,
@@ -80,6 +83,12 @@ def environment(scheduler: Scheduler) -> jinja2.Environment:
     )
     made.filters.update(filters)
     return made
+
+
+def template_of(name: str) -> str | None:
+    """The template of a scheduler that came by an entry point."""
+    scheduler = SCHEDULERS.get(name.removesuffix(".sh.j2"))
+    return scheduler.template or None if scheduler else None
 
 
 def minutes(seconds: float) -> int:

@@ -48,6 +48,9 @@ class Scheduler:
     are the signals it sends before a job's end, ``unknown`` what it says of a job that it does not
     know. ``time_left`` are asked in turn for how long a job may still run. ``dependency`` are the
     options by which a job waits for the end of another, whose number is put in for ``{}``.
+
+    ``template`` is the Jinja2 text of a script for a scheduler that is not in ``templates/``, where
+    those of omb-py's own are; like those it extends ``job.sh.j2``.
     """
 
     title: str
@@ -77,6 +80,7 @@ class Scheduler:
     unknown: tuple[str, ...] = ("unknown job",)
     joined: str = ""
     ending: Callable[[str], Ending] = exit_code
+    template: str = ""
     history: tuple[str, ...] = ()
     history_layout: Layout | None = None
     outputs: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from omb_py.core.registry import rows
 from omb_py.sweeps import answers
 from omb_py.sweeps.answers import Blocks, PbsExit, Table, TimeSource, flux_code, wait_status
 from omb_py.sweeps.scheduler import (
@@ -165,7 +166,7 @@ AFTER_ANY = ("-W", "depend=afterany:{}")
 
 FLUX_FORMAT = "{id.f58}|{status}|{returncode}|{t_remaining}|{exception.type}"
 
-SCHEDULERS: Mapping[str, Scheduler] = {
+BUILTIN: Mapping[str, Scheduler] = {
     "pbs": Scheduler(  # PBS Pro and OpenPBS
         title="PBS",
         sentinel="#PBS",
@@ -328,4 +329,6 @@ SCHEDULERS: Mapping[str, Scheduler] = {
         node_count_command=("flux", "getattr", "size"),
     ),
 }
-"""Schedulers by the names that a machine's configuration calls them by."""
+
+SCHEDULERS = rows(BUILTIN, "omb_py.schedulers", Scheduler)
+"""By the names that a machine's configuration uses, those of other distributions included."""

@@ -17,6 +17,7 @@ from omb_py.benchmarks.algorithms.reductions import Sum
 from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
+from omb_py.core.registry import rows
 
 SEGMENT = 64 << 10
 """Bytes of a segment unless ``--segment`` says otherwise."""
@@ -126,9 +127,18 @@ TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
 """By the name of the collective."""
 
 
+def algorithms(benchmark: str) -> dict[str, Algorithm[Any]]:
+    """The algorithms of a collective by their words, those of other distributions included.
+
+    These come by entry points of group ``omb_py.algorithms.COLLECTIVE``, whose names are the words.
+    """
+    ours = {algorithm.word: algorithm for algorithm in TABLE[benchmark].algorithms}
+    return rows(ours, f"omb_py.algorithms.{benchmark}", Algorithm)
+
+
 def words(benchmark: str) -> tuple[str, ...]:
     """What ``--p2p-algorithm`` takes."""
-    return (LIBRARY, *(algorithm.word for algorithm in TABLE[benchmark].algorithms))
+    return (LIBRARY, *algorithms(benchmark))
 
 
 def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
@@ -142,6 +152,8 @@ def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
     for algorithm in TABLE[benchmark].algorithms:
         if algorithm.word == word:
             return algorithm
+    if (found := algorithms(benchmark).get(word)) is not None:
+        return found
     raise UsageError(
         f"--p2p-algorithm: {benchmark} has no {word!r}: choose from {', '.join(words(benchmark))}"
     )
@@ -182,7 +194,11 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
 def check(options: Options) -> None:
     """Raise `UsageError` for options that do not go with own algorithms, or only with others."""
     word = options.own_algorithm
-    cutting = [one.word for found in TABLE.values() for one in found.algorithms if one.cuts]
+    cutting = (
+        [word for name in TABLE for word, found in algorithms(name).items() if found.cuts]
+        if options.segment is not None
+        else []
+    )
     if options.segment is not None and word not in cutting:
         raise UsageError(
             f"--segment is for algorithms that cut messages: choose --p2p-algorithm "

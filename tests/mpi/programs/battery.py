@@ -83,12 +83,8 @@ def measure(
         from omb_py.apps.runtime.measurement import Measurement, nodes_of
         from omb_py.apps.runtime.rows import Setting
 
-        class KeepingMeasurement(Measurement):
-            def open_writers(self) -> list[Writer[Any]]:
-                return [*super().open_writers(), Kept(record)]
-
-        setting = Setting(benchmark, buffer, job)
-        KeepingMeasurement(setting, nodes_of(setting)).measure()
+        setting = Setting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
+        Measurement(setting, nodes_of(setting)).measure()
         return
     from omb_py.measure.benchmark import BenchmarkMeasurement
     from omb_py.measure.measurement import RunContext
@@ -96,8 +92,10 @@ def measure(
     options = adapted(options, StartedJob(job, buffer, None, True))
     types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
     binding = BINDINGS.load(options.binding)(job.comm, options)
-    context = RunContext(benchmark, options, types, buffer, job, None)
-    BenchmarkMeasurement(context, binding, [Kept(record)]).run()
+    context = RunContext(
+        benchmark, options, types, buffer, job, None, more_writers=lambda: [Kept(record)]
+    )
+    BenchmarkMeasurement(context, binding).run()
 
 
 class Battery:
