@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from omb_py.algorithms import patterns
 from omb_py.core.errors import UsageError
-from omb_py.core.registry import rows
+from omb_py.core.registry import Rows
 from omb_py.core.text.words import nearest
 
 DEFAULT = "default"
@@ -128,10 +128,9 @@ def library(name: str) -> Library:
     if (module := MODULES.get(name)) is not None:
         found: Library = import_module(f"omb_py.algorithms.{module}").LIBRARY
         return found
-    others: dict[str, Library] = {}
-    for library in rows(others, "omb_py.library_algorithms", Library).values():
-        if library.name == name:
-            return library
+    others = Rows({}, "omb_py.library_algorithms", Library)
+    if (other := next((one for one in others.values() if one.name == name), None)) is not None:
+        return other
     raise UsageError(
         f"--coll-algorithm: the algorithms of {name} are not known here, only those of "
         f"{', '.join(MODULES)}: leave it out, or set the library's own variables and name them "

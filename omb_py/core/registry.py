@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -80,24 +81,43 @@ class Registry:
         return _points(self.group)
 
 
-def rows(builtin: Mapping[str, Row], group: str, kind: type[Row]) -> dict[str, Row]:
-    """The rows of a table, and those that other distributions add by entry points in ``group``.
+class Rows(Mapping[str, Row]):
+    """Rows of ours by name, and those that other distributions add by entry points in ``group``.
 
-    A row's name is that of its entry point; one of ours cannot be replaced. Raises `UsageError`
-    for an entry point that cannot be loaded or is no ``kind``.
+    A row's name is that of its entry point; one of ours cannot be replaced. Others are loaded when
+    a name is not ours, or all are listed; that raises `UsageError` for an entry point that cannot
+    be loaded or is no ``kind``.
     """
-    found = dict(builtin)
-    for name, point in _points(group).items():
-        if name in found:
-            continue
-        try:
-            row = point.load()
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"{group} {name} ({point.value}) cannot be loaded: {error}") from error
-        if not isinstance(row, kind):
-            raise UsageError(f"{group} {name} ({point.value}) is no {kind.__name__}")
-        found[name] = row
-    return found
+
+    def __init__(self, builtin: Mapping[str, Row], group: str, kind: type[Row]) -> None:
+        self._builtin = builtin
+        self._group = group
+        self._kind = kind
+
+    def __getitem__(self, name: str) -> Row:
+        return self._builtin[name] if name in self._builtin else self._others[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._builtin, *self._others))
+
+    def __len__(self) -> int:
+        return len(self._builtin) + len(self._others)
+
+    @cached_property
+    def _others(self) -> dict[str, Row]:
+        found = {}
+        for name, point in _points(self._group).items():
+            if name in self._builtin:
+                continue
+            what = f"{self._group} {name} ({point.value})"
+            try:
+                row = point.load()
+            except (ImportError, AttributeError) as error:
+                raise UsageError(f"{what} cannot be loaded: {error}") from error
+            if not isinstance(row, self._kind):
+                raise UsageError(f"{what} is no {self._kind.__name__}")
+            found[name] = row
+        return found
 
 
 def _points(group: str) -> dict[str, Any]:

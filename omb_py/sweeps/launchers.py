@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.registry import rows
+from omb_py.core.registry import Rows
 from omb_py.sweeps.files import write_atomically
 
 # Slots for Open MPI's ranks in a job of PBS, Torque or Cobalt.
@@ -272,7 +272,7 @@ BUILTIN = {
     "flux": Launcher("flux", flux),
 }
 
-LAUNCHERS = rows(BUILTIN, "omb_py.launchers", Launcher)
+LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)
 """By the names that a machine's configuration uses, those of other distributions included."""
 
 SAYS = {"Intel": "intel", "Open MPI": "openmpi", "OpenRTE": "openmpi", "prterun": "openmpi"}

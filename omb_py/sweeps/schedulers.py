@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from omb_py.core.registry import rows
+from omb_py.core.registry import Rows
 from omb_py.sweeps import answers
 from omb_py.sweeps.answers import Blocks, PbsExit, Table, TimeSource, flux_code, wait_status
 from omb_py.sweeps.scheduler import (
@@ -330,5 +330,5 @@ BUILTIN: Mapping[str, Scheduler] = {
     ),
 }
 
-SCHEDULERS = rows(BUILTIN, "omb_py.schedulers", Scheduler)
+SCHEDULERS = Rows(BUILTIN, "omb_py.schedulers", Scheduler)
 """By the names that a machine's configuration uses, those of other distributions included."""

@@ -17,7 +17,7 @@ from omb_py.benchmarks.algorithms.reductions import Sum
 from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
-from omb_py.core.registry import rows
+from omb_py.core.registry import Rows
 
 SEGMENT = 64 << 10
 """Bytes of a segment unless ``--segment`` says otherwise."""
@@ -127,13 +127,13 @@ TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
 """By the name of the collective."""
 
 
-def algorithms(benchmark: str) -> dict[str, Algorithm[Any]]:
+def algorithms(benchmark: str) -> Rows[Algorithm[Any]]:
     """The algorithms of a collective by their words, those of other distributions included.
 
     These come by entry points of group ``omb_py.algorithms.COLLECTIVE``, whose names are the words.
     """
     ours = {algorithm.word: algorithm for algorithm in TABLE[benchmark].algorithms}
-    return rows(ours, f"omb_py.algorithms.{benchmark}", Algorithm)
+    return Rows(ours, f"omb_py.algorithms.{benchmark}", Algorithm)
 
 
 def words(benchmark: str) -> tuple[str, ...]:
@@ -149,9 +149,6 @@ def select(benchmark: str, options: Options) -> Algorithm[Any] | None:
     word = options.own_algorithm
     if word is None:
         return None
-    for algorithm in TABLE[benchmark].algorithms:
-        if algorithm.word == word:
-            return algorithm
     if (found := algorithms(benchmark).get(word)) is not None:
         return found
     raise UsageError(

@@ -1,0 +1,87 @@
+"""Launchers, schedulers and algorithms of other distributions, by entry points."""
+
+import os
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from omb_py.core import registry
+from omb_py.core.errors import UsageError
+from omb_py.sweeps.launchers import BUILTIN, Launcher
+from tests.conftest import Finished
+
+OmbPy = Callable[..., Finished]
+
+SWEEP = """
+name = "few"
+[[experiments]]
+benchmarks = "allreduce"
+bindings = "buffer"
+ranks_per_node = 2
+nodes = 2
+"""
+MACHINE = """
+name = "ranch"
+cores_per_node = 4
+nodes = 4
+launcher = "corral"
+scheduler = "corral"
+[job]
+walltime = "30m"
+"""
+
+
+@pytest.fixture
+def ranch(tmp_path: Path) -> Path:
+    """A folder with a sweep, a machine that needs the plug-in, and its launcher."""
+    (tmp_path / "few.toml").write_text(SWEEP)
+    (tmp_path / "ranch.toml").write_text(MACHINE)
+    return tmp_path
+
+
+def test_a_script_has_the_scheduler_s_directives(ranch: Path, omb_py: OmbPy) -> None:
+    words = ("job", "render", "few.toml", "--machine", "ranch.toml", "--nodes", "2")
+    assert "#CORRAL --fields=2 --until=00:30:00" in omb_py(*words).out
+
+
+def test_points_are_started_by_the_launcher(
+    ranch: Path, omb_py: OmbPy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = ranch / "corral"
+    launcher.write_text("#!/bin/sh\n")
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ranch}:{os.environ['PATH']}")
+    words = ("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
+    assert "corral --head 4" in " ".join(omb_py(*words).out.split())
+
+
+def test_an_algorithm_can_be_selected(mpiexec: OmbPy) -> None:
+    words = ("bcast", "--p2p-algorithm", "relay", "--sizes", "8,1000", "-i", "2", "-x", "0", "-c")
+    done = mpiexec(3, *words)
+    assert done.code == 0, done.err
+    assert done.out.count("Pass") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("omb_py:nothing", "cannot be loaded: module 'omb_py' has no attribute 'nothing'"),
+        ("no_such_module:ROW", "cannot be loaded: No module named 'no_such_module'"),
+        ("sys:path", "is no Launcher"),
+    ],
+)
+def test_what_cannot_be_used_is_named(
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = EntryPoint("lost", value, "omb_py.launchers")
+    monkeypatch.setattr(registry, "_points", lambda group: {"lost": point})
+    with pytest.raises(UsageError, match=rf"omb_py.launchers lost \({value}\) {message}"):
+        len(registry.Rows(BUILTIN, "omb_py.launchers", Launcher))
+
+
+def test_ours_are_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("srun", "sys:path", "omb_py.launchers")
+    monkeypatch.setattr(registry, "_points", lambda group: {"srun": point})
+    assert dict(registry.Rows(BUILTIN, "omb_py.launchers", Launcher)) == BUILTIN
