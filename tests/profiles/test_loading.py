@@ -20,6 +20,7 @@ from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.traced import profile_of
+from omb_py.tracing.recorder.backends import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
 from tests.observe.made import MadeRecord
 from tests.profiles.made import MS, made_rank, made_run
@@ -313,7 +314,8 @@ def test_options_that_showing_would_ignore_are_refused(words: list[str], sentenc
 
 def test_a_timeline_may_have_either_of_perfettos_suffixes() -> None:
     for path in ("a.perfetto-trace", "a.pftrace", "a.json", "a.json.gz"):
-        assert settings_of(values_of(["--timeline", path, "a.py"])).timelines == (path,)
+        values = values_of(["--timeline", path, "a.py"])
+        assert (settings_of(values).events, values["timelines"]) == (EVENTS, (path,))
 
 
 def values_of(words: list[str]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Path:
+class FastPath:
     """What is particular to a shape of call, as text in Python.
 
     ``parameters`` are the method's, from ``self`` or (of a class method) ``cls`` on. The call is
@@ -230,43 +230,43 @@ PICKLED_BOTH = Lines(
     "sent, received = counts.sent - sent_before, counts.received - received_before",
 )
 
-SEND = Path("send", f"self, buf, {TO}", "dest", *BUFFER, SENDING)
-RECEIVE = Path("receive", f"self, buf, {FROM}, status=None", "source", *BUFFER, RECEIVING)
+SEND = FastPath("send", f"self, buf, {TO}", "dest", *BUFFER, SENDING)
+RECEIVE = FastPath("receive", f"self, buf, {FROM}, status=None", "source", *BUFFER, RECEIVING)
 RECEIVE = replace(RECEIVE, general="status is not None")
-SENDRECV = Path(
+SENDRECV = FastPath(
     *("sendrecv", f"self, sendbuf, {BOTH}", "dest", "sendbuf.nbytes + recvbuf.nbytes"),
     "together(spec_bytes(sendbuf), spec_bytes(recvbuf))",
     EXCHANGING,
     general=NO_NEIGHBOUR,
 )
 ISEND = replace(SEND, name="isend", timeline=BEGINNING_SEND, lines=Lines(record=ADOPT))
-IRECV = Path("irecv", f"self, buf, {FROM}", "source", *BUFFER, BEGINNING_RECEIVE, ISEND.lines)
-WAIT = Path("wait", "self, status=None", "NOBODY", *NO_BYTES, WAITING, comm="NO_COMMUNICATOR")
+IRECV = FastPath("irecv", f"self, buf, {FROM}", "source", *BUFFER, BEGINNING_RECEIVE, ISEND.lines)
+WAIT = FastPath("wait", "self, status=None", "NOBODY", *NO_BYTES, WAITING, comm="NO_COMMUNICATOR")
 WAITALL = replace(
     WAIT, name="waitall", parameters="cls, requests, statuses=None", timeline=WAITING_FOR_ALL
 )
 TEST = replace(WAIT, name="test", timeline=None)
 COMPLETION = replace(WAITALL, name="completion", parameters="cls, *args, **kwargs", timeline=None)
-BARRIER = Path("barrier", "self", "NOBODY", "0", "0", COLLECTIVE)
-BCAST = Path("bcast", "self, buf, root=0", "root", *BUFFER, COLLECTIVE)
-REDUCTION = Path(
+BARRIER = FastPath("barrier", "self", "NOBODY", "0", "0", COLLECTIVE)
+BCAST = FastPath("bcast", "self, buf, root=0", "root", *BUFFER, COLLECTIVE)
+REDUCTION = FastPath(
     *("reduction", "self, sendbuf, recvbuf, op=MPI.SUM", "NOBODY", "sendbuf.nbytes"),
     'bytes_of(COLLECTIVES["allreduce"], self, {"sendbuf": sendbuf, "recvbuf": recvbuf})',
     COLLECTIVE,
 )
-SEND_OBJECT = Path("send object", f"self, obj, {TO}", "dest", *PICKLE, SENDING, PICKLED_SEND)
+SEND_OBJECT = FastPath("send object", f"self, obj, {TO}", "dest", *PICKLE, SENDING, PICKLED_SEND)
 ISEND_OBJECT = replace(
     SEND_OBJECT,
     name="isend object",
     timeline=BEGINNING_SEND,
     lines=replace(PICKLED_SEND, record=ADOPT),
 )
-RECEIVE_OBJECT = Path(
+RECEIVE_OBJECT = FastPath(
     *("receive object", f"self, buf=None, {FROM}, status=None", "source", *PICKLE, RECEIVING),
     PICKLED_RECEIVE,
     general=RECEIVE.general,
 )
-SENDRECV_OBJECTS = Path(
+SENDRECV_OBJECTS = FastPath(
     *("sendrecv objects", f"self, sendobj, {BOTH}", "dest", *("sent + received",) * 2),
     EXCHANGING_OBJECTS,
     PICKLED_BOTH,
@@ -293,7 +293,7 @@ NAMES = {
 }
 """What the text of paths refers to."""
 
-PATHS: dict[str, Path] = {
+PATHS: dict[str, FastPath] = {
     **dict.fromkeys(("Send", "Ssend", "Bsend", "Rsend"), SEND),
     **dict.fromkeys(("Isend", "Issend", "Ibsend", "Irsend"), ISEND),
     "Recv": RECEIVE,
@@ -316,7 +316,7 @@ PATHS: dict[str, Path] = {
 
 
 @cache
-def compile_path(path: Path, timeline: bool) -> Callable[..., Observed]:
+def compile_path(path: FastPath, timeline: bool) -> Callable[..., Observed]:
     """What makes a path of a method, with a timeline or without; tracebacks show its text."""
     text = path.source(timeline)
     name = f"<omb_py fast path: {path.name}{' with a timeline' if timeline else ''}>"

@@ -1,9 +1,9 @@
 /* A rank's record, written by its calls of MPI: the mapped file, names, cells, events.
  *
- * Before this text stands what is generated: constants and structures of the file (omb_py.tracing.records) and
- * the routines that are recorded, ROUTINES of them. All times are ns of CLOCK_MONOTONIC. Whatever
- * is in the file is there when the process is killed. Several threads may call: tables and the file
- * are changed under `lock` alone.
+ * Before this text stands what is generated: constants and structures of the file (omb_py.tracing.records),
+ * and the routines that are recorded, ROUTINES of them. All times are ns of CLOCK_MONOTONIC.
+ * Whatever is in the file is there when the process is killed. Several threads may call: tables and
+ * the file are changed under `lock` alone.
  */
 
 /* A table from two numbers to a third one, which is not 0; open addressing with linear probing. */
