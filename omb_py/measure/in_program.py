@@ -25,12 +25,14 @@ def measure(
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """The rows of a benchmark and their runs' metadata on rank 0, None elsewhere; collective.
 
-    Raises what a measurement does, and `UsageError` for one of the start of a job.
+    Raises what a measurement does, and `UsageError` for what gives no rows here.
     """
     if benchmark.start_up is not None:
         raise UsageError(
             f"{benchmark.name} measures the start of a job, which is over: run it alone"
         )
+    if options.verify_algorithm:
+        raise UsageError("--verify-algorithm counts messages and gives no rows: run it alone")
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
     started = mpi.load().Is_initialized()

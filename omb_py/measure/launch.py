@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +58,8 @@ def start_job(
         watchdog.progress("starting MPI")
     with ExitStack() as after_mpi:
         local_rank = launcher.local_rank()
-        if numpy_apart and options.buffer != "bytearray":
-            with stages.stage(NUMPY):
-                import numpy  # noqa: F401 - apart from the library that would import it
-        with stages.stage(BUFFER):
+        apart = stages.importing("numpy", NUMPY) if numpy_apart else nullcontext()
+        with stages.stage(BUFFER), apart:
             buffer, failure = prepare_buffer(options, local_rank or 0)
         if buffer is not None:
             after_mpi.callback(buffer.close)

@@ -15,6 +15,7 @@ from omb_py.core.mpi.startup_timer import (
     INIT,
     INTERPRETER,
     OMB_PY,
+    PARTS,
     SESSION,
     TOTAL,
     Stages,
@@ -81,7 +82,7 @@ class StartUpMeasurement:
 
 
 def measured_parts(stages: Stages, measured: StartUp) -> list[Part]:
-    """The requested parts, in the order in which they came."""
+    """The requested parts, in the order of `PARTS`."""
     if measured is StartUp.INIT:
         name = SESSION if SESSION in stages.seconds else INIT
         return [Part(name, stages.seconds[name])]
@@ -101,7 +102,9 @@ def _all_parts(stages: Stages) -> list[Part]:
             ours = files[OMB_PY] & opened_files.since("omb_py")
             files = files | {INTERPRETER: files[OMB_PY] - ours, OMB_PY: ours}
     return [
-        Part(name, value, len(files[name]) if files else None) for name, value in seconds.items()
+        Part(name, seconds[name], len(files[name]) if files else None)
+        for name in PARTS
+        if name in seconds
     ]
 
 

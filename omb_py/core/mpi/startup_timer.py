@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from omb_py.core import BEGAN
 
@@ -44,6 +47,8 @@ MPI4PY = "mpi4py"
 INIT = "MPI_Init"
 SESSION = "Session.Init"
 TOTAL = "total"
+PARTS = (INTERPRETER, OMB_PY, NUMPY, BUFFER, MPI4PY, INIT, SESSION)
+"""In the order of tables; a buffer library may import NumPy."""
 
 
 class Stages:
@@ -71,6 +76,23 @@ class Stages:
             yield
         finally:
             self._turn_to(around)
+
+    @contextmanager
+    def importing(self, package: str, name: str) -> Iterator[None]:
+        """Count the first import of ``package`` in the block for the part ``name``."""
+        original: Callable[..., Any] = builtins.__import__
+
+        def timed(module: str, *arguments: Any, **more: Any) -> Any:
+            if module.partition(".")[0] != package or package in sys.modules:
+                return original(module, *arguments, **more)
+            with self.stage(name):
+                return original(module, *arguments, **more)
+
+        builtins.__import__ = timed  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            builtins.__import__ = original
 
     def _turn_to(self, part: str) -> None:
         elapsed = time.perf_counter() - self._since
