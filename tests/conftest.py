@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from omb_py.cli import main
-from tests import browsers
+from tests.helpers import browsers
 
-pytest_plugins = ["tests.layers", "tests.properties"]
+pytest_plugins = ["tests.layers", "tests.helpers.properties"]
 
 BIN = Path(sys.executable).parent
 PLUGIN = Path(__file__).parent / "plugin"
@@ -181,8 +181,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stand-in for the CUDA driver, compiled; skips where there is no compiler."""
-    from tests import fakecuda
+    from tests.fakes import cuda_driver
 
-    if fakecuda.compiler() is None:
+    if cuda_driver.compiler() is None:
         pytest.skip("no C compiler")
-    return fakecuda.build(tmp_path_factory.mktemp("driver"))
+    return cuda_driver.build(tmp_path_factory.mktemp("driver"))

@@ -17,7 +17,7 @@ import pytest
 
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError
-from tests.battery import Line
+from tests.helpers.battery import Line
 
 NEEDS = {
     "mpi": "ranks",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, log2
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,9 @@ from omb_py.algorithms.comparison import by_definition, difference
 from omb_py.algorithms.patterns import Shape
 from omb_py.cli.inventory import print_algorithms
 from omb_py.core.errors import UsageError
+from tests import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 EVERY = [
     (name, function, algorithm)

@@ -16,8 +16,9 @@ from omb_py.analysis.table import Results, load
 from omb_py.cli import command
 from omb_py.cli.plot import command as plot
 from omb_py.core.errors import UsageError
+from tests import ROOT
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 SIZES = (64, 128, 256, 512, 1024, 2048)
 
 

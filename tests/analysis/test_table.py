@@ -17,9 +17,9 @@ from omb_py.analysis.table import EXTRA, library, load
 from omb_py.analysis.values import differing_columns, label, value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.row import COLUMNS, OverheadRow, Row
-from tests.properties import examples
+from tests import ROOT
+from tests.helpers.properties import examples
 
-ROOT = Path(__file__).parent.parent.parent
 RESULTS = ROOT / "results"
 NATIVE = ROOT / "tests" / "data" / "omb"
 WHOLE = {field.name for field in fields(Row) if str(field.type).startswith("int")}

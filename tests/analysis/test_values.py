@@ -19,7 +19,7 @@ from omb_py.analysis.table import complete, load
 from omb_py.analysis.values import value_column
 from omb_py.cli.compare import command as compare_command
 from omb_py.results.row import Row
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 ROW = {
     "run": "r.txt:1",

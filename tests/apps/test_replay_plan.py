@@ -26,10 +26,11 @@ from omb_py.results.readers import source_of
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
 from omb_py.tracing.profile.store import load
-from tests.profiles.made import made_rank, made_run
-from tests.properties import examples
+from tests import ROOT
+from tests.helpers.properties import examples
+from tests.tracing.profile.made_profiles import made_rank, made_run
 
-DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+DATA = ROOT / "tests" / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
 FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 

@@ -12,7 +12,7 @@ from omb_py.buffers.numpy import BUFFER
 from omb_py.core.datatypes import Datatype, find_types
 from omb_py.core.memory import Memory
 from omb_py.measure.sizes import message_sizes
-from tests.test_command_line import parsed
+from tests.options.test_command_line import parsed
 
 CHECKED = [
     benchmark for benchmark in all_benchmarks() if benchmark.sized and benchmark.start_up is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil
-from pathlib import Path
 from random import Random
 from typing import Any, cast
 
@@ -39,9 +38,10 @@ from omb_py.core.options import LIBRARY, Options
 from omb_py.measure.validation import DataCheck
 from omb_py.options.parse import make_options
 from omb_py.results.text import banner
-from tests.properties import examples
-from tests.simulation import Simulation
-from tests.test_command_line import parsed
+from tests import ROOT
+from tests.benchmarks.simulation import Simulation
+from tests.helpers.properties import examples
+from tests.options.test_command_line import parsed
 
 INT, CHAR = find_types(["mpi_int", "mpi_char"])
 EVERY = [(name, one.word) for name, found in TABLE.items() for one in found.algorithms]
@@ -308,7 +308,7 @@ def test_what_does_not_go_together_is_said(values: dict[str, Any], sentence: str
 
 
 def test_the_page_has_every_word() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "algorithms.md").read_text()
+    page = (ROOT / "docs" / "algorithms.md").read_text()
     _, _, section = page.partition("## Own algorithms")
     cells = [line.split("|")[2].strip() for line in section.splitlines() if line[:1] == "|"]
     words_of_page = [cell for cell in cells if cell[:1] == "`" and " " not in cell]

@@ -20,8 +20,8 @@ from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Node
 from omb_py.measure.devices import sharing
-from tests.properties import examples
-from tests.ptx import launch
+from tests.buffers.ptx import launch
+from tests.helpers.properties import examples
 
 (CHAR,) = find_types(["mpi_char"])
 TILES = st.binary(min_size=1, max_size=40)

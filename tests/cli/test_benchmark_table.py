@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.cli.benchmark_table import markdown, read_record
+from tests import ROOT
 from tests.conftest import Finished
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 def test_the_page_is_not_stale(omb_py: Callable[..., Finished]) -> None:

@@ -19,9 +19,10 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.cli import command
 from omb_py.cli.compare import with_plain_sizes
 from omb_py.core.errors import OmbError
+from tests import ROOT
 from tests.conftest import Finished
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
 LATENCY = ("--where", "benchmark=latency", "--where", "binding=native")
 SPREAD = ("--launch-spread", "3%")

@@ -20,8 +20,8 @@ from omb_py.sweeps.points import Point, plan
 from omb_py.sweeps.record import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
+from tests.cli.test_job import MACHINE, MINE, SWEEP
 from tests.sweeps.job_scripts import Sandbox
-from tests.sweeps.test_job_command import MACHINE, MINE, SWEEP
 
 FOLDER = Path("sweeps/mine-here")
 JOBS = FOLDER / "jobs"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.conftest import Finished
 
-ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 TABLE = str(RESULTS / "two-core-vm.csv")
 LATENCY = (TABLE, "--where", "benchmark=latency")

@@ -13,8 +13,8 @@ from omb_py.core.errors import MissingPackageError, OmbError
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.timeline import files
 from tests.conftest import Finished
-from tests.observe.made import MadeRecord
-from tests.timelines.rules import of_json, of_protobuf
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.timeline.rules import of_json, of_protobuf
 
 Command = Callable[..., Finished]
 

@@ -1,8 +1,8 @@
 """Addresses on a device, given to MPI libraries that know devices.
 
 Intel MPI comes from PyPI (`make` unpacks it); an Open MPI with CUDA is used where
-OMB_TEST_CUDA_OPEN_MPI names its folder. The device is the stand-in of `tests/fakecuda`, on which
-no kernel of theirs runs: Intel MPI adds up long vectors by one, so reductions stay short.
+OMB_TEST_CUDA_OPEN_MPI names its folder. The device is the stand-in of `tests/fakes/cuda_driver`,
+on which no kernel of theirs runs: Intel MPI adds up long vectors by one, so reductions stay short.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import Benchmark
-from tests.battery import Battery, Line, line, lines_of, passes, refused
-from tests.devices import Launcher, aware_launchers, libraries, on_stand_ins
+from tests.helpers.battery import Battery, Line, line, lines_of, passes, refused
+from tests.helpers.devices import Launcher, aware_launchers, libraries, on_stand_ins
 from tests.mpi.lines import WITH_DATA, lines
 from tests.mpi.own_lines import in_place, own_lines
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.conftest import BIN, run
 
-PROGRAM = Path(__file__).parent / "mpi" / "programs" / "battery.py"
+PROGRAM = ROOT / "tests" / "mpi" / "programs" / "battery.py"
 FILE = "data"
 """What lines that need a file call it: each job makes and deletes it."""
 

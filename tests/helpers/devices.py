@@ -1,6 +1,7 @@
 """What tests of devices need: MPI libraries, and array libraries that run on the stand-in.
 
-The driver is `tests/fakecuda`, whose memory kills whoever reads it as if it were the host's.
+The driver is `tests/fakes/cuda_driver`, whose memory kills whoever reads it as if it were the
+host's.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from perf.launchers import Launcher, aware_launchers, own_launcher
-from tests.battery import Start
+from tests import ROOT
 from tests.conftest import PLUGIN, Finished
+from tests.helpers.battery import Start
 
 __all__ = [
     "Launcher",
@@ -22,7 +24,7 @@ __all__ = [
     "with_driver",
 ]
 
-STANDINS = Path(__file__).parent / "standins"
+FAKES = ROOT / "tests" / "fakes"
 WAITING = {"I_MPI_THREAD_YIELD": "3"}
 """Has ranks of Intel MPI sleep while they wait: else they keep busy cores from each other."""
 
@@ -41,7 +43,7 @@ def with_driver(launcher: Launcher, driver: Path) -> dict[str, str]:
 
 def with_cupy() -> dict[str, str]:
     """The environment of a job that finds the stand-in for CuPy."""
-    return {"PYTHONPATH": f"{STANDINS}:{PLUGIN}"}
+    return {"PYTHONPATH": f"{FAKES}:{PLUGIN}"}
 
 
 def on_stand_ins(driver: Path, launcher: Launcher | None = None, **environment: str) -> Start:

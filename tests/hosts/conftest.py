@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.battery import Battery, lines_of
 from tests.conftest import ENVIRONMENT
+from tests.helpers.battery import Battery, lines_of
 from tests.hosts.jobs import launcher
 from tests.hosts.network import Link
 from tests.hosts.virtual_hosts import CannotMakeHostsError, Hosts, check, virtual_hosts

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, line, passes, refused
 from tests.conftest import Finished, rows_of
+from tests.helpers.battery import Battery, Line, line, passes, refused
 from tests.hosts.conftest import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts

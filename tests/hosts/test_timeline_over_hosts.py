@@ -13,7 +13,7 @@ from tests.conftest import run
 from tests.hosts.conftest import FAR
 from tests.hosts.jobs import OMB_PY, job
 from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
-from tests.timelines.rules import written
+from tests.tracing.timeline.rules import written
 
 pytestmark = pytest.mark.usefixtures("can_make_hosts")
 

@@ -22,7 +22,7 @@ from omb_py.measure.validation import (
     weight,
     write_log,
 )
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 DATATYPES = st.sampled_from(TYPES)
 BUFFER_NAMES = ("bytearray", "numpy")

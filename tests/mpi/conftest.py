@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, lines_of
-from tests.devices import on_stand_ins, with_cupy
+from tests.helpers.battery import Battery, lines_of
+from tests.helpers.devices import on_stand_ins, with_cupy
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
-from tests.battery import FILE, Line, line
+from tests.helpers.battery import FILE, Line, line
 
 MEASURED = [benchmark for benchmark in all_benchmarks() if not benchmark.start_up]
 WITH_DATA = [benchmark for benchmark in MEASURED if benchmark.sized]

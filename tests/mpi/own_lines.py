@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omb_py.benchmarks.algorithms import TABLE
 from omb_py.core.options import LIBRARY
-from tests.battery import Line, line
+from tests.helpers.battery import Line, line
 
 RANKS = (1, 2, 3, 4, 5, 8)
 NODES = {2: "1", 3: "0,1,1", 4: "2", 5: "0,0,1,0,2", 8: "4"}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from omb_py.apps import APPLICATIONS
-from tests.battery import Battery, Line, line
+from tests import ROOT
+from tests.helpers.battery import Battery, Line, line
 
 RANKS = (1, 2, 3, 4, 8)
 NATIVE_RANKS = (2, 3)
 QUICK = "-i 1 -x 0"
-PROFILE = Path(__file__).parent.parent / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
+PROFILE = ROOT / "tests" / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 SMALL = {
     "fft_transpose": (
         "--rows 48 --columns 24",

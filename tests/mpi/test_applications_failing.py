@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, line, refused
 from tests.conftest import BIN, Finished, rows_of, run
+from tests.helpers.battery import Battery, Line, line, refused
 from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
 
 SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "-i", "2")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.battery import Battery, Line, line
+from tests.helpers.battery import Battery, Line, line
 from tests.mpi.test_applications import QUICK, SMALL, problems
 
 ON_DEVICE = f"{QUICK} --buffer cupy"

@@ -9,8 +9,8 @@ import pytest
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
-from tests.battery import Battery, Line, passes, refused
 from tests.conftest import Finished
+from tests.helpers.battery import Battery, Line, passes, refused
 from tests.mpi.lines import (
     CHECKED,
     COLLECTIVES,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import Benchmark
-from tests.battery import Battery, Line
 from tests.conftest import Finished
+from tests.helpers.battery import Battery, Line
 from tests.mpi.lines import WITH_DATA, lines
 
 ROOT_RECEIVES = ("gather", "gatherv", "reduce")

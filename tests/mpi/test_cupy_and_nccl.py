@@ -1,4 +1,4 @@
-"""Buffer cupy and binding nccl, on a stand-in for CuPy (`tests/standins`), which needs a GPU."""
+"""Buffer cupy and binding nccl, on a stand-in for CuPy (`tests/fakes`), which needs a GPU."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, line, passes, refused
 from tests.conftest import Finished, rows_of, run
-from tests.devices import assert_refused, own_launcher, with_cupy, with_driver
+from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.devices import assert_refused, own_launcher, with_cupy, with_driver
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 CHECKED = "--buffer cupy -c -i 4 -x 1 -u 1"

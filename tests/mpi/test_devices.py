@@ -1,6 +1,6 @@
 """Messages on a device, with MPI libraries that know none: refused, or staged; placed; counted.
 
-The device is a stand-in (`tests/fakecuda`); the MPI libraries, launchers and ranks are real.
+The device is a stand-in (`tests/fakes/cuda_driver`); MPI libraries, launchers and ranks are real.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from perf.launchers import OMB_PY
-from tests.battery import Battery, Line, line, passes, refused
 from tests.conftest import Finished, rows_of, run
-from tests.devices import assert_refused, libraries, own_launcher, with_driver
+from tests.helpers.battery import Battery, Line, line, passes, refused
+from tests.helpers.devices import assert_refused, libraries, own_launcher, with_driver
 from tests.mpi.lines import ONE_SIDED, TWO_SIDED, having, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")

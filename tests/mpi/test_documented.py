@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from tests import ROOT
 from tests.conftest import Finished
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 IMPORTS = """
 from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan, Ranks
 from omb_py.core.calls import Call

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, line, refused
 from tests.conftest import BIN, Finished, rows_of, run
+from tests.helpers.battery import Battery, Line, line, refused
 
 FEW = ("-i", "2", "-x", "1")
 QUICK = (*FEW, "--sizes", "8")

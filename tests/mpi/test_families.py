@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from omb_py.options.table import ACTIVE, PASSIVE, SEND_MODES, WINDOW_KINDS
-from tests.battery import Battery, Line, passes
+from tests import ROOT
+from tests.helpers.battery import Battery, Line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
 
 BINDINGS = ("buffer", "native")
-GRAPH = Path(__file__).parents[1] / "data" / "graph.txt"
+GRAPH = ROOT / "tests" / "data" / "graph.txt"
 NEIGHBORHOODS = [one for one in WITH_DATA if "topology" in one.options]
 OVERLAPPED = [one for one in MEASURED if "overlap" in one.options]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.battery import Battery, Line, Record, line, refused
+from tests.helpers.battery import Battery, Line, Record, line, refused
 
 QUICK = "-i 1 -x 0 --no-references"
 KMEANS = f"kmeans --samples 500 --features 3 --iterations 6 --dtype float64 {QUICK}"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, line, passes
 from tests.conftest import BIN, Finished, run
+from tests.helpers.battery import Battery, Line, line, passes
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
 CHECKED = "-c -i 3 --sizes 8,4096"

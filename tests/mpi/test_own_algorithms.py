@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.battery import Battery, Line, line, passes, refused
+from tests.helpers.battery import Battery, Line, line, passes, refused
 from tests.mpi.own_lines import in_place, own_lines
 
 CHECKED = "-i 2 -x 1 -u 1 -c"

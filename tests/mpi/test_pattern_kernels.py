@@ -6,7 +6,7 @@ from math import log2
 
 import pytest
 
-from tests.battery import Battery, Line, Record, line, refused
+from tests.helpers.battery import Battery, Line, Record, line, refused
 
 QUICK = "-i 2 -x 0"
 UNEVEN = (

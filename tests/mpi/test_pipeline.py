@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.apps.training import Training
 from omb_py.apps.training.sequential import train_alone
-from tests.battery import Battery, Line, line, refused
+from tests.helpers.battery import Battery, Line, line, refused
 
 QUICK = "-i 1 -x 0 --data generated --samples 80 --batch 24 --epochs 2 --hidden 12"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes."""

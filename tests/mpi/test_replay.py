@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.battery import Battery, Line, line, refused
+from tests import ROOT
+from tests.helpers.battery import Battery, Line, line, refused
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = ROOT / "tests" / "data"
 PROFILE = DATA / "mpitrace" / "thetagpu-cpu-16ranks.txt"
 OTHER = DATA / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 EVERY_ROUTINE = DATA / "mpitrace" / "every-routine.txt"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.battery import Battery, Line, Record, line
 from tests.conftest import BIN, run
+from tests.helpers.battery import Battery, Line, Record, line
 
 BINDINGS = ["buffer", "native"]
 

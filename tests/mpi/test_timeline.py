@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import BIN, Finished, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
-from tests.timelines import viewers
-from tests.timelines.rules import Content, Slice, arguments_of, of_json, of_protobuf
+from tests.tracing.timeline import viewers
+from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json, of_protobuf
 
 PROGRAM = Path(__file__).parent / "programs" / "exchanges.py"
 RANKS = 4

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.battery import Battery, Line, passes
 from tests.conftest import Finished
+from tests.helpers.battery import Battery, Line, passes
 from tests.mpi.lines import CHECKED, ONE_SIDED, TWO_SIDED, lines
 
 QUICK = ("-i", "4", "-x", "1", "-u", "1")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.battery import Battery, Line, Record, line, refused
 from tests.conftest import run
+from tests.helpers.battery import Battery, Line, Record, line, refused
 
 BINDINGS = ("buffer", "native")
 ONCE = "-i 1 -x 0 --no-references"

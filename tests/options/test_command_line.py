@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -24,6 +23,7 @@ from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.options.option import Option
 from omb_py.options.parse import detach_values, parse
 from omb_py.options.table import parameters
+from tests import ROOT
 from tests.conftest import Finished
 
 
@@ -370,7 +370,7 @@ for words in sys.argv[1].split(";"):
     print(code, os.read(read, 65536).decode(), sep="|", end="", flush=True)
 """
 
-RESULT = Path(__file__).parent / "data" / "omb" / "osu_latency.txt"
+RESULT = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
 PRINTING = (
     *("list", "--version", f"model {RESULT}", f"plot -G tty {RESULT}"),
     *(f"compare {RESULT} {RESULT} --format {kind}" for kind in ("text", "csv")),

@@ -13,7 +13,7 @@ from omb_py.core.options import Options
 from omb_py.options.parse import words_of
 from omb_py.options.table import parameters
 from omb_py.options.types import NODE_MAP, THREADS, TOPOLOGY
-from tests.test_command_line import parsed
+from tests.options.test_command_line import parsed
 
 
 @pytest.mark.parametrize(("text", "value"), [("3", (3, 3)), ("1:2", (1, 2)), ("12:7", (12, 7))])

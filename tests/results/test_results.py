@@ -24,6 +24,7 @@ from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
 from omb_py.results.readers import read_file
 from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
+from tests import ROOT
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
 
@@ -119,7 +120,7 @@ def in_own_process(code: str) -> str:
     """What Python ``code`` prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
@@ -146,7 +147,9 @@ def test_a_full_disk_leaves_whole_rows_and_those_of_others(tmp_path: Path, suffi
     other = open_file(path)
     other.start(METADATA)
     other.row(some_row(bytes=1))
-    code = f"from tests.test_results import write_until_full; write_until_full({str(path)!r})"
+    code = (
+        f"from tests.results.test_results import write_until_full; write_until_full({str(path)!r})"
+    )
     assert "cannot write" in in_own_process(code)
     other.row(some_row(bytes=2))
     other.finish()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,9 @@ from omb_py.core.datatypes.layout import parse_layout
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.results.row import Row
 from omb_py.results.text import TextWriter, VariedWindowWriter
+from tests import ROOT
 
-DATA = Path(__file__).parent / "data" / "omb"
+DATA = ROOT / "tests" / "data" / "omb"
 
 
 def row(name: str, size: int | None, cells: list[float], options: Options, **more: object) -> Row:

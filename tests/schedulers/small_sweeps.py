@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from tests import ROOT
 from tests.conftest import PLUGIN
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = ROOT
 TEXT = """\
 name = "scaling"
 time_limit = "30s"

@@ -15,6 +15,7 @@ import pytest
 from omb_py.sweeps import record
 from omb_py.sweeps.record import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
+from tests import ROOT
 from tests.conftest import rows_of
 from tests.schedulers.batch import Slurm, output, state, submit, wait_for_end, wait_until
 
@@ -226,7 +227,7 @@ def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, tmp_path: Path) -
 
 
 def test_slurm_itself_accepts_every_directive_of_its_scripts(slurm: Slurm, tmp_path: Path) -> None:
-    jobs = Path(__file__).parents[2] / "jobs"
+    jobs = ROOT / "jobs"
     for path in (jobs / "generic-slurm.sh", jobs / "generic-torque.sh"):
         shutil.copy(path, tmp_path)
         slurm.run("sbatch", "--test-only", path.name, cwd=tmp_path)

@@ -9,8 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import ROOT
 from tests.conftest import run
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 
 def test_what_a_killed_launcher_leaves_behind_is_not_found_by_the_next(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_an_example_may_take_longer_than_hypothesis_expects(seconds: float) -> N
 
 def test_examples_and_their_time_are_set_in_one_place() -> None:
     """A limit of time fails on a busy machine, a number of its own is that of every layer."""
-    tests = Path(__file__).parent
+    tests = ROOT / "tests"
     own = re.compile(r"\b(deadline|max_examples)=")
     files = [path for path in tests.rglob("*.py") if "@given" in path.read_text(encoding="utf-8")]
     assert len(files) > 50

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.battery import Line, line
 from tests.conftest import run
+from tests.helpers.battery import Line, line
+from tests.helpers.properties import examples
 from tests.layers import Case, cases_of, covered, factors, sample
 from tests.mpi import test_benchmarks
 from tests.mpi.lines import WITH_DATA
-from tests.properties import examples
 
 SEEDS = st.integers(0, (1 << 32) - 1)
 STRENGTHS = st.sampled_from([0, 1, 2])

@@ -15,9 +15,10 @@ from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
+from tests import ROOT
 from tests.sweeps.configs import machine, sweep
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = ROOT
 
 RECORDER = """\
 #!/bin/bash

@@ -21,7 +21,7 @@ from omb_py.analysis.compare.verdict import failures, limit, summary, without_ve
 from omb_py.analysis.table import complete
 from omb_py.core.errors import UsageError
 from omb_py.results.row import Row
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 LATENCY: dict[str, Any] = {
     "run": "first",

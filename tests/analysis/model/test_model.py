@@ -23,9 +23,10 @@ from omb_py.analysis.model.text import write
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
 from omb_py.core.errors import OmbError
-from tests.properties import examples
+from tests import ROOT
+from tests.helpers.properties import examples
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 SIZES = 2.0 ** np.arange(21)
 RANKS = (2, 4, 8, 16, 32, 64)
 ALPHA, BETA = 2.0, 1e-3

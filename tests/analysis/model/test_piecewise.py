@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.model.lines import Lines, fit, left_out
 from omb_py.analysis.model.piecewise import Series, all_ranges, boundaries, series
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 SIZES = np.r_[0, 2.0 ** np.arange(23)]
 """0 to 4 MiB, as `omb-py latency` has them."""

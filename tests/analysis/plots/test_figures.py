@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar
 
 import matplotlib as mpl
@@ -30,9 +29,10 @@ from omb_py.analysis.select import where
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.row import OverheadRow
-from tests.properties import examples
+from tests import ROOT
+from tests.helpers.properties import examples
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 RUN = {"run": {"omb_py": "1", "mpi_library": "MPICH Version: 5.0.2", "hosts": "a=8"}}
 
 

@@ -13,8 +13,8 @@ from omb_py.analysis.plots.figures import Request, draw, pictures
 from omb_py.analysis.plots.winner import TIMES, Contender, best
 from omb_py.analysis.table import Results, of_rows
 from omb_py.core.errors import OmbError
-from tests.plots.test_figures import RUN, only, row
-from tests.properties import examples
+from tests.analysis.plots.test_figures import RUN, only, row
+from tests.helpers.properties import examples
 
 
 def measured(word: str | None, value: float, **more: Any) -> dict[str, Any]:

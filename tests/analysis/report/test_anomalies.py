@@ -14,7 +14,7 @@ from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.results.csv import cell, header_of
 from omb_py.results.row import COLUMNS
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 SIZES = tuple(1 << power for power in range(16))
 

@@ -23,6 +23,7 @@ from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError
+from tests import ROOT
 
 from .test_anomalies import curve, read, row
 
@@ -257,6 +258,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results)
 
 
 def test_the_reference_results_make_a_page() -> None:
-    results = load(Path(__file__).parents[2] / "results")
+    results = load(ROOT / "results")
     data = data_of(report(results))
     assert {"latency", "allreduce", "init"} <= {one["name"] for one in data["benchmarks"]}

@@ -11,11 +11,12 @@ import pytest
 
 from omb_py.analysis.report.page import report
 from omb_py.analysis.table import load
+from tests import ROOT
 
 from .test_anomalies import curve, read, row
 from .test_report import HOSTILE
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = ROOT / "results"
 
 
 @pytest.fixture(scope="module")

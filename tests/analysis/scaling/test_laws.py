@@ -29,8 +29,8 @@ from omb_py.analysis.scaling.prediction import (
 )
 from omb_py.analysis.scaling.rows import Run
 from omb_py.analysis.scaling.series import Series, series_of
-from tests.properties import examples
-from tests.scaling.tables import row
+from tests.analysis.scaling.tables import row
+from tests.helpers.properties import examples
 
 FRACTIONS = st.floats(0, 1)
 RANKS = st.lists(st.integers(2, 512), min_size=1, max_size=7, unique=True)

@@ -15,11 +15,12 @@ from omb_py.analysis.scaling.rows import read as read_applications
 from omb_py.analysis.table import load as load_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.results.readers import Problem, read
-from tests.properties import examples
-from tests.readers.damage import damaged, noisy
-from tests.scaling.tables import row, write
+from tests import ROOT
+from tests.analysis.scaling.tables import row, write
+from tests.helpers.damage import damaged, noisy
+from tests.helpers.properties import examples
 
-RESULTS = Path(__file__).parents[2] / "results" / "two-core-vm.csv"
+RESULTS = ROOT / "results" / "two-core-vm.csv"
 ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
 
 

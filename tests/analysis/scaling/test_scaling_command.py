@@ -15,10 +15,10 @@ from omb_py.analysis.scaling.rows import Run, read
 from omb_py.analysis.scaling.series import series_of
 from omb_py.analysis.scaling.text import PUBLISHED, sheets
 from omb_py.apps import divides_work
+from tests.analysis.scaling.tables import row, write
 from tests.conftest import Finished
-from tests.properties import examples
-from tests.readers.damage import damaged
-from tests.scaling.tables import row, write
+from tests.helpers.damage import damaged
+from tests.helpers.properties import examples
 
 Command = Callable[..., Finished]
 AMDAHL = {n: 1 / (0.05 + 0.95 / n) for n in (1, 2, 4, 8)}

@@ -10,7 +10,7 @@ from omb_py.analysis.scaling.rows import Run
 from omb_py.analysis.scaling.series import Series, Spread, series_of
 from omb_py.apps import divides_work
 from omb_py.results.application import ApplicationRow
-from tests.scaling.tables import ONE_RANK_S, row
+from tests.analysis.scaling.tables import ONE_RANK_S, row
 
 
 def series(*rows: ApplicationRow) -> list[Series]:

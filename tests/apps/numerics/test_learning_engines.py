@@ -15,7 +15,7 @@ from omb_py.apps.numerics import samples as _samples
 from omb_py.apps.numerics.lloyd import WIDTH, Engine
 from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
 from omb_py.core.errors import MissingPackageError, UsageError
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 ALONE = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
 """As much of a team as arrays to compute with need."""

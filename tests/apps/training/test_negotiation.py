@@ -17,7 +17,7 @@ from omb_py.apps.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_
 from omb_py.apps.training.fusion import plan_of
 from omb_py.apps.training.negotiation import Negotiation, words_of
 from omb_py.apps.training.schedules import Negotiated
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 SECONDS = 60
 """After which ranks that wait for each other are taken for blocked."""

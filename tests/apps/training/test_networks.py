@@ -17,7 +17,7 @@ from omb_py.apps.training.layers import softmax_cross_entropy
 from omb_py.apps.training.networks import Network, balance, elements, network, views
 from omb_py.apps.training.sequential import train_alone
 from omb_py.core.errors import UsageError
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 SMALL = Training(data="generated", samples=96, batch=32, epochs=3, hidden=16, layers=4)
 MODELS = ("mlp", "cnn")

@@ -15,8 +15,8 @@ import pytest
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
+from tests import ROOT
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "two-core-vm.csv"
 
 

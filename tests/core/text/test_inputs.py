@@ -21,8 +21,8 @@ from omb_py.tracing import records
 from omb_py.tracing.efficiency import runs
 from omb_py.tracing.profile import store
 from omb_py.tracing.traffic.reading import read as read_traffic
+from tests import ROOT
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "two-core-vm.csv"
 VARIANTS = ROOT / "tests" / "data" / "omb"
 

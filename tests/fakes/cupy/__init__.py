@@ -11,10 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from omb_test_device import Allocation, Array
-
 from cupy import cuda
 from cupy.computing import Computed, function, module
+from omb_test_device import Allocation, Array
 
 __all__ = ["__version__", "cuda", "empty", "fft", "linalg", "ndarray", "random", "uint8"]
 __version__ = "14.0-stand-in"

@@ -1,4 +1,4 @@
-"""Tries readers with damaged files: ``python tests/readers/fuzz.py --seconds 60 --seed 1``.
+"""Tries readers with damaged files: ``python tests/results/readers/fuzz.py --seconds 60 --seed 1``.
 
 Every fixture of every format is cut, mixed with launchers' noise, and damaged in bytes and lines.
 No reader may raise; a cut file gives the rows before the cut, noise changes nothing; `load` raises
@@ -21,13 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
 from omb_py.analysis.table import load  # noqa: E402
 from omb_py.core.errors import OmbError  # noqa: E402
 from omb_py.results.readers import Found, all_readers, read  # noqa: E402
-from tests.readers.damage import NOISE, without_place  # noqa: E402
+from tests.helpers.damage import NOISE, without_place  # noqa: E402
 
 LARGE = 20 << 20
 SLOW = 5.0

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.results.readers import read
-from tests.properties import examples
-from tests.readers.damage import noisy, without_place
+from tests import ROOT
+from tests.helpers.damage import noisy, without_place
+from tests.helpers.properties import examples
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = ROOT / "tests" / "data"
 FILES = [
     path
     for folder in ("omb", "imb", "nccl-tests")

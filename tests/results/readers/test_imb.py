@@ -13,10 +13,11 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, source_of
 from omb_py.results.readers.formats.fixed_width import unlabelled
 from omb_py.results.readers.imb import READER
-from tests.properties import examples
-from tests.readers.damage import damaged, joined_halves, words
+from tests import ROOT
+from tests.helpers.damage import damaged, joined_halves, words
+from tests.helpers.properties import examples
 
-DATA = Path(__file__).parent.parent / "data" / "imb"
+DATA = ROOT / "tests" / "data" / "imb"
 FILES = sorted(DATA.glob("*.txt"))
 SMALL = [path for path in FILES if path.stat().st_size < 5000]
 BANNER = "#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part\n"

@@ -15,10 +15,11 @@ from omb_py.results.readers.formats.fixed_width import shown, unlabelled
 from omb_py.results.readers.formats.nccl_rows import number
 from omb_py.results.readers.formats.nccl_words import PROGRAMS, factors
 from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
-from tests.properties import examples
-from tests.readers.damage import damaged, joined_halves
+from tests import ROOT
+from tests.helpers.damage import damaged, joined_halves
+from tests.helpers.properties import examples
 
-DATA = Path(__file__).parent.parent / "data" / "nccl-tests"
+DATA = ROOT / "tests" / "data" / "nccl-tests"
 FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
 ALONE = (DATA / "table_alone.txt").read_text()
 HEADINGS = ["#", "size", "count", "type", "redop", "root"] + 2 * [

@@ -10,8 +10,9 @@ import pytest
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.results.readers import Found, read, read_file
+from tests import ROOT
 
-DATA = Path(__file__).parent.parent / "data" / "omb"
+DATA = ROOT / "tests" / "data" / "omb"
 NATIVE = sorted(DATA.glob("osu_*.txt"))
 VARIANTS = DATA / "variants.txt"
 

@@ -39,7 +39,7 @@ from omb_py.results.sink import StreamSink
 from omb_py.results.startup import StartUpWriter
 from omb_py.results.text import TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
-from tests.properties import examples
+from tests.helpers.properties import examples
 
 CHOICES = (
     *(["-f"], ["--stats"], ["--busbw"], ["-c"], ["-V"], ["-R", "0"], ["-l"], ["-I"]),

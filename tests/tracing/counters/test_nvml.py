@@ -11,8 +11,9 @@ import pytest
 
 from omb_py.tracing.counters import nvml
 from omb_py.tracing.counters.links import HOST
+from tests import ROOT
 
-SOURCE = Path(__file__).parent / "nvml.c"
+SOURCE = ROOT / "tests" / "fakes" / "nvml.c"
 
 
 @pytest.fixture

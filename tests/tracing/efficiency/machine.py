@@ -11,7 +11,7 @@ from typing import Any
 
 from omb_py.tracing.records import Record
 from omb_py.tracing.records.layout import NOBODY, Communicator, Kind
-from tests.observe.made import MadeRecord
+from tests.tracing.made_records import MadeRecord
 
 CALL = 2
 """What every call costs at least on a network that is not ideal (ns)."""

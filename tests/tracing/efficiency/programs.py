@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.efficiency.machine import Machine, Request
+from tests.tracing.efficiency.machine import Machine, Request
 
 COLLECTIVES = (
     "MPI_Barrier MPI_Allreduce MPI_Alltoall MPI_Bcast MPI_Scatter MPI_Reduce MPI_Gather MPI_Scan "

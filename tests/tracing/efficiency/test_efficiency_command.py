@@ -21,9 +21,9 @@ from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import Kind
 from tests.conftest import Finished
-from tests.efficiency.machine import Machine
-from tests.observe.made import MadeRecord
-from tests.properties import examples
+from tests.helpers.properties import examples
+from tests.tracing.efficiency.machine import Machine
+from tests.tracing.made_records import MadeRecord
 
 Command = Callable[..., Finished]
 MS = 1_000_000

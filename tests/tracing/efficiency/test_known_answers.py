@@ -9,7 +9,7 @@ import pytest
 from omb_py.core.errors import UsageError
 from omb_py.tracing.efficiency.inputs import measured
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency, scaling
-from tests.efficiency.machine import Machine
+from tests.tracing.efficiency.machine import Machine
 
 EXACT = 1e-12
 

@@ -16,10 +16,10 @@ from omb_py.tracing.efficiency.metrics import efficiency
 from omb_py.tracing.efficiency.replay import Work, replay
 from omb_py.tracing.records import NS, Record
 from omb_py.tracing.records.layout import Kind
-from tests.efficiency.machine import Machine
-from tests.efficiency.programs import PROGRAMS, Program, run
-from tests.observe.made import MadeRecord
-from tests.properties import examples
+from tests.helpers.properties import examples
+from tests.tracing.efficiency.machine import Machine
+from tests.tracing.efficiency.programs import PROGRAMS, Program, run
+from tests.tracing.made_records import MadeRecord
 
 NETWORKS = st.tuples(st.integers(0, 300), st.integers(0, 5))
 

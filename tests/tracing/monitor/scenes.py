@@ -17,7 +17,7 @@ from omb_py.tracing.monitor.snapshots import (
 )
 from omb_py.tracing.recorder.record_file import C
 from omb_py.tracing.records.layout import NOBODY, Communicator, communicator_line
-from tests.observe.made import START, MadeRecord
+from tests.tracing.made_records import START, MadeRecord
 
 SECOND = 1_000_000_000
 HERE = "a"

@@ -21,7 +21,7 @@ from omb_py.tracing.monitor.snapshots import (
     inherit_idle,
 )
 from omb_py.tracing.monitor.words import ranks_text, scaled, seconds_text
-from tests.watching.scenes import Rank, about, look, said
+from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
 def in_mpi(seconds: float) -> Rank:

@@ -13,7 +13,7 @@ from omb_py.tracing.monitor.findings import findings
 from omb_py.tracing.monitor.lines import Observation, json_line, lines
 from omb_py.tracing.monitor.snapshots import Snapshot, changes
 from omb_py.tracing.monitor.view import Picture
-from tests.watching.scenes import Rank, look
+from tests.tracing.monitor.scenes import Rank, look
 
 
 def seen_of(one: Snapshot) -> Observation:

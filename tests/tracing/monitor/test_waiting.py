@@ -10,7 +10,7 @@ from omb_py.tracing.monitor.findings import Concern
 from omb_py.tracing.monitor.snapshots import Process
 from omb_py.tracing.monitor.waiting import waiting
 from omb_py.tracing.records.layout import Communicator
-from tests.watching.scenes import Rank, about, look, said
+from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
 def barrier(number: int, since: float = 2.0) -> Rank:

@@ -17,7 +17,7 @@ from omb_py.tracing.profile.profile import (
 )
 from omb_py.tracing.records import Record
 from omb_py.tracing.records.layout import Communicator
-from tests.observe.made import MadeRecord
+from tests.tracing.made_records import MadeRecord
 
 MS = 1_000_000
 HALF = Communicator("half", 2, "half")

@@ -11,7 +11,7 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.store import load
-from tests.profiles.made import made_rank, made_run
+from tests.tracing.profile.made_profiles import made_rank, made_run
 
 WHOLE = {"profile.txt", "profile.csv", "profile.json"}
 

@@ -15,11 +15,12 @@ from omb_py.core.errors import UsageError
 from omb_py.tracing.profile import csv, json, text
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.profile.store import load
-from tests.profiles.made import made_run, profiles
-from tests.properties import examples
-from tests.readers.damage import damaged
+from tests import ROOT
+from tests.helpers.damage import damaged
+from tests.helpers.properties import examples
+from tests.tracing.profile.made_profiles import made_run, profiles
 
-DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+DATA = ROOT / "tests" / "data" / "mpitrace"
 FORMATS = pytest.mark.parametrize(
     ("written", "name"), [(csv.text, "profile.csv"), (json.text, "profile.json")]
 )

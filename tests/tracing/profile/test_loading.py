@@ -22,12 +22,13 @@ from omb_py.tracing.profile.store import load
 from omb_py.tracing.profile.traced import profile_of
 from omb_py.tracing.recorder.backends import EVENTS
 from omb_py.tracing.records.layout import HEADER_OFFSETS, path_in
-from tests.observe.made import MadeRecord
-from tests.profiles.made import MS, made_rank, made_run
-from tests.properties import examples
-from tests.readers.damage import damaged, noisy
+from tests import ROOT
+from tests.helpers.damage import damaged, noisy
+from tests.helpers.properties import examples
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.profile.made_profiles import MS, made_rank, made_run
 
-DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+DATA = ROOT / "tests" / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
 
 

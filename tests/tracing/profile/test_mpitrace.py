@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parse, read_profile
-from tests.properties import examples
-from tests.readers.damage import damaged, noisy
+from tests import ROOT
+from tests.helpers.damage import damaged, noisy
+from tests.helpers.properties import examples
 
-DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+DATA = ROOT / "tests" / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
 FILES = st.sampled_from([OF_CPUS, OF_GPUS])
 

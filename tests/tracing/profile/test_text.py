@@ -18,10 +18,11 @@ from omb_py.tracing.profile.mpitrace import RankFile, parse, read_profile
 from omb_py.tracing.profile.profile import CallStats, Profile, RankProfile, extremes_of
 from omb_py.tracing.profile.store import load
 from omb_py.tracing.records.layout import Communicator
-from tests.profiles.made import MS, made_rank, made_run, profiles
-from tests.properties import examples
+from tests import ROOT
+from tests.helpers.properties import examples
+from tests.tracing.profile.made_profiles import MS, made_rank, made_run, profiles
 
-DATA = Path(__file__).parent.parent / "data" / "mpitrace"
+DATA = ROOT / "tests" / "data" / "mpitrace"
 REAL = pytest.mark.parametrize(
     "path", [DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"]
 )

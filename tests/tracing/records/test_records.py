@@ -14,8 +14,8 @@ from omb_py.tracing import records
 from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import Communicator, Kind, communicator_line, path_in, size_bin
-from tests.observe.made import START, MadeRecord
-from tests.properties import examples
+from tests.helpers.properties import examples
+from tests.tracing.made_records import START, MadeRecord
 
 
 def test_what_is_written_is_read_at_once(tmp_path: pathlib.Path) -> None:

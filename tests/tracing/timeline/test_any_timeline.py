@@ -25,9 +25,9 @@ from omb_py.tracing.records.layout import (
     Kind,
 )
 from omb_py.tracing.timeline.selection import select
-from tests.observe.made import MadeRecord
-from tests.properties import examples
-from tests.timelines.rules import Content, written
+from tests.helpers.properties import examples
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.timeline.rules import Content, written
 
 Event = tuple[str, int, int, dict[str, Any]]
 ROUTINES = (

@@ -15,9 +15,9 @@ from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, Kind
 from omb_py.tracing.timeline import diagnostics, files, json_trace
 from omb_py.tracing.timeline.model import Timeline
-from tests.observe.made import MadeRecord
-from tests.timelines import viewers
-from tests.timelines.rules import Content, of_json, of_protobuf
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.timeline import viewers
+from tests.tracing.timeline.rules import Content, of_json, of_protobuf
 
 pytestmark = viewers.needed
 

@@ -11,8 +11,8 @@ import pytest
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records.layout import Communicator, Kind
 from omb_py.tracing.timeline.model import Timeline
-from tests.observe.made import MadeRecord
-from tests.timelines.rules import Content, arguments_of, written
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.timeline.rules import Content, arguments_of, written
 
 Job = Callable[..., list[MadeRecord]]
 

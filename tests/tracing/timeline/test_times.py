@@ -13,8 +13,8 @@ from omb_py.tracing.records.layout import Kind
 from omb_py.tracing.timeline import diagnostics
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
 from omb_py.tracing.timeline.selection import select
-from tests.observe.made import START, MadeRecord
-from tests.timelines.rules import Content, written
+from tests.tracing.made_records import START, MadeRecord
+from tests.tracing.timeline.rules import Content, written
 
 Made = list[MadeRecord]
 

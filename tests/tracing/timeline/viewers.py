@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.timelines.rules import Content, Slice
+from tests.tracing.timeline.rules import Content, Slice
 
 LOADED = "window.app && app.trace && app.isLoadingTrace === false"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py.tracing import counters
 from omb_py.tracing.records.layout import Kind
-from tests.observe.made import MadeRecord
+from tests.tracing.made_records import MadeRecord
 
 MIB = 1 << 20
 RANKS = 4

@@ -19,9 +19,9 @@ from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report, text
 from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LITTLE, carriers
 from tests.conftest import Finished
-from tests.properties import examples
-from tests.readers.damage import damaged
-from tests.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, kind, write
+from tests.helpers.damage import damaged
+from tests.helpers.properties import examples
+from tests.tracing.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, kind, write
 
 Command = Callable[..., Finished]
 Rows = list[dict[str, str]]
