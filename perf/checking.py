@@ -1,6 +1,6 @@
 """What -c costs, and how good the guess of a sweep's time is: seconds said and taken, both ways.
 
-Usage: python perf/checking.py [BENCHMARK …]
+Usage: python -m perf.checking [BENCHMARK …]
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs import BIN, ENVIRONMENT, compile_reference
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
-from omb_py.core.calls import Iteration, Message, Step, Window
+from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.measure.launch import launch
+from perf.jobs import BIN, ENVIRONMENT, compile_reference
 
 WINDOW = 64
 
@@ -50,12 +50,12 @@ class CBinding(Binding):
 
         functions = ctypes.CDLL(self.library)
         comm = MPI._handleof(self.comm)
-        steps = rounds[0].steps
-        calls = [step.groups[0][0] if isinstance(step, Window) else step for step in steps]
-        first = calls[0]
-        messages = [
-            operand for call in calls for operand in call.operands if isinstance(operand, Message)
+        steps = [
+            step.groups[0][0] if isinstance(step, Window) else step for step in rounds[0].steps
         ]
+        calls = [step for step in steps if isinstance(step, Call)]
+        first = calls[0]
+        messages = [message for call in calls for message in call.messages]
         addresses = [ctypes.c_void_p(message.memory.array.ctypes.data) for message in messages]
         bytes_moved = messages[0].memory.nbytes
         if first.function == "allreduce":
@@ -73,12 +73,15 @@ class ObviousBinding(MethodBinding):
 
     def bind(self, step: Step) -> BoundCall:
         if not isinstance(step, Window):
-            return BINDINGS.load("array")(self.comm, self.options).bind(step)
+            bound: BoundCall = BINDINGS.load("array")(self.comm, self.options).bind(step)
+            return bound
         from mpi4py import MPI
 
         (group,) = step.groups
         call, comm = group[0], self.comm
-        array, peer, tag = call.operands[0].memory.array, call.peer, call.tag
+        (message,) = call.messages
+        array, peer, tag = message.memory.array, call.peer, call.tag
+        assert peer is not None
 
         def send() -> None:
             requests = []
@@ -111,7 +114,7 @@ def compare(benchmark: str, sizes: Sequence[int], names: Sequence[str], rounds: 
         compile_reference(library, "-shared", "-fPIC")
         arguments = [benchmark, ",".join(map(str, sizes)), ",".join(names), str(rounds)]
         subprocess.run(
-            [str(BIN / "mpiexec"), "-n", "2", sys.executable, __file__, *arguments],
+            [str(BIN / "mpiexec"), "-n", "2", sys.executable, "-m", "perf.contenders", *arguments],
             env=ENVIRONMENT | {"OMB_PY_REFERENCE": library},
             check=True,
         )

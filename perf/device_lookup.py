@@ -1,6 +1,6 @@
 """What handing an array to MPI costs on the processor, part by part, in microseconds.
 
-Usage: mpiexec -n 1 python perf/device_lookup.py BUFFER     (CSV on standard output)
+Usage: mpiexec -n 1 python -m perf.device_lookup BUFFER     (CSV on standard output)
 
 Each part is run in blocks that take turns; a part's time is the median over the blocks.
 """
@@ -11,12 +11,9 @@ import csv
 import sys
 from collections.abc import Callable
 from itertools import repeat
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from omb_py.buffers import BUFFERS
 from omb_py.core.datatypes import find_types

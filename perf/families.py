@@ -1,9 +1,9 @@
 """Every benchmark on this environment's MPI: does it pass, and what does it measure?
 
-Usage: python perf/families.py check       adds to omb_py/benchmarks/support.csv what passes -c
-       python perf/families.py measure     8 B and 1 MiB, native and buffer, to results/
-       python perf/families.py recorded    what results/native-omb.txt has, three times, to results/
-       python perf/families.py table       those files as one table
+Usage: python -m perf.families check       adds to omb_py/benchmarks/support.csv what passes -c
+       python -m perf.families measure     8 B and 1 MiB, native and buffer, to results/
+       python -m perf.families recorded    what results/native-omb.txt has, three times, to results/
+       python -m perf.families table       those files as one table
 
 Two ranks, but three for neighbourhoods and four (as two nodes) for congestion.
 """
@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jobs import BIN, ENVIRONMENT, OMB_PY, parsed
 from omb_py.benchmarks import Benchmark, all_benchmarks
+from perf.jobs import BIN, ENVIRONMENT, OMB_PY, parsed
 
 ROOT = Path(__file__).parent.parent
 SUPPORT = ROOT / "omb_py" / "benchmarks" / "support.csv"

@@ -1,6 +1,6 @@
 """What a machine with an NVIDIA GPU is asked: is all of it right, and what does it cost?
 
-Usage: python perf/gpu_check.py [--output FOLDER] [--parts PART,…] [--buffers NAME,…]
+Usage: python -m perf.gpu_check [--output FOLDER] [--parts PART,…] [--buffers NAME,…]
 
 It needs an MPI library that takes memory on a device: Intel MPI or an Open MPI with CUDA, found as
 `perf/launchers.py` says, else this environment's own, which is then asked. Two ranks may share one
@@ -31,11 +31,15 @@ from statistics import median
 
 import click
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from omb_py.apps import APPLICATIONS  # noqa: E402
-from perf.launchers import OMB_PY, Launcher, aware_launchers, on_two_ranks, own_launcher  # noqa: E402
+from omb_py.apps import APPLICATIONS
+from perf.launchers import (
+    OMB_PY,
+    ROOT,
+    Launcher,
+    aware_launchers,
+    on_two_ranks,
+    own_launcher,
+)
 
 BUFFERS = ("cupy", "numba", "pycuda", "torch")
 FORMS = ("buffer", "prebound", "native")
@@ -121,9 +125,9 @@ def lookup(check: Check, buffers: list[str]) -> None:
     """The parts of handing an array to MPI, one rank by itself."""
     found: list[dict[str, object]] = []
     for name in ["numpy", *buffers]:
-        script = (sys.executable, str(ROOT / "perf" / "device_lookup.py"))
+        script = (sys.executable, "-m", "perf.device_lookup")
         done = check.job(check.launchers[0], name, ranks=1, program=script)
-        found += csv.DictReader(done.stdout.splitlines())  # type: ignore[arg-type]
+        found += csv.DictReader(done.stdout.splitlines())
     check.table("lookup.csv", found)
 
 

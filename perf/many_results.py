@@ -1,6 +1,6 @@
 """How long many results take to be read, compared and shown.
 
-Usage: python perf/many_results.py [--files 1000] [--rows 100] [--repeats 4] [--keep FOLDER]
+Usage: python -m perf.many_results [--files 1000] [--rows 100] [--repeats 4] [--keep FOLDER]
 
 Writes two sets of CSV files as omb-py would have, the second with changes, and prints the seconds
 of each step and the maximum memory of this process.

@@ -1,6 +1,6 @@
 """Memory of a rank as the job grows: omb-py beside a program that only starts MPI.
 
-Usage: python perf/memory.py [RANKS ...]   Prints the private memory of the ranks in MiB.
+Usage: python -m perf.memory [RANKS ...]   Prints the private memory of the ranks in MiB.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import subprocess
 import sys
 from statistics import median
 
-import jobs
+from perf.jobs import BIN, ENVIRONMENT
 
-ENVIRONMENT = jobs.ENVIRONMENT | {
+ON_FEW_CORES = ENVIRONMENT | {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
     "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
@@ -54,8 +54,8 @@ main()
 
 def private_memory(program: str, ranks: int) -> list[float]:
     """Private memory of each rank in MiB at the end of a program."""
-    command = [str(jobs.BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-c", program]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    command = [str(BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-c", program]
+    done = subprocess.run(command, env=ON_FEW_CORES, capture_output=True, text=True, check=True)
     lines = [line for line in done.stderr.splitlines() if line.startswith("PRIVATE")]
     return [int(line.split()[1]) / 1024 for line in lines]
 

@@ -1,6 +1,6 @@
 """Binding native beside the same loops in C: one job, one process, by turns.
 
-Usage: python perf/native.py [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
+Usage: python -m perf.native [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
 
 Prints, for latency, windowed bandwidth and allreduce on two ranks, the medians of C and of binding
 native, their difference and their ratio, with 95 % intervals over the rounds.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from contenders import compare
+from perf.contenders import compare
 
 SIZES = tuple(1 << power for power in range(23))
 

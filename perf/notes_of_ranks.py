@@ -12,7 +12,7 @@ import time
 PATH = os.environ["OMB_PY_TEST_TIMES"]
 
 
-def note(stage):
+def note(stage: str) -> None:
     """Add a line: the process, the moment, and the CPU seconds that it has used."""
     record = (os.getpid(), stage, time.time(), time.process_time())
     line = (json.dumps(record) + "\n").encode()
@@ -21,7 +21,7 @@ def note(stage):
     os.close(file)
 
 
-def notice(event, arguments):
+def notice(event: str, arguments: tuple[object, ...]) -> None:
     """An audit hook: at the first event after mpi4py.MPI was loaded, MPI_Init included, say so."""
     global ready
     module = None if ready else sys.modules.get("mpi4py.MPI")

@@ -1,6 +1,6 @@
 """Own algorithms against the library's call, by turns in one job for each number of ranks.
 
-Usage: python perf/own_algorithms.py [ROUNDS] [BINDING] [RANKS,…]
+Usage: python -m perf.own_algorithms [ROUNDS] [BINDING] [RANKS,…]
 
 Every round runs all contenders one after the other. Prints, as Markdown, who has the lowest median
 latency where: the median over the rounds of each run's own median, how many times longer the
@@ -18,10 +18,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
-from jobs import BIN, ENVIRONMENT
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.numbers import parse_bytes
 from omb_py.core.text.units import digits, size_text
+from perf.jobs import BIN, ENVIRONMENT
 
 SIZES = ["1K", "4K", "16K", "64K", "256K", "1M", "4M"]
 ITERATIONS, WARMUP, SECONDS = 500, 3, 0.1
@@ -55,6 +55,7 @@ class Contender:
 
 def contenders(benchmark: str, ranks: int) -> list[Contender]:
     """Who is to be compared on so many ranks; the library comes first."""
+    words: tuple[str, ...]
     if benchmark == "bcast":
         cut = [Contender("pipelined_chain", segment) for segment in ("8K", "64K", "512K")]
         words = ("chain", "binomial", "scatter_allgather", "scatter_ring")
@@ -92,7 +93,7 @@ Times = dict[tuple[str, int], dict[str, list[float]]]
 def run(ranks: int, rounds: str, binding: str) -> Times:
     """The runs of one job."""
     few = FEW_CORES if ranks > (os.cpu_count() or 1) else {}
-    command = [str(BIN / "mpiexec"), "-n", str(ranks), sys.executable, __file__]
+    command = [str(BIN / "mpiexec"), "-n", str(ranks), sys.executable, "-m", "perf.own_algorithms"]
     done = subprocess.run(
         [*command, "measure", str(ranks), rounds, binding],
         env=ENVIRONMENT | SHARED | few,

@@ -1,6 +1,6 @@
 """What ``--precision`` saves: the same interval of the median in how much of the time.
 
-Usage: python perf/precision.py [ROUNDS]
+Usage: python -m perf.precision [ROUNDS]
 
 Runs latency over 1 B to 1 MiB with the default counts and with ``--precision 2%``, alternately, and
 prints for each size half the width of the median's 95 % interval and the iterations of each, and
@@ -13,7 +13,7 @@ import sys
 import time
 from statistics import median
 
-from jobs import rows_of
+from perf.jobs import rows_of
 
 WAYS = {"default counts": [], "--precision 2%": ["--precision", "2%", "-x", "auto"]}
 SIZES = ["-m", "1:1048576"]
@@ -41,7 +41,7 @@ def iterating(row: dict[str, str]) -> float:
 def main() -> None:
     """Both ways by turns, and a table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    runs = {name: [] for name in WAYS}
+    runs: dict[str, list[tuple[float, list[dict[str, str]]]]] = {name: [] for name in WAYS}
     for _ in range(rounds):
         for name, options in WAYS.items():
             runs[name].append(run([*SIZES, *options]))

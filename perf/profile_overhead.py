@@ -1,6 +1,6 @@
 """What observing costs: the same ping-pong with and without, by turns.
 
-    python perf/profile_overhead.py [--launches 6] [--bytes 1]
+    python -m perf.profile_overhead [--launches 6] [--bytes 1]
 
 prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
 ranks as it is, profiled from Python, with a timeline, and profiled from C: the median over launches

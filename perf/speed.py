@@ -1,16 +1,17 @@
 """What the suite adds to mpi4py, and what both add to C; interleaved, medians and ratios.
 
-Usage: python perf/speed.py [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc)
+Usage: python -m perf.speed [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc)
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from jobs import HERE, compile_reference, printed_by, rows_of
+from perf.jobs import HERE, compile_reference, printed_by, rows_of
 
 SIZE, ITERATIONS = "8", "10000"
 
@@ -30,7 +31,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "reference")
         compile_reference(program)
-        contenders = {
+        contenders: dict[str, Callable[[], tuple[float, float]]] = {
             "C": lambda: numbers(printed_by(program, "latency", SIZE, ITERATIONS)),
             "omb-py, binding buffer": omb_py,
             "plain mpi4py, multiple": lambda: numbers(
@@ -54,12 +55,12 @@ def main() -> None:
     print(f"\ntime per MPI call in one job, {rounds} interleaved rounds, median, us")
     loops = {}
     for line in printed_by(sys.executable, str(HERE / "loops.py"), str(rounds)).splitlines():
-        name, *values = line.split()
-        loops[name] = [float(value) for value in values]
-    for name, values in loops.items():
+        name, *figures = line.split()
+        loops[name] = [float(figure) for figure in figures]
+    for name, found in loops.items():
         base = loops[name.rpartition(".")[0] + ".hand"]
-        added = median(value - other for value, other in zip(values, base, strict=True))
-        print(f"{name:<28}{median(values):8.3f}{added:+8.3f} over hand")
+        added = median(value - other for value, other in zip(found, base, strict=True))
+        print(f"{name:<28}{median(found):8.3f}{added:+8.3f} over hand")
 
 
 if __name__ == "__main__":

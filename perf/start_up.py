@@ -1,6 +1,6 @@
 """What starting costs: modules, files and seconds beyond mpi4py and NumPy alone.
 
-Usage: python perf/start_up.py [ROUNDS]   (one rank; interleaved; files are counted with strace)
+Usage: python -m perf.start_up [ROUNDS]   (one rank; interleaved; files are counted with strace)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where the time of the tests goes: launching, starting Python and MPI, computing, waiting.
 
 Usage: python -m pytest -p perf.test_times [--test-times FILE] ...
-       python perf/test_times.py FILE [COUNT]     the table of the slowest tests
+       python -m perf.test_times FILE [COUNT]     the table of the slowest tests
 
 A moment of a test belongs to the first of these that is true: a rank that it started is still
 importing or in MPI_Init (`import`); a rank or another Python process is past that (`computing` as
@@ -49,7 +49,8 @@ class Recorder:
         """Have every command that is started from now on timed."""
         self._hook.write_text(EVERY_PYTHON)
         os.environ[NOTES] = str(self._notes)
-        spans, begin, wait = self._spans, subprocess.Popen.__init__, subprocess.Popen._wait
+        popen: Any = subprocess.Popen
+        spans, begin, wait = self._spans, popen.__init__, popen._wait
 
         def timed_begin(self: Any, *arguments: Any, **options: Any) -> None:
             self.span_of_test = [time.time(), 0.0]
@@ -62,8 +63,8 @@ class Recorder:
             finally:
                 self.span_of_test[1] = time.time()
 
-        subprocess.Popen.__init__ = timed_begin
-        subprocess.Popen._wait = timed_wait
+        popen.__init__ = timed_begin
+        popen._wait = timed_wait
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -1,6 +1,6 @@
 """What thread level costs: jobs at single and at multiple, by turns, since a job has only one.
 
-Usage: python perf/thread_level.py [ROUNDS]   (8-byte latency on two ranks)
+Usage: python -m perf.thread_level [ROUNDS]   (8-byte latency on two ranks)
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from statistics import median
 
-from jobs import rows_of
 from omb_py.measure.overhead import with_interval
 from omb_py.results.overhead import interval
+from perf.jobs import rows_of
 
 BINDINGS = ("native", "buffer")
 LEVELS = ("single", "multiple")

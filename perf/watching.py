@@ -1,6 +1,6 @@
 """Whether a run is slower while it is watched: one job, with and without a watcher by turns.
 
-Usage: python perf/watching.py [TURNS] [SECONDS] [LEVEL]
+Usage: python -m perf.watching [TURNS] [SECONDS] [LEVEL]
 
 Two ranks send a byte to and fro under omb-py profile, for TURNS stretches of SECONDS with
 omb-py watch at its default rate, and as many without. Blocks of messages are told apart by when

@@ -1,6 +1,6 @@
 """Where the time of a message in a window goes, in Python alone: calls that reach no network.
 
-Usage: python perf/window_parts.py   (one rank; messages go to MPI_PROC_NULL)
+Usage: python -m perf.window_parts   (one rank; messages go to MPI_PROC_NULL)
 """
 
 from __future__ import annotations

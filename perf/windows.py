@@ -1,6 +1,6 @@
 """Windows of messages from Python: the obvious loop, omb-py's forms of it, and C, by turns.
 
-Usage: python perf/windows.py [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
+Usage: python -m perf.windows [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
 
 Times are per message, 64 messages of 8 bytes a window, on two ranks.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from contenders import compare
+from perf.contenders import compare
 
 FORMS = ["persistent", "prebound", "buffer", "array", "obvious"]
 
