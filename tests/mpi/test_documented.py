@@ -11,7 +11,7 @@ from tests.conftest import Finished
 
 DOCS = ROOT / "docs"
 IMPORTS = """
-from omb_py.benchmarks import Benchmark, Case, Content, Defaults, Exchange, Plan, Ranks
+from omb_py.benchmarks import Benchmark, Case, Content, Defaults, CheckedIteration, Plan, Ranks
 from omb_py.core.calls import Call
 """
 
