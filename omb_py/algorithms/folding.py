@@ -84,7 +84,7 @@ doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 
 
 def doubling_barrier_above(shape: Shape) -> Iterator[Send]:
-    """The same where those above the power of two report to the first ranks."""
+    """Barrier by doubling in which ranks above the power of two report to the first ones."""
     left = power_within(shape.ranks)
     for rank in range(left, shape.ranks):
         yield rank, rank - left, 0.0

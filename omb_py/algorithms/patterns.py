@@ -94,7 +94,7 @@ def up_and_down(pattern: Pattern) -> Pattern:
 
 
 def cut(pattern: Pattern, segment: int) -> Pattern:
-    """The same messages in pieces of at most so many bytes."""
+    """These messages in segments of at most so many bytes."""
 
     def sends(shape: Shape) -> Iterator[Send]:
         for source, target, nbytes in pattern(shape):
@@ -193,7 +193,7 @@ def doubled(shape: Shape, distance: int) -> float:
 
 
 def doubled_shares(shape: Shape, distance: int) -> float:
-    """The same of blocks that are parts of one message."""
+    """Bytes at a distance of blocks that are a rank's part of one message each."""
     return share(shape) * distance
 
 
@@ -263,5 +263,5 @@ def on_powers_of_two(pattern: Pattern) -> Pattern:
 
 
 def on(ranks: int, shape: Shape) -> Shape:
-    """The same call on other ranks."""
+    """The messages of a call on other ranks."""
     return replace(shape, ranks=ranks)

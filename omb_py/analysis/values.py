@@ -82,7 +82,7 @@ def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
 
 
 def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """The same with rows whose number is not above 0, whose ``value`` is missing."""
+    """`value_column` that keeps rows whose number is not above 0, with a missing ``value``."""
     frame = rows.copy()
     latency = frame["latency_us"].notna()
     bandwidth = ~latency & frame["bandwidth_MBps"].notna()

@@ -156,7 +156,7 @@ def generate(problem: Grid, rows: tuple[int, int], columns: tuple[int, int]) -> 
 
 
 def sequential(problem: Grid) -> Sequential:
-    """The same steps with NumPy, written as an expression; a solution has no border."""
+    """The reference: these steps with NumPy, written as an expression; a solution has no border."""
     begin = generate(problem, (0, problem.rows), (0, problem.columns))
 
     def solve() -> Any:

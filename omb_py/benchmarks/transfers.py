@@ -53,7 +53,7 @@ def probe_then_receive(receive: Call) -> tuple[Step, ...]:
 
 
 def matched_probe(receive: Call) -> tuple[Step, ...]:
-    """The same by a matched probe, which threads cannot take from each other."""
+    """Receive by a matched probe, which threads cannot take from each other."""
     cell = Slot()
     probe = Call("mprobe", peer=receive.peer, tag=receive.tag, cell=cell)
     return probe, Call("mrecv", receive.operands, cell=cell)

@@ -50,7 +50,7 @@ class Buffer(ABC):
         return self
 
     def at(self, place: Place) -> Buffer:
-        """The same library with messages in another place; called on a prepared buffer.
+        """This library with messages in another place; called on a prepared buffer.
 
         Raises `UnsupportedError` where the library has no such memory.
         """

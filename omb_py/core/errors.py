@@ -34,7 +34,7 @@ class UsageError(OmbError):
 
 
 class OneRankError(UsageError):
-    """The same, where one rank decides for all."""
+    """A wrong command line that one rank finds for all."""
 
     shared = False
 

@@ -54,7 +54,7 @@ class Memory(ABC):
 
     @abstractmethod
     def slice(self, start: int, nbytes: int) -> Memory:
-        """The same memory from byte ``start`` on, ``nbytes`` long, not copied."""
+        """This memory from byte ``start`` on, ``nbytes`` long, not copied."""
 
     @abstractmethod
     def fill(self, tile: bytes) -> None:
@@ -80,7 +80,7 @@ class Memory(ABC):
         return self.array
 
     def ndarray(self, dtype: str) -> Any:
-        """The same bytes as a one-dimensional array of the module that computes with them.
+        """These bytes as a one-dimensional array of the module that computes with them.
 
         That is NumPy for memory on the host, CuPy for memory on a device (`Buffer.array_module`).
         """

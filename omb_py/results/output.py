@@ -41,14 +41,14 @@ def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row
 def overhead_writers(
     benchmark: Benchmark, options: Options, rounds: int
 ) -> list[Writer[OverheadRow]]:
-    """The same for a comparison of bindings in so many rounds."""
+    """The writers of a comparison of bindings in so many rounds; see `benchmark_writers`."""
     from omb_py.results.overhead import OverheadWriter
 
     return _writers(OverheadRow, OverheadWriter(sys.stdout, benchmark, options, rounds), options)
 
 
 def application_writers(title: str, options: Options) -> list[Writer[Any]]:
-    """The same for an application."""
+    """The writers of an application; see `benchmark_writers`."""
     from omb_py.results.application import ApplicationRow, ApplicationWriter
 
     return _writers(ApplicationRow, ApplicationWriter(sys.stdout, title), options)

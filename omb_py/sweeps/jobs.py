@@ -34,7 +34,7 @@ PATIENCE = 120.0
 """Seconds that a scheduler's command may take before it is taken for hanging."""
 
 SUBMIT_IN_JOB_SECONDS = 20.0
-"""The same for a command in a job, whose walltime is about to be over."""
+"""Seconds that it may take in a job whose walltime is about to be over."""
 
 RETRY_AFTER = (5.0, 10.0)
 """Seconds before a job submits again where the scheduler could not be reached."""

@@ -99,7 +99,7 @@ class Lines:
         return np.sqrt(time * other), np.minimum(low, other_low), np.maximum(high, other_high)
 
     def of_range(self, index: Integers, sizes: Array) -> tuple[Array, Array, Array]:
-        """The same by the costs of one range."""
+        """What `predict` gives, by the costs of one range."""
         fits = self.fits.at(index)
         time = fits.alpha + fits.beta * sizes
         if self.first[0] == self.last[-1]:

@@ -143,7 +143,7 @@ class OverRanks:
         return results[0], results[1], results[2]
 
     def of_piece(self, piece: Piece, ranks: Array, sizes: Array) -> tuple[Array, Array, Array]:
-        """The same by the formulas of one range of sizes."""
+        """What `predict` gives, by the formulas of one range of sizes."""
         inside = np.clip(sizes, self.pieces[0].first, self.pieces[-1].last)
         nearest = np.clip(ranks, piece.ranks[0], piece.ranks[-1])
         beyond_ranks = doublings(ranks, piece.ranks[0], piece.ranks[-1])

@@ -68,7 +68,7 @@ class Group:
         return ", ".join([self.benchmark, *(caption_part(*item) for item in self.values.items())])
 
     def name(self, kind: str = "") -> str:
-        """The same as the name of a file."""
+        """Its title as the name of a file."""
         parts = [self.benchmark, kind, *(caption_part(*item) for item in self.values.items())]
         return "-".join(plain(part) for part in parts if part)
 

@@ -27,7 +27,7 @@ DEVIATION = 1.3
 """Factor between a size and what the sizes on both sides of it let expect."""
 
 DEVIATION_OVER_NOISE = 4.0
-"""The same in units of the line's own typical deviation: a ragged line has no odd sizes."""
+"""The threshold in units of the line's own typical deviation: a ragged line has no odd sizes."""
 
 STEEPEST = 1.2
 """Power of the size with which time is expected to grow at most: once bandwidth limits it, 1."""

@@ -44,7 +44,7 @@ def amdahl_terms(ranks: Array) -> Array:
 
 
 def amdahl_log_terms(ranks: Array) -> Array:
-    """The same, and what grows as calls do whose messages go along trees of ranks."""
+    """Amdahl's terms, and what grows as calls do whose messages go along trees of ranks."""
     return np.stack([1 - 1 / ranks, np.log2(ranks)], axis=-1)
 
 

@@ -53,7 +53,7 @@ class Array:
         return Array(part, self.data[start:stop], self.datatype)
 
     def shaped(self, *shape: int) -> Array:
-        """The same elements in another shape, not copied."""
+        """These elements in another shape, not copied."""
         return Array(self.memory, self.data.reshape(shape), self.datatype)
 
 
@@ -153,7 +153,7 @@ class Team:
         return team
 
     def beside_device(self) -> Team:
-        """The same ranks for messages in host memory; this team where its own are. Collective.
+        """A team of these ranks with messages in host memory; this team where its own are. Collective.
 
         Its calls are those of binding buffer, and count to this team's phases.
         """

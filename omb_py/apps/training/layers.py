@@ -62,7 +62,7 @@ class Layer(ABC):
 
 @dataclass(frozen=True)
 class Reshape(Layer):
-    """The same numbers in another shape: flattened, or with an axis for channels."""
+    """Its input in another shape: flattened, or with an axis for channels."""
 
     to: Shape
 

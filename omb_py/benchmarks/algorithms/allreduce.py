@@ -104,7 +104,7 @@ def recursive_doubling(members: Members, data: Sum, longest: int) -> Iterator[St
 
 
 def doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """The same on a power of two of members."""
+    """Recursive doubling on a power of two of members."""
     for distance in powers_below(members.number):
         yield from data.exchange(members, members.place ^ distance)
         data = data.grown
@@ -116,7 +116,7 @@ def rabenseifner(members: Members, data: Sum, longest: int) -> Iterator[Step]:
 
 
 def halving_and_doubling(members: Members, data: Sum) -> Iterator[Step]:
-    """The same on a power of two of members."""
+    """Rabenseifner's algorithm on a power of two of members."""
     blocks = shares(data.elements, members.number)
     first, end = 0, members.number
     back: list[tuple[int, range, range]] = []

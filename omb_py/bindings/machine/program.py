@@ -234,7 +234,7 @@ def address_of(values: array[Any]) -> int:
 
 
 def _signed(word: int, size: int = 8) -> int:
-    """The same bits as a signed number of ``size`` bytes."""
+    """These bits as a signed number of ``size`` bytes."""
     bits = 8 * size
     half: int = 1 << (bits - 1)
     return (word + half) % (2 * half) - half

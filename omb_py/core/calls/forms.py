@@ -1,4 +1,4 @@
-"""The same calls in MPI's other forms: non-blocking, and by persistent requests."""
+"""Calls rewritten into MPI's other forms: non-blocking, and by persistent requests."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class PythonLoop(Loop):
     def _paced(
         self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]
     ) -> Iterator[Calls]:
-        """The same iterations, each with what comes before and after it."""
+        """A loop of iterations, each with what comes before and after it."""
         start, barrier = self._start, self._barrier
         for calls, (before, after) in zip(sequence, around, strict=False):
             for call in before:

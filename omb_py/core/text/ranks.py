@@ -56,5 +56,5 @@ def one_line(text: str) -> str:
 
 
 def one_word(text: str | None) -> str:
-    """The same without spaces; ``-`` for none."""
+    """A text on one line and without spaces; ``-`` for none."""
     return "_".join(one_line(text or "").split()) or "-"

@@ -114,7 +114,7 @@ def edges(pattern: Pattern, shape: Shape) -> dict[tuple[int, int], tuple[int, fl
 
 
 def rotated(wanted: Edges, root: int, ranks: int) -> Edges:
-    """The same from another root: ranks count from there."""
+    """Messages with ranks counted from another root."""
     if root == 0:
         return wanted
     return {

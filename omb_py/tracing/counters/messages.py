@@ -15,7 +15,7 @@ Peers: TypeAlias = dict[int, tuple[int, int]]
 """Messages and bytes by the other side's rank in MPI_COMM_WORLD."""
 
 Counts: TypeAlias = dict[str, Peers]
-"""The same for each kind of messages."""
+"""Messages and bytes of each kind by peer."""
 
 
 class LibraryCounts(Protocol):

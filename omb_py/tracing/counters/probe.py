@@ -115,7 +115,7 @@ class Probe:
         return kind
 
     def after(self, routine: str, comm: MPI.Comm, nbytes: int) -> None:
-        """The same call has come back."""
+        """The call that `before` announced has returned."""
         looking = self._looking
         if looking is None or looking[1] != threading.get_ident():
             return

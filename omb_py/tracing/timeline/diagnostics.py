@@ -113,7 +113,7 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
 
 
 def about(timeline: Timeline) -> dict[str, Any]:
-    """The same for programs, to be kept in the file."""
+    """What `notes` says as values, kept in the file for programs."""
     messages = timeline.messages
     at = moment(timeline.epoch)
     return {
