@@ -45,7 +45,7 @@ def kernel(team: Team, training: Training) -> Kernel[Training]:
 
 
 def sequential(training: Training) -> Sequential | None:
-    """The reference: the network trained by NumPy in one process; nothing for one that is replayed."""
+    """The reference: the network trained by NumPy in one process; None for a replayed one."""
     if training.model not in REAL_MODELS:
         return None
     from omb_py.apps.training.sequential import prepare

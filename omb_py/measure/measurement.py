@@ -139,7 +139,7 @@ class Measurement(ABC):
         parts = []
         if self._skipped:
             listed = ", ".join(str(size) for size in dict(self._skipped))
-            what = f"messages of {listed} bytes" if self.benchmark.sized else "what was asked for"
+            what = f"messages of {listed} bytes" if self.benchmark.sized else "what was requested"
             parts.append(f"{what}: {self._skipped[0][1]}")
         if self._skipped_types:
             names = dict(self._skipped_types)

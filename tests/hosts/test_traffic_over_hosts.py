@@ -96,7 +96,7 @@ def test_what_the_library_moved_is_what_wires_carried(near: Hosts, tmp_path: Pat
     found = ways(rows)
     (allreduce,) = [row for row in rows if row["what"] == "MPI_Allreduce"]
     if not OPEN_MPI:
-        assert allreduce["algorithm"] == "not told"
+        assert allreduce["algorithm"] == "not reported"
         return
     assert allreduce["algorithm"] == "rabenseifner"
     for host, sends in (("node1", 2 * SENDS * NBYTES), ("node2", 0)):
@@ -113,4 +113,4 @@ def test_several_hosts_are_not_counted_where_that_would_be_fatal(
     """Open MPI's component han, monitored, ends MPI_Finalize in a fault: jobs end well here."""
     rows = traffic(near, 4, 2, tmp_path)
     (allreduce,) = [row for row in rows if row["what"] == "MPI_Allreduce"]
-    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not told", "")
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not reported", "")

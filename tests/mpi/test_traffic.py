@@ -139,13 +139,13 @@ def test_whatever_a_program_does_it_ends_well(profiled: Callable[..., Rows]) -> 
     assert (bcast["calls"], bcast["asked_bytes"]) == ("4", str(4 * 4 * 8000))
     if VENDOR == "Open MPI":
         assert (sends["moved_messages"], sends["moved_bytes"]) == ("5", "40000")
-        assert bcast["algorithm"] not in ("", "none known", "not looked at")
+        assert bcast["algorithm"] not in ("", "none known", "not sampled")
         # on two ranks the messages of two algorithms are the same
         parts = {row["algorithm"] for row in items(rows, "MPI_Allreduce")}
         assert len(parts) == 1
         assert "none known" not in parts
     else:
-        assert (sends["moved_bytes"], bcast["algorithm"]) == ("", "not told")
+        assert (sends["moved_bytes"], bcast["algorithm"]) == ("", "not reported")
 
 
 @counted
@@ -258,4 +258,4 @@ def test_tcp_within_a_host_is_seen_on_its_loopback(profiled: Callable[..., Rows]
 def test_a_user_who_counts_otherwise_is_left_alone(profiled: Callable[..., Rows]) -> None:
     rows = profiled(2, ALLREDUCES, OMPI_MCA_pml_monitoring_enable="2")
     (row,) = items(rows, "MPI_Allreduce")
-    assert (row["algorithm"], row["moved_bytes"]) == ("not told", "")
+    assert (row["algorithm"], row["moved_bytes"]) == ("not reported", "")

@@ -20,10 +20,10 @@ WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
 
 
-FAR = "cannot be told: too far outside what was measured"
+FAR = "no prediction: too far outside the measured range"
 FAR_IN_WORDS = (
     "No value more than a doubling outside what was measured where too few sizes leave no band: "
-    "measure more sizes, up to those asked for."
+    "measure more sizes, up to those requested."
 )
 
 
@@ -235,7 +235,7 @@ def band_text(low: float, high: float, unit: str) -> str:
     if pd.isna(low):
         return "too few sizes for a band"
     if high / low > WIDEST_BAND:
-        return "cannot be told: more than 1000 between its limits"
+        return "no prediction: its limits differ by more than a factor of 1000"
     return f"{value_text(low, unit)} to {value_text(high, unit)}"
 
 

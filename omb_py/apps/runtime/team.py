@@ -153,7 +153,7 @@ class Team:
         return team
 
     def beside_device(self) -> Team:
-        """A team of these ranks with messages in host memory; this team where its own are. Collective.
+        """A team of these ranks with messages in host memory, or itself if its own are. Collective.
 
         Its calls are those of binding buffer, and count to this team's phases.
         """

@@ -54,7 +54,7 @@ class Training:
     )
     samples: int = option(1024, "Samples of an epoch.", minimum=1)
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
-    epochs: int = option(3, "Times that all samples are seen; the first is told apart.", minimum=1)
+    epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
     hidden: int = option(64, "Width of the hidden layers of mlp.", minimum=1)
     layers: int = option(4, "Layers of mlp.", minimum=2)
     learning_rate: float = option(0.1, "Of stochastic gradient descent.", minimum=0)

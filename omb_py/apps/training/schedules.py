@@ -34,7 +34,7 @@ class Schedule:
 
 
 class Planned(Schedule):
-    """Buckets planned once for all steps, each sent when it is complete or, if not ``early``, last."""
+    """Buckets planned once for all steps, each sent when complete or, if not ``early``, last."""
 
     def __init__(self, parcels: FusedBuffers, plan: Plan, early: bool) -> None:
         self._parcels = parcels

@@ -180,7 +180,7 @@ def take(state: Reading, table: NcclTable, line: str, index: int) -> None:
             text = f"size {row.nbytes} after {table.last[key]}: rows of two tables? left out"
             state.notes.add(index, text)
         elif not table.run.settings.get("largest", row.nbytes) >= row.nbytes:
-            state.notes.add(index, f"size {row.nbytes}, which was not asked for, left out")
+            state.notes.add(index, f"size {row.nbytes}, which was not requested, left out")
         else:
             table.last[key] = row.nbytes
             table.rows.append(row)

@@ -117,7 +117,7 @@ class TrafficCollector:
         """Begin to count in the library, or find out why that cannot be."""
         make = LIBRARIES.get(library)
         if make is None:
-            self._content["why"] = f"not told by {library}"
+            self._content["why"] = f"not reported by {library}"
             return
         try:
             self._counts = make(self._comm)

@@ -93,7 +93,9 @@ def of_profile(profile: Profile, name: str) -> Measured:
         "when ranks began is not known: elapsed is the longest time of a rank",
     ]
     if len(told) < profile.ranks:
-        notes.append(f"of {profile.ranks} ranks only {len(told)} are known: nothing has the others")
+        notes.append(
+            f"no data for {profile.ranks - len(told)} of {profile.ranks} ranks; they are excluded"
+        )
     outside = tuple(
         max(0.0, (one.elapsed_s or 0.0) - (one.communication_s or 0.0) - (one.io_s or 0.0))
         for one in told

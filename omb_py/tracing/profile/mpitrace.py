@@ -243,4 +243,4 @@ class _Found:
         for one in self.routines:
             sized = sum(size.calls for size in self.sizes if size.routine == one.routine)
             if sized not in (0, one.calls):
-                yield f"sizes are told of {sized} of {one.calls} calls of MPI_{one.routine}"
+                yield f"sizes are known for {sized} of {one.calls} calls of MPI_{one.routine}"

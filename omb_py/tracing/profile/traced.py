@@ -177,7 +177,7 @@ def _notes(files: Files, members: Sequence[RankProfile], ranks: int) -> Iterable
         )
     table_only = [member.rank for member in members if member.cells is None]
     if table_only:
-        yield f"what is told of {some_ranks(table_only)} is what rank 0's table says"
+        yield f"only rank 0's table has data of {some_ranks(table_only)}"
     if missing := other_ranks(ranks, (member.rank for member in members)):
         yield f"nothing is known of {missing}"
     for path, file in files.values():

@@ -14,7 +14,7 @@ from omb_py.tracing.traffic.paths import NOTHING, HostPath, moved
 from omb_py.tracing.traffic.reading import RankTraffic, calls
 from omb_py.tracing.traffic.requested import Pairs, Requested, is_probed, total
 
-NOT_LOOKED_AT, NOT_TOLD = "not looked at", "not told"
+NOT_SAMPLED, NOT_REPORTED = "not sampled", "not reported"
 SENDS, PERSISTENT, WINDOWS, REST, ALL = (
     "messages of the program",
     "messages of its persistent requests",
@@ -62,7 +62,7 @@ def breakdown(
     if asked.persistent:
         # Open MPI starts persistent requests past what counts its messages
         uncounted = _pairs(PERSISTENT, asked.persistent, None, where, ways)
-        found.append(replace(uncounted, algorithm=NOT_TOLD))
+        found.append(replace(uncounted, algorithm=NOT_REPORTED))
     found += _collectives(ranks, asked, where, ways)
     if pairs is None:
         return found
@@ -116,7 +116,7 @@ def _collectives(
     ):
         key = (base(routine), size, number)
         if not is_probed(routine) or key not in sizes:
-            algorithm = NOT_TOLD if ranks[0].why else NOT_LOOKED_AT
+            algorithm = NOT_REPORTED if ranks[0].why else NOT_SAMPLED
             each = wanted.nbytes / (wanted.calls * size)
             yield TrafficEntry(
                 routine, size, wanted.calls, wanted.nbytes, each, None, None, "", algorithm
@@ -146,7 +146,7 @@ def _looked(
     """A row from the calls that were looked at; the others are taken to be like them."""
     whole = round(count * size * nbytes)
     if not looks:
-        return TrafficEntry(routine, size, count, whole, nbytes, None, None, "", NOT_LOOKED_AT)
+        return TrafficEntry(routine, size, count, whole, nbytes, None, None, "", NOT_SAMPLED)
     messages = sent = between = 0.0
     for call, members in looks:
         for (source, target), (number, length) in call.sent.items():

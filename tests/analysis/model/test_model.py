@@ -367,7 +367,7 @@ def test_what_is_far_outside_and_without_a_band_cannot_be_told(benchmark: str) -
     assert parameters(fitted)["bandwidth_MBps"].isna().all()
     text = io.StringIO()
     write(fitted, [2], [8, 1 << 20], "text", text)
-    assert "cannot be told: too far outside what was measured" in text.getvalue()
+    assert "no prediction: too far outside the measured range" in text.getvalue()
     assert "measure more sizes" in text.getvalue()
     assert "GB/s" not in text.getvalue()
 

@@ -349,7 +349,7 @@ def test_a_table_that_does_not_say_what_it_is_is_left_out(lost: str, reason: str
         ("            8        1000         2.00         4.00", "not below their headings"),
         ("            8         1000         2.00         4.00 [warn] x", "not a whole row"),
         ("            8            0         2.00         4.00", "no repetitions"),
-        ("           12         1000         3.00         4.00", "not asked for"),
+        ("           12         1000         3.00         4.00", "not requested"),
         ("            4         1000         1.00         4.00", "size 4 after 4"),
     ],
 )

@@ -157,7 +157,7 @@ def test_files_of_mpitrace_are_put_together(tmp_path: Path) -> None:
     assert profile.extremes.median == Extreme(11.834, 5)
     assert profile.extremes.elapsed == Extreme(15.55, 7)
     assert "mpitrace's files of ranks 0, 3 are there" in profile.notes[0]
-    assert "ranks 1-2, 4-15 is what rank 0's table says" in profile.notes[1]
+    assert "only rank 0's table has data of ranks 1-2, 4-15" in profile.notes[1]
     assert load([str(tmp_path)]) == profile
 
 

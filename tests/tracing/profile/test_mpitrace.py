@@ -72,7 +72,7 @@ def test_a_line_that_is_none_is_named() -> None:
     notes = profile_in(text).notes
     number = next(i for i, line in enumerate(text.splitlines(), 1) if "5.6\n" in line + "\n")
     assert f"line {number} is no whole row of its table and is left out" in notes
-    assert "sizes are told of 733 of 8161 calls of MPI_Allreduce" in notes
+    assert "sizes are known for 733 of 8161 calls of MPI_Allreduce" in notes
 
 
 @given(FILES, st.data())

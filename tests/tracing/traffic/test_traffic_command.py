@@ -96,14 +96,14 @@ def test_text_and_markdown_say_it_in_words(in_process: Command, run: Path, tmp_p
 def test_a_library_that_does_not_tell_leaves_gaps(in_process: Command, run: Path) -> None:
     for path in run.glob("traffic-*"):
         one = json.loads(path.read_text())
-        one |= {"why": "not told by MPICH", "vendor": "MPICH", "moved": {}, "collectives": []}
+        one |= {"why": "not reported by MPICH", "vendor": "MPICH", "moved": {}, "collectives": []}
         path.write_text(json.dumps(one))
     rows = rows_of(in_process, run)
     sends, allreduce = table(rows, "items")
     assert (sends["asked_bytes"], sends["moved_bytes"]) == (str(3 * MIB), "")
-    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not told", "")
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not reported", "")
     assert [row["path"] for row in table(rows, "paths")] == [SHARED_MEMORY, "eth0"] * 2
-    assert "what the library moved: not told by MPICH" in in_process("traffic", str(run)).out
+    assert "what the library moved: not reported by MPICH" in in_process("traffic", str(run)).out
 
 
 def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> None:
@@ -126,7 +126,7 @@ def test_calls_that_not_all_ranks_looked_at_have_no_algorithm(
     one["collectives"][0]["looks"] = []
     path.write_text(json.dumps(one))
     _, allreduce, *_ = table(rows_of(in_process, run), "items")
-    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not looked at", "")
+    assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not sampled", "")
 
 
 def test_calls_by_different_algorithms_are_counted(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def out_of_place(row: dict[str, str], table: ImbTable) -> str | None:
     if "bytes" in row and table.sizes is not None and size:
         largest = max(table.sizes.stop - 1, LARGEST_ELEMENT)
         if size & (size - 1) or size > largest:
-            return f"size {size}, which was not asked for"
+            return f"size {size}, which was not requested"
     table.last[group] = size
     return None
 
