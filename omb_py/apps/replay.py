@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.apps import Application, CheckedResult, Detail, Kernel, option
 from omb_py.apps.runtime.team import Team
 from omb_py.benchmarks import Case, CheckedIteration, Content, collective
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import OutOfMemoryError, UsageError
+from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
 from omb_py.measure.validation import DataCheck
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import text
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
 from omb_py.tracing.profile.store import TEXT, kind_of, load
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
 COLLECTIVES = (
@@ -219,7 +222,7 @@ def rank_profile(path: str) -> RankFile:
 
     Raises `UsageError` where it cannot be read, and for the calls of several ranks together.
     """
-    text_of_first = Path(path) / FIRST  # instead of the records of all ranks, on each rank
+    text_of_first = Path(path) / FIRST  # instead of the records of all ranks
     if text_of_first.is_file():
         path = str(text_of_first)
     if not Path(path).is_dir() and kind_of(Path(path)) == TEXT:
@@ -238,6 +241,24 @@ def rank_profile(path: str) -> RankFile:
     return parse(source_of(path, out.getvalue().encode()))
 
 
+def shared_profile(path: str, comm: MPI.Intracomm) -> RankFile:
+    """`rank_profile` on all ranks of ``comm``: rank 0 alone reads, and imports what checks files.
+
+    Raises `SharedError` on all ranks where rank 0 cannot read it.
+    """
+    found: RankFile | SharedError | None = None
+    if comm.rank == 0:
+        try:
+            found = rank_profile(path)
+        except OmbError as error:
+            found = SharedError(str(error), error.exit_code)
+    found = comm.bcast(found)
+    if isinstance(found, SharedError):
+        raise found
+    assert found is not None
+    return found
+
+
 @dataclass(frozen=True)
 class Made:
     """What a rank did: the calls of the last `Replay.solve`, and what arrived wrong in them."""
@@ -251,7 +272,7 @@ class Replay(Kernel[Recorded]):
 
     def __init__(self, team: Team, problem: Recorded) -> None:
         super().__init__(team, problem)
-        self._profile = rank_profile(problem.file)
+        self._profile = shared_profile(problem.file, team.comm)
         self._plan = problem.plan(self._profile)
         self._data: list[tuple[DataCheck, CheckedIteration]] = []
         calls = [self._bound(item) for item in self._plan.items]

@@ -9,8 +9,6 @@ MESSAGES, PUT, GET = "messages", "put", "get"
 """What is counted: messages, the program's own as well as those of the library's collectives and of
 its management of communicators; and accesses to windows, where what is got comes from the peer."""
 
-KINDS = (MESSAGES, PUT, GET)
-
 Peers: TypeAlias = dict[int, tuple[int, int]]
 """Messages and bytes by the other side's rank in MPI_COMM_WORLD."""
 

@@ -13,27 +13,34 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
-from omb_py.tracing.profile import schema
-from omb_py.tracing.profile.profile import Profile
+from omb_py.tracing.profile.profile import FORMAT, Profile
 
 KIND = "a profile in CSV"
 NAME = "profile.csv"
-MARK = f'# format: "{schema.FORMAT}"'.encode()
+MARK = f'# format: "{FORMAT}"'.encode()
 
 RANK, CALLS, ROUTINE = "rank", "calls", "routine"
-COLUMNS = ("row", *schema.RANK, *schema.CALLS)
-FIELDS = {**schema.RANK, **schema.CALLS}
+OF_RANKS = """rank host complete elapsed_s communication_s io_s user_s system_s thread_s outside_s
+    memory_bytes switches counted"""
+OF_CALLS = """routine communicator communicator_size communicator_label peer bin site calls nbytes
+    seconds least_s greatest_s"""
+COLUMNS = ("row", *OF_RANKS.split(), *OF_CALLS.split())
+TEXTS = [
+    COLUMNS.index(name)
+    for name in ("host", "routine", "communicator", "communicator_label", "site")
+]
+TRUTHS = [COLUMNS.index(name) for name in ("complete", "counted")]
 ESCAPED = re.compile("[%#\n\r\0]")
 ESCAPE = re.compile("%(25|23|0A|0D|00)")
 YES, NO = "yes", "no"
-TEXTS = [place for place, name in enumerate(COLUMNS) if FIELDS.get(name) == schema.TEXT]
-TRUTHS = [place for place, name in enumerate(COLUMNS) if FIELDS.get(name) == schema.TRUTH]
+LISTS = {ROUTINE: "routines", CALLS: "calls"}
+"""Where a rank's plain values have its other rows."""
 
 
 def write(profile: Profile, path: str | Path) -> None:
@@ -43,13 +50,15 @@ def write(profile: Profile, path: str | Path) -> None:
 
 def text(profile: Profile) -> str:
     """The CSV of a profile."""
-    found = schema.parts(profile)
+    found = profile.plain()
+    members = found.pop("members")
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    rows = [_cells(RANK, values) for values in found.members]
-    rows += [_cells(ROUTINE, {"rank": rank, **values}) for rank, values in found.told]
-    rows += [_cells(CALLS, {"rank": rank, **values}) for rank, values in found.cells]
-    for name, value in {**found.about, "rows": len(rows)}.items():
+    rows = [_cells(RANK, {**member, "calls": None}) for member in members]
+    for row, name in LISTS.items():
+        for member in members:
+            rows += [_cells(row, {"rank": member["rank"], **values}) for values in member[name]]
+    for name, value in {**found, "rows": len(rows)}.items():
         out.write(f"# {name}: {json.dumps(value)}\n")
     writer.writerow(COLUMNS)
     writer.writerows(rows)
@@ -80,6 +89,8 @@ def _cells(row: str, values: Mapping[str, Any]) -> list[Any]:
 
 
 def _profile(content: str) -> Profile:
+    with needing("analysis"):
+        from omb_py.tracing.profile.schema import profile_of
     lines = content.replace("\r\n", "\n").split("\n")
     if lines[-1]:
         raise UsageError("its last line has no end")
@@ -94,9 +105,16 @@ def _profile(content: str) -> Profile:
         if len(row) != len(COLUMNS) or row[0] not in kinds:
             raise UsageError(f"line {line} is no row of a profile")
         kinds[row[0]].append(_values(row))
-    return schema.join(
-        schema.Parts(about, kinds[RANK], _with_rank(kinds[CALLS]), _with_rank(kinds[ROUTINE]))
-    )
+    about["members"] = kinds[RANK]
+    members = {row.get("rank"): row for row in kinds[RANK]}
+    for kind, name in LISTS.items():
+        for member in kinds[RANK]:
+            member[name] = []
+        for values in kinds[kind]:
+            if (rank := values.pop("rank", None)) not in members:
+                raise UsageError("it has calls of ranks that are not there")
+            members[rank][name].append(values)
+    return profile_of(about)
 
 
 def _about(lines: list[str]) -> tuple[dict[str, Any], int]:
@@ -111,18 +129,12 @@ def _about(lines: list[str]) -> tuple[dict[str, Any], int]:
 
 
 def _values(row: list[str]) -> dict[str, Any]:
-    cells = zip(COLUMNS[1:], row[1:], strict=True)
-    return {name: _value(FIELDS[name], cell) for name, cell in cells if cell}
+    return {COLUMNS[place]: _value(place, cell) for place, cell in enumerate(row) if place and cell}
 
 
-def _value(kind: str, cell: str) -> Any:
-    if kind == schema.TEXT:
+def _value(place: int, cell: str) -> Any:
+    if place in TEXTS:
         return ESCAPE.sub(lambda match: chr(int(match[1], 16)), cell)
-    if kind == schema.TRUTH:
+    if place in TRUTHS:
         return {YES: True, NO: False}.get(cell)
-    whole = kind == schema.WHOLE or cell.lstrip("-").isdecimal()
-    return int(cell) if whole else float(cell)
-
-
-def _with_rank(rows: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((schema.whole(row.get("rank"), "rank"), row) for row in rows)
+    return int(cell) if cell.lstrip("-").isdecimal() else float(cell)

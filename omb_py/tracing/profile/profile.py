@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from omb_py.tracing.records.layout import Communicator
+
+FORMAT, VERSION = "omb-py profile", 1
+"""What the files of a profile say they are."""
 
 OWN, MPITRACE = "omb-py", "mpitrace"
 """Who recorded a profile."""
@@ -134,6 +137,46 @@ class Profile:
     def counted(self) -> tuple[RankProfile, ...]:
         """The ranks whose calls are known."""
         return tuple(member for member in self.members if member.cells is not None)
+
+    def plain(self) -> dict[str, Any]:
+        """All of it for a file, in values that JSON has; those that are None are left out."""
+        extremes = {name: one and list(one.values()) for name, one in asdict(self.extremes).items()}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "ranks": self.ranks,
+            "origin": self.origin,
+            "level": self.level,
+            "began": self.began,
+            "about": dict(self.about),
+            "extremes": extremes,
+            "notes": list(self.notes),
+            "members": [_plain_member(member) for member in self.members],
+        }
+
+
+def _plain_member(member: RankProfile) -> dict[str, Any]:
+    values = _known(member)
+    values.pop("told")
+    values.pop("cells", None)
+    return values | {
+        "counted": member.cells is not None,
+        "routines": [asdict(line) for line in member.told],
+        "calls": [_plain_calls(cell) for cell in member.cells or ()],
+    }
+
+
+def _plain_calls(cell: CallStats) -> dict[str, Any]:
+    values = _known(cell)
+    if (communicator := cell.communicator) is not None:
+        values["communicator"] = communicator.key
+        values["communicator_size"] = communicator.size
+        values["communicator_label"] = communicator.label
+    return values
+
+
+def _known(row: RankProfile | CallStats) -> dict[str, Any]:
+    return {name: value for name, value in vars(row).items() if value is not None}
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:

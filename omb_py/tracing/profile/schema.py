@@ -1,17 +1,19 @@
-"""A profile as plain values, for files: which fields there are, and what they may hold.
+"""The values that the file of a profile may hold: all are checked, for anyone may have written it.
 
-`parts` takes a profile apart, `join` puts it together and checks every value: who wrote the file
-is not known.
+It needs pydantic: import it where a file is read, not where ranks run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.profile.profile import (
+    FORMAT,
+    VERSION,
     CallStats,
     Extreme,
     Extremes,
@@ -21,221 +23,120 @@ from omb_py.tracing.profile.profile import (
 )
 from omb_py.tracing.records.layout import Communicator
 
-FORMAT, VERSION = "omb-py profile", 1
 LARGEST = 1 << 63
 
-TEXT, WHOLE, NUMBER, TRUTH = "text", "whole", "number", "truth"
-
-RANK = {
-    "rank": WHOLE,
-    "host": TEXT,
-    "complete": TRUTH,
-    "elapsed_s": NUMBER,
-    "communication_s": NUMBER,
-    "io_s": NUMBER,
-    "user_s": NUMBER,
-    "system_s": NUMBER,
-    "thread_s": NUMBER,
-    "outside_s": NUMBER,
-    "memory_bytes": NUMBER,
-    "switches": WHOLE,
-    "counted": TRUTH,
-}
-"""Fields of a rank; ``counted`` is whether its calls are known."""
-
-CALLS = {
-    "routine": TEXT,
-    "communicator": TEXT,
-    "communicator_size": WHOLE,
-    "communicator_label": TEXT,
-    "peer": WHOLE,
-    "bin": WHOLE,
-    "site": TEXT,
-    "calls": WHOLE,
-    "nbytes": NUMBER,
-    "seconds": NUMBER,
-    "least_s": NUMBER,
-    "greatest_s": NUMBER,
-}
-"""Fields of calls that are alike. Sums that a file told have some of them."""
-
-NEEDED = ("rank", "routine", "calls", "nbytes", "seconds", "complete", "counted")
-"""Fields without which a row is none."""
-
-EXTREMES = ("minimum", "median", "maximum", "elapsed", "memory")
-
-Values = Mapping[str, Any]
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0, lt=LARGEST)]
+Number = Annotated[int | float, Field(gt=-LARGEST, lt=LARGEST)]
+Pair = Annotated[tuple[Number, Count], Strict(False)]
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A profile as plain values; ``cells`` and ``told`` are pairs of a rank and a row."""
+class Row(BaseModel):
+    """A row: what it does not have is None; keys that are not known are left out."""
 
-    about: Values
-    members: Sequence[Values]
-    cells: Iterable[tuple[int, Values]]
-    told: Iterable[tuple[int, Values]]
+    model_config = ConfigDict(strict=True)
 
 
-def parts(profile: Profile) -> Parts:
-    """The plain values of a profile; those that are None are left out."""
-    about = {
-        "format": FORMAT,
-        "version": VERSION,
-        "ranks": profile.ranks,
-        "origin": profile.origin,
-        "level": profile.level,
-        "began": profile.began,
-        "about": dict(profile.about),
-        "extremes": {name: _plain(one) for name, one in asdict(profile.extremes).items()},
-        "notes": list(profile.notes),
-    }
-    members = profile.members
-    return Parts(
-        about,
-        [_rank_values(member) for member in members],
-        ((member.rank, _cell_values(cell)) for member in members for cell in member.cells or ()),
-        ((member.rank, _told_values(line)) for member in members for line in member.told),
-    )
+class Routine(Row):
+    """All calls of a routine."""
+
+    calls: Count
+    nbytes: Number
+    seconds: Number
+    routine: Name
 
 
-def join(found: Parts) -> Profile:
-    """The profile of plain values; raises `UsageError` where they are none of one."""
-    about = found.about
-    if about.get("format") != FORMAT:
+class Calls(Routine):
+    """Calls that are alike."""
+
+    communicator: str | None = None
+    communicator_size: Count | None = None
+    communicator_label: str | None = None
+    peer: Count | None = None
+    bin: Count | None = None
+    site: str | None = None
+    least_s: Number | None = None
+    greatest_s: Number | None = None
+
+    def stats(self) -> CallStats:
+        """These calls, with their communicator in one."""
+        values = dict(self)
+        key, size, label = (values.pop(f"communicator{part}") for part in ("", "_size", "_label"))
+        communicator = None if size is None else Communicator(key or "", size, label or "")
+        return CallStats(communicator=communicator, **values)
+
+
+class Member(Row):
+    """A rank; ``counted`` is whether its calls are known."""
+
+    rank: Count
+    host: str | None = None
+    complete: bool
+    elapsed_s: Number | None = None
+    communication_s: Number | None = None
+    io_s: Number | None = None
+    user_s: Number | None = None
+    system_s: Number | None = None
+    thread_s: Number | None = None
+    outside_s: Number | None = None
+    memory_bytes: Number | None = None
+    switches: Count | None = None
+    counted: bool
+    routines: list[Routine]
+    calls: list[Calls]
+
+    def profile(self) -> RankProfile:
+        """What this rank did; raises `UsageError` for calls of a rank that has none."""
+        values = dict(self)
+        counted, routines, calls = (values.pop(name) for name in ("counted", "routines", "calls"))
+        if not counted and (routines or calls):
+            raise UsageError("it has calls of ranks that are not there")
+        return RankProfile(
+            **values,
+            cells=tuple(row.stats() for row in calls) if counted else None,
+            told=tuple(RoutineLine(**dict(row)) for row in routines),
+        )
+
+
+class Content(Row):
+    """A whole profile."""
+
+    ranks: Count
+    origin: str | None = None
+    level: str | None = None
+    began: Number | None = None
+    about: dict[str, Any]
+    extremes: dict[str, Pair | None]
+    notes: list[str]
+    members: list[Member]
+
+
+def profile_of(found: Mapping[str, Any]) -> Profile:
+    """The profile of plain values, as `Profile.plain` gives them.
+
+    Raises `UsageError` where they are none of one.
+    """
+    if found.get("format") != FORMAT:
         raise UsageError("it is no profile of omb-py")
-    if about.get("version") != VERSION:
+    if found.get("version") != VERSION:
         raise UsageError("another version of omb-py wrote it: read it with that one")
-    ranks = whole(about.get("ranks"), "ranks")
-    cells: dict[int, list[CallStats]] = {}
-    for rank, row in found.cells:
-        cells.setdefault(rank, []).append(_cell(row))
-    told: dict[int, list[RoutineLine]] = {}
-    for rank, row in found.told:
-        told.setdefault(rank, []).append(_told(row))
-    members = [_member(row, cells, told) for row in found.members]
-    there = [member.rank for member in members]
-    if sorted(set(there)) != there or any(not 0 <= rank < ranks for rank in there):
-        raise UsageError(f"its ranks are not those of a run of {ranks}")
-    if not {*cells, *told} <= {member.rank for member in members if member.cells is not None}:
-        raise UsageError("it has calls of ranks that are not there")
+    try:
+        content = Content.model_validate(found)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise UsageError(f"{place!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}") from error
+    there = [member.rank for member in content.members]
+    if sorted(set(there)) != there or (there and there[-1] >= content.ranks):
+        raise UsageError(f"its ranks are not those of a run of {content.ranks}")
+    pairs = {name: content.extremes.get(name) for name in Extremes.__dataclass_fields__}
     return Profile(
-        ranks=ranks,
-        members=tuple(members),
-        extremes=_extremes(about.get("extremes")),
-        origin=_text(about.get("origin"), "origin") or "",
-        level=_text(about.get("level"), "level"),
-        began=_number(about.get("began"), "began"),
-        about=_mapping(about.get("about"), "about"),
-        notes=_notes(about.get("notes")),
+        ranks=content.ranks,
+        members=tuple(member.profile() for member in content.members),
+        extremes=Extremes(**{name: Extreme(*pair) for name, pair in pairs.items() if pair}),
+        origin=content.origin or "",
+        level=content.level,
+        began=content.began,
+        about=content.about,
+        notes=tuple(content.notes),
     )
-
-
-def value(name: str, kind: str, found: Any) -> Any:
-    """A value of this kind or, where it may be missing, None; raises `UsageError` for others."""
-    if found is None or found == "":
-        if name in NEEDED:
-            raise UsageError(f"a {name} is missing")
-        return None
-    if kind == TRUTH:
-        if not isinstance(found, bool):
-            raise UsageError(f"a {name} is neither true nor false")
-        return found
-    if kind == WHOLE:
-        return whole(found, name)
-    return _text(found, name) if kind == TEXT else _number(found, name)
-
-
-def whole(found: Any, name: str) -> int:
-    """A whole number that is not negative; raises `UsageError` for anything else."""
-    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < LARGEST:
-        raise UsageError(f"a {name} is no whole number")
-    return found
-
-
-def _number(found: Any, name: str) -> float | None:
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise UsageError(f"a {name} is no number")
-    if not -LARGEST < found < LARGEST:  # not a number, too
-        raise UsageError(f"a {name} is out of range")
-    return found
-
-
-def _text(found: Any, name: str) -> str | None:
-    if found is not None and not isinstance(found, str):
-        raise UsageError(f"a {name} is no text")
-    return found
-
-
-def _mapping(found: Any, name: str) -> Values:
-    if not isinstance(found, dict):
-        raise UsageError(f"{name} is missing")
-    return found
-
-
-def _notes(found: Any) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(note, str) for note in found):
-        raise UsageError("its notes are no texts")
-    return tuple(found)
-
-
-def _plain(one: Values | None) -> list[Any] | None:
-    return None if one is None else [one["value"], one["rank"]]
-
-
-def _extremes(found: Any) -> Extremes:
-    values = _mapping(found, "extremes")
-    made = {}
-    for name in EXTREMES:
-        pair = values.get(name)
-        if pair is None:
-            continue
-        if not isinstance(pair, list) or len(pair) != 2 or pair[0] is None:
-            raise UsageError("its extremes are no values with their ranks")
-        made[name] = Extreme(_number(pair[0], name) or 0.0, whole(pair[1], name))
-    return Extremes(**made)
-
-
-def _rank_values(member: RankProfile) -> dict[str, Any]:
-    told = {name: getattr(member, name) for name in RANK if name != "counted"}
-    return _known(told) | {"counted": member.cells is not None}
-
-
-def _cell_values(cell: CallStats) -> dict[str, Any]:
-    values = _known(vars(cell))
-    if (communicator := values.get("communicator")) is not None:
-        values["communicator"] = communicator.key
-        values["communicator_size"] = communicator.size
-        values["communicator_label"] = communicator.label
-    return values
-
-
-def _told_values(line: RoutineLine) -> dict[str, Any]:
-    return asdict(line)
-
-
-def _known(values: Values) -> dict[str, Any]:
-    return {name: found for name, found in values.items() if found is not None}
-
-
-def _member(
-    row: Values, cells: Mapping[int, list[CallStats]], told: Mapping[int, list[RoutineLine]]
-) -> RankProfile:
-    values = {name: value(name, kind, row.get(name)) for name, kind in RANK.items()}
-    counted, rank = values.pop("counted"), values["rank"]
-    known = tuple(cells.get(rank, ())) if counted else None
-    return RankProfile(**values, cells=known, told=tuple(told.get(rank, ())))
-
-
-def _cell(row: Values) -> CallStats:
-    values = {name: value(name, kind, row.get(name)) for name, kind in CALLS.items()}
-    key, size, label = (values.pop(name) for name in list(CALLS)[1:4])
-    communicator = None if size is None else Communicator(key or "", size, label or "")
-    return CallStats(communicator=communicator, **values)
-
-
-def _told(row: Values) -> RoutineLine:
-    names = ("calls", "nbytes", "seconds", "routine")
-    return RoutineLine(*(value(name, CALLS[name], row.get(name)) for name in names))

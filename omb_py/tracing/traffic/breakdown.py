@@ -106,7 +106,7 @@ def _collectives(
         seen[call.routine, call.ranks, call.nbytes].append((call, members))
     sizes: dict[tuple[str, int, int], Counter[int]] = defaultdict(Counter)
     for one in ranks:
-        for kind in one.kinds:
+        for kind in one.collectives:
             key = (kind.routine, len(kind.members), size_bin(kind.nbytes))
             sizes[key][kind.nbytes] += kind.calls
     vendor = ranks[0].vendor

@@ -51,7 +51,7 @@ def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
         if one.why or not one.complete:
             return None
         for kind in (MESSAGES, PUT, GET):
-            for peer, (messages, nbytes) in one.moved.get(kind, {}).items():
+            for peer, messages, nbytes in one.moved.get(kind, ()):
                 pair = (peer, one.rank) if kind == GET else (one.rank, peer)
                 before = found.get(pair, (0, 0))
                 found[pair] = before[0] + messages, before[1] + nbytes

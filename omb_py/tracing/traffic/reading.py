@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
@@ -15,60 +15,74 @@ from omb_py.tracing import counters
 from omb_py.tracing.counters.connections import Connections
 from omb_py.tracing.counters.links import Link, LinkUsage, usage
 from omb_py.tracing.counters.matching import Call
-from omb_py.tracing.counters.messages import KINDS, Counts
 from omb_py.tracing.records.layout import NOBODY
 
-WIRE_FIELDS = {
-    "meter": str,
-    "name": str,
-    "reach": str,
-    "bits": int,
-    "sticks": bool,
-    "unit": int,
-    "problem": str,
-}
+Count = Annotated[int, Field(ge=0)]
+Sent = tuple[tuple[Count, Count, Count], ...]
+"""Rows of a peer's rank in MPI_COMM_WORLD, messages and bytes."""
 
 
-@dataclass(frozen=True)
-class ProbedCall:
-    """One rank's part in a collective call that was looked at: what it sent, by peers' ranks."""
+class Row(BaseModel):
+    """A part of a file: its values have exactly the types that are named."""
 
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class ProbedCall(Row):
+    """One rank's part in a collective call that was sampled, the ``number``-th of its kind."""
+
+    number: Count
     root: int
-    sent: Mapping[int, tuple[int, int]]
+    sent: Sent
 
 
-@dataclass(frozen=True)
-class CallKind:
-    """One rank's calls of a routine with one size on a communicator; ``looks`` by their number."""
+class CallKind(Row):
+    """One rank's calls of a routine with one size on a communicator; ``looks`` were sampled."""
 
     routine: str
     members: tuple[int, ...]
-    instance: int
+    instance: Count
     nbytes: int
-    calls: int
-    looks: Mapping[int, ProbedCall]
+    calls: Count
+    looks: tuple[ProbedCall, ...]
 
 
-@dataclass(frozen=True)
-class RankTraffic:
+class RankTraffic(Row):
     """What one rank's file says. ``moved`` is empty and ``why`` says why where nobody counted.
 
     ``leader`` is the lowest rank on the same host; it has the ``wires`` of the host.
-    ``connections`` is None where the rank did not tell.
+    ``connections`` is None where the rank did not report them.
     """
 
-    rank: int
-    ranks: int
+    version: Annotated[int, Field(ge=counters.VERSION, le=counters.VERSION)] | None = None
+    rank: Count
+    ranks: Count
     host: str
-    leader: int
+    leader: Count
     library: str
     vendor: str
     complete: bool
     why: str
-    moved: Counts
-    wires: tuple[LinkUsage, ...]
-    kinds: tuple[CallKind, ...]
+    moved: dict[str, Sent]
+    before: tuple[Link, ...]
+    after: tuple[Link, ...]
+    collectives: tuple[CallKind, ...]
     connections: Connections | None = None
+
+    @property
+    def wires(self) -> list[LinkUsage]:
+        """What the links of the host carried."""
+        after = {(wire.meter, wire.name): wire for wire in self.after}
+        pairs = ((wire, after.get((wire.meter, wire.name))) for wire in self.before)
+        return [usage(before, after) for before, after in pairs if after is not None]
+
+    @model_validator(mode="after")
+    def _within(self) -> RankTraffic:
+        looks = (look.sent for kind in self.collectives for look in kind.looks)
+        peers = (peer for rows in (*self.moved.values(), *looks) for peer, *_ in rows)
+        if max((self.rank, self.leader, *peers)) >= self.ranks:
+            raise ValueError(f"there are no more than {self.ranks} ranks")
+        return self
 
 
 def read_folder(folder: str | Path) -> list[RankTraffic]:
@@ -89,114 +103,33 @@ def read_folder(folder: str | Path) -> list[RankTraffic]:
 
 def read(path: Path) -> RankTraffic:
     """The traffic in a file; raises `UsageError` where it is none or cannot be read."""
-    written = files.read(path, UsageError)
     try:
-        content = json.loads(written)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no traffic of omb-py profile, or damaged") from error
-    if isinstance(content, dict) and content.get("version") not in (None, counters.VERSION):
-        raise UsageError(f"{path} is of another version of omb-py: read it with that one")
-    try:
-        return _rank_traffic(content)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        return RankTraffic.model_validate_json(files.read(path, UsageError))
+    except ValidationError as error:
+        if any(fault["loc"] == ("version",) for fault in error.errors()):
+            raise UsageError(
+                f"{path} is of another version of omb-py: read it with that one"
+            ) from error
         raise UsageError(f"{path} is no traffic of omb-py profile, or damaged") from error
 
 
 def calls(ranks: list[RankTraffic]) -> Iterator[tuple[Call, tuple[int, ...]]]:
-    """The collective calls that all their ranks looked at, with these ranks in MPI_COMM_WORLD."""
+    """The collective calls that all their ranks sampled, with these ranks in MPI_COMM_WORLD."""
     looks: dict[tuple[Any, ...], dict[int, tuple[int, ProbedCall]]] = defaultdict(dict)
     for one in ranks:
-        for kind in one.kinds:
-            for number, look in kind.looks.items():
-                key = (kind.routine, kind.members, kind.instance, number)
+        for kind in one.collectives:
+            for look in kind.looks:
+                key = (kind.routine, kind.members, kind.instance, look.number)
                 looks[key][one.rank] = (kind.nbytes, look)
     for (routine, members, _, _), parts in looks.items():
         if len(parts) < len(members) or any(member not in parts for member in members):
             continue
         place = {member: number for number, member in enumerate(members)}
         sent = {
-            (place[rank], place.get(peer, NOBODY)): amount
+            (place[rank], place.get(peer, NOBODY)): (messages, nbytes)
             for rank, (_, look) in parts.items()
-            for peer, amount in look.sent.items()
+            for peer, messages, nbytes in look.sent
         }
         nbytes = max(size for size, _ in parts.values())
         root = max(look.root for _, look in parts.values())
         yield Call(routine, len(members), nbytes, sent, root), members
-
-
-def _rank_traffic(content: dict[str, Any]) -> RankTraffic:
-    rank, ranks, leader = (_count(content[name]) for name in ("rank", "ranks", "leader"))
-    if rank >= ranks or leader >= ranks:
-        raise ValueError(content)
-    before = [_wire(row) for row in content["before"]]
-    after = {(wire.meter, wire.name): wire for wire in map(_wire, content["after"])}
-    wires = [
-        usage(wire, after[wire.meter, wire.name])
-        for wire in before
-        if (wire.meter, wire.name) in after
-    ]
-    moved = {kind: _peers(content["moved"].get(kind, []), ranks) for kind in KINDS}
-    return RankTraffic(
-        rank,
-        ranks,
-        _text(content["host"]),
-        leader,
-        _text(content["library"]),
-        _text(content["vendor"]),
-        bool(content["complete"]),
-        _text(content["why"]),
-        moved,
-        tuple(wires),
-        tuple(_kind(row, ranks) for row in content["collectives"]),
-        _connections(content.get("connections")),
-    )
-
-
-def _connections(row: dict[str, Any] | None) -> Connections | None:
-    if row is None:
-        return None
-    return Connections(**{_text(name): _count(number) for name, number in row.items()})
-
-
-def _kind(row: dict[str, Any], ranks: int) -> CallKind:
-    looks = {
-        _count(look["number"]): ProbedCall(int(look["root"]), _peers(look["sent"], ranks))
-        for look in row["looks"]
-    }
-    members = tuple(int(member) for member in row["members"])
-    calls, instance = _count(row["calls"]), _count(row["instance"])
-    return CallKind(_text(row["routine"]), members, instance, int(row["nbytes"]), calls, looks)
-
-
-def _peers(rows: list[list[int]], ranks: int) -> dict[int, tuple[int, int]]:
-    found = {}
-    for peer, messages, nbytes in rows:
-        if not 0 <= peer < ranks:
-            raise ValueError(peer)
-        found[int(peer)] = (_count(messages), _count(nbytes))
-    return found
-
-
-def _wire(row: dict[str, Any]) -> Link:
-    numbers = [None if row[name] is None else _count(row[name]) for name in ("sent", "received")]
-    checked: dict[str, Any] = {}
-    for name, kind in WIRE_FIELDS.items():
-        if not isinstance(row[name], kind):
-            raise TypeError(name)
-        checked[name] = row[name]
-    over = tuple(_text(name) for name in row["over"])
-    events = {_text(name): _count(number) for name, number in row["events"].items()}
-    return Link(**checked, sent=numbers[0], received=numbers[1], over=over, events=events)
-
-
-def _count(value: Any) -> int:
-    """A whole number that is not negative; raises `ValueError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(value)
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
