@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import pynvml
 import pytest
 
 from omb_py.tracing.counters import nvml
@@ -23,11 +25,12 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no C compiler")
     built = tmp_path / "libnvml.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(built), str(SOURCE)], check=True)
-    monkeypatch.setattr(nvml, "LIBRARY", str(built))
+    monkeypatch.setattr(pynvml, "nvmlLib", ctypes.CDLL(str(built)))
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
 
 @pytest.mark.usefixtures("library")
-def test_gpus_have_the_wires_that_the_library_knows(tmp_path: Path) -> None:
+def test_gpus_have_the_links_that_the_library_knows(tmp_path: Path) -> None:
     for _ in range(2):  # the library is opened and closed each time
         links, bus = nvml.links(tmp_path)
         assert (links.name, links.sent, links.received) == (
@@ -40,14 +43,20 @@ def test_gpus_have_the_wires_that_the_library_knows(tmp_path: Path) -> None:
         assert {links.reach, bus.reach} == {HOST}
 
 
-def test_a_field_is_laid_out_as_nvml_has_it() -> None:
-    assert ctypes.sizeof(nvml.Field) == 40
-    assert nvml.Field.kind.offset == 24
-    assert nvml.Field.value.offset == 32
-
-
 def test_without_the_library_there_are_no_gpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvml, "LIBRARY", str(tmp_path / "nothing.so"))
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(pynvml, "nvmlLib", None)
+    monkeypatch.setattr(pynvml, "CDLL", missing)
+    assert nvml.links(tmp_path) == []
+
+
+@pytest.mark.usefixtures("library")
+def test_without_its_python_package_there_are_no_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvml.links(tmp_path) == []
