@@ -27,6 +27,7 @@ from tests.helpers import browsers
 pytest_plugins = ["tests.layers", "tests.helpers.properties"]
 
 BIN = Path(sys.executable).parent
+OMB_PY, MPIEXEC = str(BIN / "omb-py"), str(BIN / "mpiexec")
 PLUGIN = Path(__file__).parent / "plugin"
 COVERING = [Path(__file__).parent / "covering"] if "COVERAGE_PROCESS_CONFIG" in os.environ else []
 ENVIRONMENT = {
@@ -111,7 +112,7 @@ def omb_py(tmp_path: Path) -> Callable[..., Finished]:
     """``omb_py(*arguments)`` runs the command by itself, in an empty folder."""
 
     def start(*arguments: str, timeout: float = 60, **environment: str) -> Finished:
-        return run([str(BIN / "omb-py"), *arguments], environment, tmp_path, timeout)
+        return run([OMB_PY, *arguments], environment, tmp_path, timeout)
 
     return start
 
@@ -136,9 +137,9 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
                 main()
         seconds = time.monotonic() - began
-        said = [text_of(stream) for stream in (out, err)]
-        said[1] += "".join(f"{one.category.__name__}: {one.message}\n" for one in warned)
-        return Finished(int(end.value.code or 0), *said, seconds)
+        warnings_text = "".join(f"{one.category.__name__}: {one.message}\n" for one in warned)
+        code = int(end.value.code or 0)
+        return Finished(code, text_of(out), text_of(err) + warnings_text, seconds)
 
     return start
 
@@ -152,7 +153,7 @@ def text_of(stream: TextIOWrapper) -> str:
 @pytest.fixture(scope="session")
 def mpi() -> str:
     """The launcher of this environment's MPI: a test that starts ranks uses this fixture."""
-    return str(BIN / "mpiexec")
+    return MPIEXEC
 
 
 @pytest.fixture(scope="session")
@@ -165,7 +166,7 @@ def mpiexec(mpi: str, tmp_path: Path) -> Callable[..., Finished]:
     """``mpiexec(ranks, *arguments)`` runs the command on real ranks, in an empty folder."""
 
     def start(ranks: int, *arguments: str, timeout: float = 120, **environment: str) -> Finished:
-        command = [mpi, "-n", str(ranks), str(BIN / "omb-py"), *arguments]
+        command = [mpi, "-n", str(ranks), OMB_PY, *arguments]
         return run(command, environment, tmp_path, timeout)
 
     return start

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.text import text as compare_text
 from omb_py.analysis.compare.verdict import factor, failures, times, verdict
+from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.table import complete, load
 from omb_py.analysis.values import value_column
@@ -80,8 +81,9 @@ class TestBandwidthsPrintedWithTwoDecimals:
     def test_make_no_figure_of_message_rates(self) -> None:
         rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))
         (chart,) = pictures(load_of(rows), Request("size")).values()
+        assert isinstance(chart, Chart)
         assert chart.unit == "MB/s"
-        assert [point.x for point in chart.lines[0].points] == [1, 8, 64]  # type: ignore[union-attr]
+        assert [point.x for point in chart.lines[0].points] == [1, 8, 64]
 
     def test_are_compared_as_bandwidths(self) -> None:
         points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
@@ -170,4 +172,5 @@ class TestNumbersThatAreNoTime:
     def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:
         path = latencies(tmp_path / "a.csv", {8: 0.0, 16: 1.5, 32: 1.75}, "A")
         (chart,) = pictures(load(path), Request("size")).values()
-        assert [point.x for point in chart.lines[0].points] == [16, 32]  # type: ignore[union-attr]
+        assert isinstance(chart, Chart)
+        assert [point.x for point in chart.lines[0].points] == [16, 32]

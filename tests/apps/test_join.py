@@ -105,7 +105,7 @@ def test_checksums_depend_on_pairs_and_not_on_their_order() -> None:
 def test_tables_are_the_same_however_many_ranks_generate_them(ranks: int, rows: int) -> None:
     problem = replace(SMALL, rows_left=rows)
     whole = generate(problem, LEFT)
-    teams = [SimpleNamespace(rank=rank, ranks=ranks) for rank in range(ranks)]
+    teams: list[Any] = [SimpleNamespace(rank=rank, ranks=ranks) for rank in range(ranks)]
     parts: list[Any] = [generate(problem, LEFT, team) for team in teams]
     assert [len(keys) for keys, _ in parts] == [
         end - begin for begin, end in (share(rows, ranks, rank) for rank in range(ranks))

@@ -220,10 +220,8 @@ def test_the_check_fails_where_data_arrived_wrong() -> None:
 
 def test_of_calls_between_two_ranks_each_side_makes_its_own() -> None:
     plan = plan_of(RankFile(sizes=(Calls("Isend", 10, 5.0, 1.0),)), 1.0, ())
-    sender, receiver = (
-        {("isend", 5): 10, ("waitall", 0): 10},
-        {("irecv", 5): 10, ("waitall", 0): 10},
-    )
+    sender: dict[tuple[str, float], int] = {("isend", 5): 10, ("waitall", 0): 10}
+    receiver: dict[tuple[str, float], int] = {("irecv", 5): 10, ("waitall", 0): 10}
     assert [dict(plan.tallies(rank, 3)) for rank in range(3)] == [sender, receiver, {}]
     assert disagreement(plan, [sender, receiver, {}]) == (0, "")
     assert disagreement(plan, [receiver, receiver, {}])[0] == 20

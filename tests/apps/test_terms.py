@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,7 +48,7 @@ def test_one_share_begins_where_another_ends(total: int, ranks: int) -> None:
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
 def test_an_application_is_called_like_its_module_and_has_help(
-    application: Application[object],
+    application: Application[Any],
 ) -> None:
     assert APPLICATIONS.load(application.name) is application
     assert application.summary.endswith(".")
@@ -59,7 +60,7 @@ def test_an_application_is_called_like_its_module_and_has_help(
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[object]) -> None:
+def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[Any]) -> None:
     problem = replace(application.problem(), **GROWING.get(application.name, {}))
     asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
     if application.grown is None:

@@ -21,7 +21,7 @@ import pytest
 
 from omb_py.tracing.recorder.record_file import PYTHON, RecordFile
 from omb_py.tracing.records.layout import path_in
-from tests.conftest import BIN, Finished
+from tests.conftest import OMB_PY, Finished
 
 SECONDS = 60
 
@@ -77,7 +77,7 @@ def test_files_that_are_no_records_are_passed_over(
 
 
 def test_a_run_that_comes_later_is_followed_to_its_end(tmp_path: Path) -> None:
-    command = [str(BIN / "omb-py"), "watch", "--json", "--interval", "0.2"]
+    command = [OMB_PY, "watch", "--json", "--interval", "0.2"]
     watching = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     running = Running(tmp_path / "omb-profile", 3)
@@ -107,7 +107,7 @@ def test_one_look_has_a_table_of_all_ranks(omb_py: Callable[..., Finished], tmp_
 
 def test_ctrl_c_leaves_without_a_word(tmp_path: Path) -> None:
     running = Running(tmp_path / "omb-profile", 2)
-    command = [str(BIN / "omb-py"), "watch", "--interval", "0.1"]
+    command = [OMB_PY, "watch", "--interval", "0.1"]
     watching = subprocess.Popen(
         command,
         cwd=tmp_path,
@@ -135,7 +135,7 @@ def test_on_a_terminal_there_is_a_picture_that_follows_its_size(tmp_path: Path) 
     environment = os.environ | {"TERM": "xterm-256color"}
     environment.pop("COLUMNS", None)
     environment.pop("LINES", None)
-    command = [str(BIN / "omb-py"), "watch", "--interval", "0.1"]
+    command = [OMB_PY, "watch", "--interval", "0.1"]
     watching = subprocess.Popen(
         command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
     )

@@ -55,7 +55,8 @@ def test_the_ends() -> None:
 
 def probability(count: int, rank: int) -> float:
     """That the median lies between the rank-th smallest and the rank-th largest of so many."""
-    return 1 - 2 * sum(comb(count, k) for k in range(rank)) / 2**count
+    outside: float = 2 * sum(comb(count, k) for k in range(rank)) / 2**count
+    return 1 - outside
 
 
 @given(st.integers(6, LARGEST_EXACT))

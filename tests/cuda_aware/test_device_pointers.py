@@ -7,6 +7,7 @@ on which no kernel of theirs runs: Intel MPI adds up long vectors by one, so red
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ HOST_ONLY = (
 )
 """What Intel MPI 2021.19 crashes in, or moves wrong data by, with memory on a device."""
 
-LAUNCHERS = aware_launchers() or [
+LAUNCHERS: Sequence[object] = aware_launchers() or [
     pytest.param(None, marks=pytest.mark.skip("no MPI library here takes memory on a device"))
 ]
 

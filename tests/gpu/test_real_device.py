@@ -5,7 +5,7 @@ Skipped where there is none. `make gpu-check` measures what these only check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from tests.mpi.test_applications import SMALL, problems
 NAMES = ("cupy", "numba", "pycuda", "torch")
 SIZED = [benchmark.name for benchmark in on_two_ranks()]
 QUICK = ("-i", "3", "-x", "1", "-u", "1")
-LAUNCHERS = aware_launchers() or [
+LAUNCHERS: Sequence[object] = aware_launchers() or [
     pytest.param(None, marks=pytest.mark.skip("no MPI library here takes memory on a device"))
 ]
 (CHAR,) = find_types(["mpi_char"])
@@ -144,7 +144,9 @@ def test_every_benchmark(job: Callable[..., Finished], name: str, binding: str) 
 
 @pytest.mark.parametrize("problem", [one for name in SMALL for one in problems(name)])
 @pytest.mark.parametrize("form", [(), ("--staging",)], ids=["handed over", "staged"])
-def test_every_application(job: Callable[..., Finished], problem: str, form: tuple) -> None:
+def test_every_application(
+    job: Callable[..., Finished], problem: str, form: tuple[str, ...]
+) -> None:
     for ranks in (1, 2):
         done = job(ranks, *problem.split(), "--buffer", "cupy", "-i", "2", *form)
         assert done.code == 0, done.err

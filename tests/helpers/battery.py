@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import ROOT
-from tests.conftest import BIN, run
+from tests.conftest import MPIEXEC, run
 
 PROGRAM = ROOT / "tests" / "mpi" / "programs" / "battery.py"
 FILE = "data"
@@ -55,19 +56,19 @@ def line(ranks: int, text: str, **environment: str) -> Line:
 class Record:
     """What came of a line: rows, standard output and error, the last sentence and its exit code."""
 
-    rows: list[dict]
+    rows: list[dict[str, Any]]
     out: str
     err: str
     error: str
     code: int
 
     @property
-    def measured(self) -> list[dict]:
+    def measured(self) -> list[dict[str, Any]]:
         """The rows of the benchmark as a whole, which those of parts stand beside."""
         return [row for row in self.rows if row["part"] is None]
 
     @property
-    def validation(self) -> set[str]:
+    def validation(self) -> set[str | None]:
         """What the rows say of their data."""
         return {row["validation"] for row in self.measured}
 
@@ -78,7 +79,7 @@ Start = Callable[[int, tuple[str, ...]], tuple[list[str], dict[str, str]]]
 
 def own_job(ranks: int, program: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
     """A job of this environment's MPI."""
-    return [str(BIN / "mpiexec"), "-n", str(ranks), *program], {}
+    return [MPIEXEC, "-n", str(ranks), *program], {}
 
 
 class Battery:

@@ -24,4 +24,6 @@ settings.load_profile("few")
 
 def examples(number: int, **options: Any) -> settings:
     """Settings of a property that is tried on ``number`` examples where all are tried."""
-    return settings(max_examples=number * settings.default.max_examples // ALL, **options)
+    default = settings.default
+    assert default is not None
+    return settings(max_examples=number * default.max_examples // ALL, **options)

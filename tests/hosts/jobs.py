@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.conftest import BIN, ENVIRONMENT, Finished, run
+from tests.conftest import BIN, ENVIRONMENT, MPIEXEC, OMB_PY, Finished, run
 from tests.hosts.virtual_hosts import Hosts
 
 OPEN_MPI = (BIN / "prterun").exists()
-OMB_PY = str(BIN / "omb-py")
 UNDER_COVERAGE = [name for name in ("COVERAGE_PROCESS_CONFIG",) if name in os.environ]
 
 
@@ -18,7 +17,7 @@ def launcher(ranks: int, per_host: int, variables: tuple[str, ...] = ()) -> list
 
     Open MPI hands on to other hosts only the ``variables`` that are named, MPICH all.
     """
-    words = [str(BIN / "mpiexec"), "-n", str(ranks)]
+    words = [MPIEXEC, "-n", str(ranks)]
     if not OPEN_MPI:
         return [*words, "-ppn", str(per_host)]
     named = [word for name in (*variables, *UNDER_COVERAGE) for word in ("-x", name)]

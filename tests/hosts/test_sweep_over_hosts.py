@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, rows_of, run
+from tests.conftest import OMB_PY, rows_of, run
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_hosts import assert_nothing_left, comments
 from tests.hosts.virtual_hosts import Hosts
@@ -122,7 +122,7 @@ def test_each_point_runs_on_its_hosts_and_a_report_tells_of_it(near: Hosts, tmp_
     before = sweep.lines()
     assert sweep.run().code == 0
     assert sweep.lines() == before
-    report = run([str(BIN / "omb-py"), "report", str(sweep.place)], {}, tmp_path, timeout=60)
+    report = run([OMB_PY, "report", str(sweep.place)], {}, tmp_path, timeout=60)
     assert report.code == 0, report.err
     page = (sweep.place / "report.html").read_text()
     assert all(hosts in page for hosts in HOSTS_OF.values())

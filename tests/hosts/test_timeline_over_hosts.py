@@ -9,9 +9,9 @@ import pytest
 from omb_py.tracing import records
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records import NS
-from tests.conftest import run
+from tests.conftest import OMB_PY, run
 from tests.hosts.conftest import FAR
-from tests.hosts.jobs import OMB_PY, job
+from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
 from tests.tracing.timeline.rules import written
 

@@ -6,9 +6,10 @@ import csv
 import io
 import re
 from pathlib import Path
+from typing import Any
 
-from tests.conftest import run
-from tests.hosts.jobs import OMB_PY, OPEN_MPI, job
+from tests.conftest import OMB_PY, run
+from tests.hosts.jobs import OPEN_MPI, job
 from tests.hosts.virtual_hosts import Hosts
 
 MIB = 1 << 20
@@ -38,7 +39,7 @@ if world.size > 2:
 Rows = list[dict[str, str]]
 
 
-def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: str) -> Rows:
+def traffic(hosts: Hosts, ranks: int, per_host: int, folder: Path, **variables: Any) -> Rows:
     """The tables of the program on so many ranks of each host."""
     (folder / "program.py").write_text(PROGRAM)
     words = ("profile", "--traffic", "--dir", str(folder / "run"), str(folder / "program.py"))

@@ -279,7 +279,7 @@ def test_another_rank_does_what_rank_0_says(alone: Callable[..., Any]) -> None:
         def bcast_from_root(self, value: float) -> float:
             return next(self.said)
 
-        def combine(self, seconds: array[float], timed: bool) -> None:
+        def combine(self, seconds: array[float], timed: bool) -> Any:
             assert not timed
 
     job = Other(lambda number: 1.0)

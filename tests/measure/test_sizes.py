@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,7 +83,7 @@ def test_the_memory_limit_cuts_default_sizes_with_a_note() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"largest": 1 << 20}, {"sizes": (1 << 20,)}])
-def test_the_memory_limit_refuses_sizes_that_were_asked_for(asked: dict[str, object]) -> None:
+def test_the_memory_limit_refuses_sizes_that_were_asked_for(asked: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="1048576 bytes on 1024 ranks need more than the memory"):
         sizes_of("alltoall", ranks=1024, **asked)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from functools import partial
 from itertools import cycle, islice
 
 import pytest
@@ -64,4 +65,4 @@ def test_what_a_thread_raises_is_raised() -> None:
 
 
 def test_results_come_in_order() -> None:
-    assert together([lambda number=number: number for number in range(5)]) == [0, 1, 2, 3, 4]
+    assert together([partial(int, number) for number in range(5)]) == [0, 1, 2, 3, 4]

@@ -33,4 +33,4 @@ def on_cupy(
 ) -> Battery:
     """The battery on the stand-ins for the CUDA driver and for CuPy."""
     lines, folder = lines_of(request, "on_cupy"), tmp_path_factory.mktemp("cupy")
-    return Battery(lines, folder, on_stand_ins(driver, **with_cupy()))
+    return Battery(lines, folder, on_stand_ins(driver, None, **with_cupy()))

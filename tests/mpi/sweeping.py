@@ -6,16 +6,13 @@ import csv
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.conftest import ENVIRONMENT, Finished, own_temporary_folder, run
-
-OMB_PY = str(Path(sys.executable).parent / "omb-py")
+from tests.conftest import ENVIRONMENT, OMB_PY, Finished, own_temporary_folder, run
 
 MACHINE = """\
 name = "here"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Finished, rows_of, run
+from tests.conftest import OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
 
@@ -134,6 +134,6 @@ def test_threads_are_pinned_whatever_the_environment_says(
 @pytest.mark.any_library
 def test_without_threadpoolctl_the_sentence_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "threadpoolctl.py").write_text("raise ModuleNotFoundError(name='threadpoolctl')")
-    command = [str(BIN / "omb-py"), "matmul", *SMALL]
+    command = [OMB_PY, "matmul", *SMALL]
     job = run(command, {"PYTHONPATH": str(tmp_path)}, tmp_path, timeout=60)
     assert_failed_well(job, "threadpoolctl", "pip install 'omb-py[apps]'")

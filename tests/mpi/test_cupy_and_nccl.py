@@ -14,8 +14,10 @@ from tests.helpers.devices import assert_refused, own_launcher, with_cupy, with_
 QUICK = ("-i", "4", "-x", "1", "-u", "1")
 CHECKED = "--buffer cupy -c -i 4 -x 1 -u 1"
 ADDED = ("int64", "float32", "float64", "uint8")
-NCCL = ("allreduce", "allgather", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block")
-NCCL += ("alltoall", "latency", "bw", "bibw", "multi_lat", "mbw_mr")
+NCCL = (
+    *("allreduce", "allgather", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block"),
+    *("alltoall", "latency", "bw", "bibw", "multi_lat", "mbw_mr"),
+)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Finished, rows_of, run
+from tests.conftest import BIN, OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
 
 FEW = ("-i", "2", "-x", "1")
@@ -207,7 +207,7 @@ def test_a_rank_that_never_arrives_is_ended_by_the_timeout(mpi: str, tmp_path: P
     sleep = ["sleep", f"100.{os.getpid()}"]
 
     def start(timeout: int) -> Finished:
-        here = [str(BIN / "omb-py"), "latency", "--timeout", f"{timeout}"]
+        here = [OMB_PY, "latency", "--timeout", f"{timeout}"]
         return run([mpi, "-n", "1", *here, ":", "-n", "1", *sleep], {}, tmp_path, 120)
 
     job, seconds = ended_by_timeout(start, "starting MPI")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.helpers.battery import Battery, Line, Record, line, refused
@@ -27,7 +29,7 @@ def one_rank(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Battery:
     return Battery((KMEANS_LINES[0], KNN_LINES[0]), tmp_path_factory.mktemp("one_rank"))
 
 
-def passed(record: Record) -> dict:
+def passed(record: Record) -> dict[str, Any]:
     """The row of the whole, once its check has passed."""
     assert not record.error, record.error
     (whole,) = record.measured

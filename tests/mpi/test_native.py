@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, Finished, run
+from tests.conftest import BIN, OMB_PY, Finished, run
 from tests.helpers.battery import Battery, Line, line, passes
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
@@ -57,7 +57,7 @@ def test_jobs_that_start_together_on_a_cold_cache(
 def filled(mpi: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache in which the code of two ranks' latency is."""
     folder = tmp_path_factory.mktemp("filled")
-    command = [mpi, "-n", "2", str(BIN / "omb-py"), "latency", *QUICK]
+    command = [mpi, "-n", "2", OMB_PY, "latency", *QUICK]
     job = run(command, {"OMB_PY_CACHE_DIR": str(folder / "cache")}, folder, timeout=120)
     assert job.code == 0, job.err
     return folder / "cache"
@@ -192,7 +192,7 @@ def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None
     for iterations in ("100", "300"):
         arguments = ["barrier", "-i", iterations, "-x", "0", "--binding", "native"]
         launch = [mpi, "-n", "2", "env", f"LD_PRELOAD={library}"]
-        job = run([*launch, str(BIN / "omb-py"), *arguments], {}, tmp_path, timeout=60)
+        job = run([*launch, OMB_PY, *arguments], {}, tmp_path, timeout=60)
         assert job.code == 0, job.err
         counts.append(int(job.err.split("barriers: ")[1].split()[0]))
     assert counts[1] - counts[0] == 200

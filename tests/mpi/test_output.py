@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from omb_py.results.row import COLUMNS
-from tests.conftest import BIN, Finished, own_temporary_folder
+from tests.conftest import OMB_PY, Finished, own_temporary_folder
 
 QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
 
@@ -106,7 +106,7 @@ def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layo
 @pytest.mark.usefixtures("long_time")
 def test_eight_jobs_at_once_keep_all_their_rows(mpi: str, tmp_path: Path) -> None:
     output = tmp_path / "many.json"
-    command = [mpi, "-n", "2", BIN / "omb-py", "allreduce", "-i", "2", "-x", "0", "-q"]
+    command = [mpi, "-n", "2", OMB_PY, "allreduce", "-i", "2", "-x", "0", "-q"]
     with ExitStack() as folders:
         jobs = [
             subprocess.Popen(
@@ -140,7 +140,7 @@ def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
     tmp_path: Path,
 ) -> None:
     output = tmp_path / "rows.csv"
-    command = [mpi, "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0", "-q"]
+    command = [mpi, "-n", "2", OMB_PY, "latency", "-i", "1", "-x", "0", "-q"]
     sizes = ",".join(str(size) for size in range(1, 1000))
     with own_temporary_folder() as environment:
         job = subprocess.Popen(
@@ -162,7 +162,7 @@ def test_a_file_that_is_removed_during_a_run_fails_the_job_and_keeps_its_rows(
 @pytest.mark.any_library
 def test_a_name_that_is_no_text_is_written_as_escapes(mpi: str, tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/rows-\xff.csv"
-    command = [mpi, "-n", "2", BIN / "omb-py", "latency", *QUICK, "--output", name]
+    command = [mpi, "-n", "2", OMB_PY, "latency", *QUICK, "--output", os.fsdecode(name)]
     with own_temporary_folder() as environment:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert Finished(0, done.stdout, done.stderr, 0).sentences == []
@@ -190,7 +190,7 @@ def test_killing_everything_leaves_whole_rows(
     """Killed after the heading and so many rows, of which others are then under way."""
     output = tmp_path / f"rows.{suffix}"
     sizes = ",".join(str(size) for size in range(1, 3000))
-    command = [mpi, "-n", "2", BIN / "omb-py", "latency", "-i", "1", "-x", "0"]
+    command = [mpi, "-n", "2", OMB_PY, "latency", "-i", "1", "-x", "0"]
     with own_temporary_folder() as environment:
         job = subprocess.Popen(
             [*command, "--sizes", sizes, "-q", "--output", str(output)],

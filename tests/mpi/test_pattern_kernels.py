@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log2
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_results_are_right_whatever_the_division(battery: Battery, line: Line) -
     assert whole["check"] == "Pass"
 
 
-GROWN = {
+GROWN: dict[str, dict[int, float]] = {
     "fft_transpose --rows 64 --columns 24": {
         2: 5 * 2 * 64 * 24 * log2(2 * 64 * 24) / 1e9,
         3: 5 * 3 * 64 * 24 * log2(3 * 64 * 24) / 1e9,
@@ -165,7 +166,7 @@ def test_what_cannot_be_done_is_said(battery: Battery, line: Line, words: str) -
     refused(battery(line), words)
 
 
-def _calls(rows: list[dict]) -> set[tuple[str, int, float]]:
+def _calls(rows: list[dict[str, Any]]) -> set[tuple[str, int, float]]:
     """Names, numbers and sizes of rank 0's calls."""
     return {
         (row["part"], row["calls"], row["call_bytes"])

@@ -16,15 +16,13 @@ import pytest
 from omb_py.core.errors import UsageError
 from omb_py.tracing import records
 from omb_py.tracing.records.layout import SUFFIX, Kind
-from tests.conftest import BIN, Finished, own_temporary_folder, run
+from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder, run
 from tests.mpi.vendor import VENDOR
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
 PROGRAMS = Path(__file__).parent / "programs"
 OBSERVED = str(PROGRAMS / "observed.py")
-MPIEXEC = str(BIN / "mpiexec")
-OMB_PY = str(BIN / "omb-py")
 
 Profiled = Callable[..., Finished]
 

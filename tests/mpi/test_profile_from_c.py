@@ -17,7 +17,7 @@ from omb_py.tracing.recorder import compilation
 from omb_py.tracing.records import Kind, Record
 from omb_py.tracing.records.keys import BETWEEN, WORLD, communicator_key
 from omb_py.tracing.records.routines import Role, role
-from tests.conftest import BIN, Finished, run
+from tests.conftest import BIN, OMB_PY, Finished, run
 
 PROGRAM = Path(__file__).parent / "programs" / "every_call.py"
 LIBRARY_BELOW = """
@@ -47,7 +47,7 @@ def profiled(mpi: str, tmp_path: Path, cache: str) -> Profiled:
         ranks: int, program: str, *options: str, **environment: str
     ) -> tuple[Finished, list[Record]]:
         (tmp_path / "program.py").write_text(program)
-        launch = [mpi, "-n", str(ranks), str(BIN / "omb-py"), "profile"]
+        launch = [mpi, "-n", str(ranks), OMB_PY, "profile"]
         command = [
             *launch,
             "-q",
@@ -174,7 +174,7 @@ def test_large_counts_are_defined_where_mpi_declares_them_and_nowhere_else(cache
 
 def test_what_a_library_below_python_calls_is_seen(profiled: Profiled, tmp_path: Path) -> None:
     (tmp_path / "below.c").write_text(LIBRARY_BELOW)
-    command = [compilation.compiler(), "-shared", "-fPIC", "-o", "libbelow.so", "below.c"]
+    command = [str(compilation.compiler()), "-shared", "-fPIC", "-o", "libbelow.so", "below.c"]
     subprocess.run(command, cwd=tmp_path, check=True)
     job, found = profiled(
         2,

@@ -15,7 +15,7 @@ import mpi4py
 import pytest
 
 from omb_py.tracing import records
-from tests.conftest import BIN, Finished, run
+from tests.conftest import OMB_PY, Finished, run
 
 MODULES = (
     "test_cco_nb_vec test_cco_obj test_cco_obj_inter test_comm test_comm_inter test_comm_topo "
@@ -70,7 +70,7 @@ def test_mpi4pys_own_tests_have_the_same_results(
 ) -> None:
     main = [str(suite / "main.py"), "-q", *MODULES]
     ranks = [mpi, "-n", "2"]
-    profile = [str(BIN / "omb-py"), "profile", *options]
+    profile = [OMB_PY, "profile", *options]
     done = run([*ranks, *profile, *main], {}, tmp_path, 300)
 
     assert results(done) == results(plain)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.conftest import BIN, run
+from tests.conftest import OMB_PY, run
 from tests.helpers.battery import Battery, Line, Record, line
 
 BINDINGS = ["buffer", "native"]
@@ -215,7 +215,7 @@ def test_an_hour_between_two_clocks_is_found(mpi: str, tmp_path: Path) -> None:
 def test_ranks_with_clocks_an_hour_apart_start_together(
     mpi: str, tmp_path: Path, binding: str
 ) -> None:
-    program = [str(BIN / "omb-py"), "allreduce", "--sizes", "8", "-i", "100", "--sync", "clock"]
+    program = [OMB_PY, "allreduce", "--sizes", "8", "-i", "100", "--sync", "clock"]
     program += ["--binding", binding, "--format", "csv"]
     launch = [mpi, "-n", "1", *program, ":", "-n", "1", *OTHER_CLOCK, *program]
     job = run(launch, {}, tmp_path, timeout=240)

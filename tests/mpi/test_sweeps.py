@@ -174,12 +174,18 @@ def test_what_a_killed_job_left_is_removed(tmp_path: Path) -> None:
         told.update(line for path in records for line in path.read_text().splitlines())
         return len(records) == 2
 
+    def none_left() -> bool:
+        if not sweep.left_behind():
+            return True
+        kill_one(sweep, "omb_py")
+        return False
+
     with sweep.running() as process:
         wait_for(all_told)
         process.send_signal(signal.SIGSTOP)
         for launcher in LAUNCHERS:
             kill_one(sweep, launcher)
-        wait_for(lambda: not sweep.left_behind() or kill_one(sweep, "omb_py"))
+        wait_for(none_left)
         kill(process)
     files = {json.loads(line)[0] for line in told}
     assert any(os.path.exists(file) for file in files)

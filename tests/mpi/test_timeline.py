@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BIN, Finished, run
+from tests.conftest import OMB_PY, Finished, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json, of_protobuf
@@ -24,7 +24,7 @@ FILES = ("--timeline", "run.json", "--timeline", "run.pftrace")
 
 def record(mpi: str, folder: Path, *options: str) -> None:
     """Run the program, with its timeline in both kinds of file."""
-    profile = [str(BIN / "omb-py"), "profile", "-q", *FILES, *options, str(PROGRAM)]
+    profile = [OMB_PY, "profile", "-q", *FILES, *options, str(PROGRAM)]
     done = run([mpi, "-n", str(RANKS), *profile], {}, folder, 240)
     assert done.code == 0, done.err
 

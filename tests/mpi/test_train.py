@@ -97,7 +97,7 @@ def of(found: Counter[tuple[str, float]], function: str) -> int:
 def value(record: Record, part: str) -> float:
     """What a part says."""
     (row,) = [row for row in record.rows if row["part"] == part]
-    return row["value"]
+    return float(row["value"])
 
 
 @pytest.mark.product

@@ -11,7 +11,7 @@ import pytest
 
 from omb_py.tracing import records
 from omb_py.tracing.records import Kind, Record
-from tests.conftest import BIN, Finished
+from tests.conftest import OMB_PY, Finished
 
 TRAIN = (
     "train --data generated --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 -i 1 -x 0 "
@@ -49,7 +49,7 @@ def recorded(mpiexec: Callable[..., Finished], tmp_path: Path) -> Callable[..., 
     """``recorded(ranks, options)`` trains on real ranks with a timeline, and reads the records."""
 
     def start(ranks: int, options: str) -> list[Record]:
-        profile = ("profile", "--timeline", "timeline.json", str(BIN / "omb-py"))
+        profile = ("profile", "--timeline", "timeline.json", OMB_PY)
         done = mpiexec(ranks, *profile, *TRAIN.split(), *options.split())
         assert done.code == 0, done.err
         assert "Pass: loss falls" in done.out

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import BIN, Finished, own_temporary_folder
+from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, own_temporary_folder
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -105,7 +105,7 @@ comm.Recv(bytearray(8), source=1)
 def job(folder: Path, program: str, ranks: int, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A program on real ranks, profiled; whatever is left of it at the end is killed."""
     (folder / "program.py").write_text(program)
-    command = [str(BIN / "mpiexec"), "-n", str(ranks), str(BIN / "omb-py")]
+    command = [MPIEXEC, "-n", str(ranks), OMB_PY]
     command += ["profile", "--quiet", *options, "program.py"]
     with own_temporary_folder() as environment:
         started = subprocess.Popen(

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
 import pytest
@@ -251,9 +252,9 @@ def test_every_benchmark_has_help() -> None:
 
 def help_of(*names: str) -> str:
     """What ``--help`` prints in 80 columns."""
-    options = {"standalone_mode": False, "terminal_width": 80, "max_content_width": 80}
+    width: dict[str, Any] = {"terminal_width": 80, "max_content_width": 80}
     with io.StringIO() as out, contextlib.redirect_stdout(out):
-        command.main([*names, "--help"], prog_name="omb-py", **options)
+        command.main([*names, "--help"], prog_name="omb-py", standalone_mode=False, **width)
         return out.getvalue()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 
@@ -44,7 +46,7 @@ def test_nodes_of_ranks(text: str, value: object) -> None:
         (TOPOLOGY, "ring"),
     ],
 )
-def test_what_is_no_value_is_said(kind: click.ParamType, text: str) -> None:
+def test_what_is_no_value_is_said(kind: click.ParamType[Any], text: str) -> None:
     with pytest.raises(click.BadParameter):
         kind.convert(text, None, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,8 +66,8 @@ def test_each_value_once_takes_no_more_cases_than_the_longest_factor_has(seed: i
 @examples(25)
 @given(SEEDS)
 def test_every_benchmark_binding_and_buffer_is_in_the_sample(seed: int) -> None:
-    marks = test_benchmarks.test_what_arrives_is_what_was_sent.pytestmark
-    (lines,) = (mark.args[1] for mark in marks if mark.name == "parametrize")
+    marked: Any = test_benchmarks.test_what_arrives_is_what_was_sent
+    (lines,) = (mark.args[1] for mark in marked.pytestmark if mark.name == "parametrize")
     chosen = sample(cases_of({"line": one} for one in lines), 2, seed)
     drawn = [lines[number] for number in chosen]
     assert len(drawn) < len(lines) / 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +14,13 @@ from pydantic import BaseModel
 from omb_py.sweeps import catalog, machine_files
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
-from omb_py.sweeps.toml import key_lines, tomllib
+from omb_py.sweeps.toml import key_lines
 from tests.sweeps.job_scripts import REPOSITORY, shipped_names
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 MODELS = (Machine, JobSettings, Queue, Sweep, Experiment)
 DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()
@@ -36,7 +42,8 @@ def test_a_key_has_a_meaning_and_an_example_that_is_right(
     assert field.description.endswith(".")
     if name in ("job", "experiments"):  # tables with keys of their own
         return
-    (example,) = field.examples or ()
+    assert field.examples
+    (example,) = field.examples
     beside: dict[str, Any] = {"ranks_per_node": 1} if model is Experiment else {}
     beside |= {"benchmarks": "latency"} if model is Experiment else {"name": "x"}
     if name == "ranks":
@@ -100,7 +107,9 @@ def test_every_shipped_file_names_its_schema(kind: str) -> None:
 
 def test_every_key_of_the_shipped_files_is_in_the_schema() -> None:
     known = json.loads(machine_files.schema(Machine))
-    tables = {(): known} | {("job",): known["definitions"]["JobSettings"]}
+    tables: dict[tuple[str | int, ...], Any] = {(): known} | {
+        ("job",): known["definitions"]["JobSettings"]
+    }
     for name in shipped_names("machines"):
         text = (catalog.folder() / "machines" / f"{name}.toml").read_text()
         for key, _ in key_lines(text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -86,7 +87,7 @@ def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
         ({"rows": 0}, "0 is not in the range"),
     ],
 )
-def test_options_that_an_application_lacks_are_refused(options: dict, words: str) -> None:
+def test_options_that_an_application_lacks_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=re.escape(words)):
         plan(sweep({"benchmarks": "matmul", "options": options}), machine())
 

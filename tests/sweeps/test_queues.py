@@ -10,6 +10,7 @@ import pytest
 from omb_py.cli import command
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import batch, catalog, render
+from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
@@ -149,7 +150,7 @@ def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
 def test_thetagpu_is_measured_on_all_of_its_nodes() -> None:
     thetagpu = read(catalog.find("machines", "thetagpu"), Machine)
     for name in ("scaling", "applications"):
-        whole = read(catalog.find("sweeps", name), batch.Sweep)
+        whole = read(catalog.find("sweeps", name), Sweep)
         assert plan(whole, thetagpu).node_counts == (1, 2, 4, 8, 16, 24)
 
 

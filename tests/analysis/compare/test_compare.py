@@ -46,7 +46,7 @@ def table(*rows: dict[str, Any]) -> pd.DataFrame:
     return complete([pd.DataFrame(list(rows))], Row, {}, {})
 
 
-def latency(value: float, size: int = 8, **columns: Any) -> dict[str, Any]:
+def latency(value: float, size: int | None = 8, **columns: Any) -> dict[str, Any]:
     """A row with a mean alone."""
     return LATENCY | {"bytes": size, "latency_us": value} | columns
 
@@ -158,7 +158,7 @@ def test_one_configuration_is_compared_with_each_of_the_other() -> None:
 
 def test_equal_configurations_are_paired_whatever_suite_and_mpi() -> None:
     before = table(latency(1.0, binding="native"), latency(2.0, binding="pickle"))
-    new = {"suite": "omb-py 0.2.0", "mpi": "Open MPI 5.0.11"}
+    new: dict[str, Any] = {"suite": "omb-py 0.2.0", "mpi": "Open MPI 5.0.11"}
     after = table(latency(6.0, binding="pickle", **new), latency(2.0, binding="native", **new))
     points = compare(before, after)
     assert list(points.base_binding) == list(points.other_binding)

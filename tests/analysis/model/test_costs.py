@@ -22,7 +22,7 @@ from omb_py.benchmarks import all_benchmarks
 
 ALPHA, BETA, GAMMA = 10.0, 0.5, 0.25
 
-BY_HAND = {
+BY_HAND: dict[tuple[str, str], dict[int, float]] = {
     ("barrier", "dissemination"): {2: 10, 4: 20, 5: 30, 8: 30},
     ("barrier", "linear"): {2: 20, 3: 40, 8: 140},
     ("bcast", "binomial tree"): {2: 60, 3: 120, 4: 120, 8: 180},
@@ -59,7 +59,8 @@ def time(algorithm: Algorithm, ranks: float, size: float) -> float:
     p, n = np.array([ranks]), np.array([size])
     terms = (algorithm.messages, algorithm.traffic, algorithm.added)
     costs = (ALPHA, BETA, GAMMA)
-    return float(sum(TERMS[term](p, n) * cost for term, cost in zip(terms, costs, strict=True))[0])
+    parts = [TERMS[term](p, n) * cost for term, cost in zip(terms, costs, strict=True)]
+    return float(np.sum(parts))
 
 
 @pytest.mark.parametrize(("collective", "name"), BY_HAND)

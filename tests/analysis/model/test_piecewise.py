@@ -119,7 +119,7 @@ def test_between_two_ranges_the_band_is_of_both() -> None:
 
 def test_bands_widen_beyond_the_sizes_measured() -> None:
     lines = fitted(noisy(two_protocols(SIZES), 0.02, 5))
-    _, low, high = lines.predict((1 << 22) * 2.0 ** np.arange(8))
+    _, low, high = lines.predict(np.array([(1 << 22) * 2.0**power for power in range(8)]))
     assert np.all(np.diff(high / low) > 0)
 
 

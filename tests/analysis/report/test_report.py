@@ -167,6 +167,7 @@ def test_no_text_leaves_its_script(text: str) -> None:
 @given(st.floats(1e-9, 1e14))
 def test_numbers_are_short_and_lose_no_digit_that_counts(value: float) -> None:
     (short,) = shorten(np.array([value]))
+    assert short is not None
     assert short == float(f"{value:.5g}") or abs(short - value) <= abs(
         float(f"{value:.5g}") - value
     )

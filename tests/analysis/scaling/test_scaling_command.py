@@ -9,12 +9,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.container import ErrorbarContainer
 
 from omb_py.analysis.scaling.figure import draw, names_of
 from omb_py.analysis.scaling.rows import Run, read
 from omb_py.analysis.scaling.series import series_of
 from omb_py.analysis.scaling.text import PUBLISHED, sheets
 from omb_py.apps import divides_work
+from omb_py.results.application import ApplicationRow
 from tests.analysis.scaling.tables import row, write
 from tests.conftest import Finished
 from tests.helpers.damage import damaged
@@ -87,7 +89,9 @@ def test_how_little_it_rests_on_is_said(scaling: Command, tmp_path: Path) -> Non
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_where_nothing_can_be_predicted_it_is_said_why(rows: list, words: str) -> None:
+def test_where_nothing_can_be_predicted_it_is_said_why(
+    rows: list[ApplicationRow], words: str
+) -> None:
     _, predictions = sheets(series_of((Run(one, "") for one in rows), divides_work), 224)
     assert any(words in remark for remark in predictions.remarks)
 
@@ -148,7 +152,7 @@ def test_nothing_but_images_is_overwritten(scaling: Command, table: Path, tmp_pa
     ],
     ids=["one rank", "no speed-up", "slower", "oversubscribed", "many"],
 )
-def test_any_series_has_a_figure(rows: list) -> None:
+def test_any_series_has_a_figure(rows: list[ApplicationRow]) -> None:
     (series,) = series_of(Run(one, "") for one in rows)
     above, below = draw(series, 224).axes
     assert above.get_ylabel() == "Speed-up"
@@ -162,6 +166,7 @@ def test_points_of_ranks_that_share_cores_are_hollow() -> None:
     markers = {
         str(container.get_label()): container.lines[0].get_markerfacecolor()
         for container in above.containers
+        if isinstance(container, ErrorbarContainer)
     }
     assert markers == {"measured": "#000000", "measured, ranks share cores": "white"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_a_shipped_data_set_cannot_grow() -> None:
     "options",
     [{"k_from": 5, "k_to": 4}, {"k_to": 11, "samples": 10}, {"data": "iris", "k_to": 151}],
 )
-def test_numbers_of_clusters_that_cannot_be_are_refused(options: dict[str, object]) -> None:
+def test_numbers_of_clusters_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--k-to"):
         Clusters(**options)
 
@@ -127,7 +128,7 @@ def test_the_elbow_does_not_depend_on_the_unit_of_inertia(count: int, power: int
 SMALL = Clusters(samples=300, features=3, k_from=2, k_to=4, k_step=2, iterations=5, dtype="float64")
 
 
-def found_by_scikit_learn() -> tuple[list[Found], list]:
+def found_by_scikit_learn() -> tuple[list[Found], list[Any]]:
     """Its answer as ours, and its own."""
     models = sequential(SMALL).solve()
     return [
@@ -179,7 +180,7 @@ def test_it_is_said_where_scikit_learn_stopped_earlier() -> None:
 ASKED = Queries(samples=200, queries=40, features=3, neighbours=4, dtype="float64")
 
 
-def classified_by_scikit_learn() -> tuple[Classified, tuple]:
+def classified_by_scikit_learn() -> tuple[Classified, tuple[Any, Any]]:
     """Its answer as ours, and its own."""
     classes, model = reference = classifier(ASKED).solve()
     distances, _ = model.kneighbors(split(ASKED)[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
 from omb_py.core.errors import MissingPackageError, UsageError
 from tests.helpers.properties import examples
 
-ALONE = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
+ALONE: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device=None))
 """As much of a team as arrays to compute with need."""
 
 COMPUTING = ("xp", "numba")
@@ -39,7 +40,9 @@ def totals_of(name: str, samples: np.ndarray, centers: np.ndarray) -> np.ndarray
 
 def nearest_of(samples: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """The number of the first of the nearest centers."""
-    return ((samples[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    distances: np.ndarray = ((samples[:, None] - centers) ** 2).sum(axis=2)
+    found: np.ndarray = distances.argmin(axis=1)
+    return found
 
 
 @pytest.mark.parametrize("name", COMPUTING)
@@ -82,7 +85,7 @@ def test_numba_computes_on_the_host_where_it_is_installed(monkeypatch: pytest.Mo
 
 
 def test_numba_is_refused_where_it_cannot_compute(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="one"))
+    device: Any = SimpleNamespace(xp=np, buffer=SimpleNamespace(device="one"))
     assert engine(device, "auto", np.zeros((3, 1)), [2]).name == "xp"
     with pytest.raises(UsageError, match="--engine xp"):
         engine(device, "numba", np.zeros((3, 1)), [2])

@@ -76,7 +76,7 @@ def test_averages_in_any_order_are_within_what_rounding_allows(
     numbers = np.array(columns, np.float32).T
     ranks = list(range(len(numbers)))
     random.shuffle(ranks)
-    total = np.zeros(len(columns), kind)
+    total: Any = np.zeros(len(columns), kind)
     for rank in ranks:
         total += (numbers[rank] / len(ranks)).astype(kind)
     found = total.astype(np.float32) * len(ranks)

@@ -137,7 +137,8 @@ def test_a_full_disk_leaves_the_good_files_of_before(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = f'mount -t tmpfs -o size=64k none {disk} && exec "$@"'
-    command = ["unshare", "-m", "sh", "-c", mounted, "sh", sys.executable, script, disk, writers]
+    program = [sys.executable, str(script), str(disk), writers]
+    command = ["unshare", "-m", "sh", "-c", mounted, "sh", *program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode and ("unshare" in done.stderr or "mount" in done.stderr):
         pytest.skip("no file system can be mounted here")

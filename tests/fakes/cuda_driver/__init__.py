@@ -27,6 +27,6 @@ def build(folder: Path) -> Path:
     )
     library = folder / "libcuda.so.1"
     sources = [HERE / "driver.c", stubs]
-    command = [found, "-shared", "-fPIC", "-O1", *WARNINGS, "-o", library, *sources]
+    command = [found, "-shared", "-fPIC", "-O1", *WARNINGS, "-o", str(library), *map(str, sources)]
     subprocess.run([*command, "-ldl", "-lpthread"], check=True)
     return library

@@ -88,7 +88,7 @@ def refuse_host(values: Any) -> None:
 def function(name: str) -> Any:
     """The function, or type, of CuPy called ``name``."""
     prefix, _, last = name.rpartition(".")
-    of_numpy = getattr(getattr(np, prefix) if prefix else np, last, None)
+    of_numpy: Any = getattr(getattr(np, prefix) if prefix else np, last, None)
     if name not in NAMES:
         if isinstance(of_numpy, type | float | type(None)) and of_numpy is not np.ndarray:
             return of_numpy

@@ -4,6 +4,7 @@ Of calls with ``buffers``, or with ``objects``.
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -22,9 +23,14 @@ BUFFERS = (
 )
 
 
+def from_anywhere(tag: int) -> tuple[dict[str, Any], ...]:
+    """Ways to say from whom to receive."""
+    return {"source": me}, {"source": ANY, "tag": tag}, {}
+
+
 def with_buffers() -> None:
     for outgoing, incoming in BUFFERS:
-        for where in ({"source": me}, {"source": ANY, "tag": 0}, {}):
+        for where in from_anywhere(0):
             request = comm.Isend(outgoing, me)
             comm.Recv(incoming, **where)
             request.Wait()
@@ -44,15 +50,15 @@ def with_buffers() -> None:
         comm.Bcast(incoming)
     persistent()
     partitioned()
-    for operands in ((sent, got), (MPI.IN_PLACE, got), ([sent, MPI.DOUBLE], got)):
-        comm.Allreduce(*operands)
-        comm.Allreduce(*operands, op=MPI.MAX)
-        comm.Scan(*operands)
+    for given, result in ((sent, got), (MPI.IN_PLACE, got), ([sent, MPI.DOUBLE], got)):
+        comm.Allreduce(given, result)
+        comm.Allreduce(given, result, op=MPI.MAX)
+        comm.Scan(given, result)
     comm.Barrier()
 
 
 def persistent() -> None:
-    requests = [comm.Recv_init(got, me, 3), comm.Send_init(sent, me, 3)]
+    requests: list[Any] = [comm.Recv_init(got, me, 3), comm.Send_init(sent, me, 3)]
     requests += [comm.Recv_init(got, NOBODY), comm.Ssend_init([sent, 3, MPI.DOUBLE], NOBODY)]
     requests += [comm.Recv_init(got, ANY, 4), comm.Send_init([sent, MPI.DOUBLE], me, 4)]
     requests.append(comm.Bcast_init(sent, 0))
@@ -78,7 +84,7 @@ def partitioned() -> None:
 
 def with_objects() -> None:
     for value in (None, 4711, "text" * 50, sent):
-        for where in ({"source": me}, {"source": ANY, "tag": 5}, {}):
+        for where in from_anywhere(5):
             request = comm.isend(value, me, 5)
             received = comm.recv(**where)
             same(received, value)
@@ -99,7 +105,7 @@ def with_objects() -> None:
     comm.barrier()
 
 
-def same(received: object, value: object) -> None:
+def same(received: Any, value: Any) -> None:
     assert received is value is None or np.array_equal(received, value)
 
 

@@ -158,6 +158,7 @@ def every_communicator() -> None:
     expect("Wait")
     half, backwards = world.Split(me, 0), world.Split(0, -me)
     expect("Comm_split", times=2)
+    assert isinstance(half, MPI.Intracomm)
     between = half.Create_intercomm(0, world, other)
     expect("Intercomm_create")
     backwards.Bcast(cell, 1)  # rank 0 of the world

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import omb_py
 from omb_py.core.errors import OmbError
@@ -20,14 +21,15 @@ from mpi4py import MPI  # noqa: E402 - where the program did without until here
 
 comm = MPI.COMM_WORLD
 refused = []
-for name, options in (
+MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("latency", {"no_such_option": 1}),
     ("latency", {"buffer": "numpi"}),
     ("init", {}),
     ("bw", {"window_size": 0}),
-):
+)
+for name, options in MISTAKES:
     try:
-        omb_py.run(name, **options)  # type: ignore[arg-type]
+        omb_py.run(name, **options)
     except OmbError as error:
         refused.append(str(error))
 totals = comm.gather(comm.allreduce(comm.rank))

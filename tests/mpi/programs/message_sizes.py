@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -58,7 +59,7 @@ class Four:
 
 
 eight, forty = np.zeros(8), np.zeros(40)
-for name, given, nbytes in [
+EXCHANGES: list[tuple[str, dict[str, Any], int]] = [
     ("allgather", {"sendbuf": ten, "recvbuf": forty}, 80),
     ("allgather", {"sendbuf": MPI.IN_PLACE, "recvbuf": forty}, 80),
     ("allreduce", {"sendbuf": MPI.IN_PLACE, "recvbuf": ten}, 80),
@@ -73,7 +74,8 @@ for name, given, nbytes in [
     ("scatter", {"sendbuf": None, "recvbuf": ten}, 80),
     ("neighbor_alltoall", {"sendbuf": eight, "recvbuf": eight}, 32),
     ("barrier", {}, 0),
-]:
+]
+for name, given, nbytes in EXCHANGES:
     found = COLLECTIVES[name](Four(), given)
     assert found == nbytes, (name, found, nbytes)
 print("all as expected")

@@ -91,7 +91,7 @@ def one_sided(comm: MPI.Intracomm, peer: int) -> None:
     window.Fence()
     window.Put(bytearray([comm.rank] * 8), peer)
     window.Fence()
-    say(comm.rank, bytes(window.tomemory()[:8]).hex())
+    say(comm.rank, window.tomemory()[:8].tobytes().hex())
     window.Free()
 
 

@@ -16,8 +16,9 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from omb_py.algorithms import DEFAULT, Algorithm, Library, library
 from omb_py.algorithms.patterns import Shape
@@ -134,7 +135,7 @@ def unset(variables: dict[str, str]) -> None:
                 tools.control(variable.removeprefix("OMPI_MCA_")).write(0)
 
 
-def measured(function: str, size: int, comm, read) -> dict:
+def measured(function: str, size: int, comm: Any, read: Callable[[], Any]) -> dict[str, Any]:
     """What each rank sent in one call of ``size`` bytes, on rank 0; or that it was refused."""
     benchmark = find_benchmark(function)
     datatype = find_types(("mpi_int" if benchmark.reduces else "mpi_char",))[0]
@@ -144,7 +145,8 @@ def measured(function: str, size: int, comm, read) -> dict:
         return {}
     options = Options(in_place=IN_PLACE and "in_place" in benchmark.options)
     buffer = BUFFERS.load("numpy").prepare(0, ())
-    case = Case(world.rank, world.size, size, datatype, 1, buffer, options, None)
+    resources: Any = None
+    case = Case(world.rank, world.size, size, datatype, 1, buffer, options, resources)
     (exchange,) = benchmark.plan(case).exchanges
     bound = BufferBinding(comm, options).bound(exchange)
     world.Barrier()

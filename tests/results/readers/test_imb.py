@@ -302,8 +302,8 @@ def test_rates_in_binary_megabytes_become_decimal_ones() -> None:
 def test_benchmarks_of_other_parts_with_the_same_name_are_told_apart() -> None:
     banner = "#    Intel(R) MPI Benchmarks 2018, MPI-2 part"
     frame = FRAME.format(banner=banner, options="", name="Accumulate", ranks=2)
-    told = found(f"{frame}#\n#    MODE: AGGREGATE\n#\n{RATES}{PING}").rows[0]
-    assert (told["benchmark"], told["part"]) == ("imb_ext_accumulate", "aggregate")
+    row = found(f"{frame}#\n#    MODE: AGGREGATE\n#\n{RATES}{PING}").rows[0]
+    assert (row["benchmark"], row["part"]) == ("imb_ext_accumulate", "aggregate")
     told = found(
         f"{frame.replace('MPI-2', 'MPI-IO').replace('Accumulate', 'P_Read_priv')}{RATES}{PING}"
     )

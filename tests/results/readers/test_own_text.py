@@ -61,8 +61,10 @@ COARSE = 0.00501
 THOUSANDTHS = ("algbw_", "busbw_", "sample_m", "sample_s", "median_", "slowest_")
 """How columns begin that are printed with three decimals; medians may come from ``-z``, too."""
 
-IDENTITY = ("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant", "segment")
-IDENTITY += ("algorithm", "library_algorithm", "ranks")
+IDENTITY = (
+    *("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant", "segment"),
+    *("algorithm", "library_algorithm", "ranks"),
+)
 """Columns that text tells wherever the CSV has them."""
 
 asked = st.tuples(
@@ -109,9 +111,9 @@ def outcome(benchmark: Benchmark, options: Options, size: int, chance: random.Ra
     combined = Combined(samples, 0.9 * mean, 1.2 * mean, slowest)
     overlap = None
     if "overlap" in benchmark.options:
-        parts = [summarize([1e6 * sample for sample in seconds(chance)]) for _ in range(2)]
-        numbers = [1e6 * mean * chance.random() for _ in range(3)]
-        overlap = Overlap(*parts, *numbers, percent=chance.uniform(0, 100))
+        overall, compute = (summarize([1e6 * one for one in seconds(chance)]) for _ in range(2))
+        start, test, wait = (1e6 * mean * chance.random() for _ in range(3))
+        overlap = Overlap(overall, compute, start, test, wait, percent=chance.uniform(0, 100))
     clock = options.sync == "clock" and not options.validate
     return Outcome(
         combined,
@@ -161,7 +163,7 @@ def rows_of(
     sizes = [0]
     if benchmark.sized:
         sizes = sorted({datatype.itemsize << chance.randrange(20) for _ in range(3)})
-    found = []
+    found: list[Row] = []
     for size in sizes:
         for window in VARIED_WINDOWS if options.vary_window else (options.window,):
             device = options.buffer == "cupy"

@@ -75,16 +75,23 @@ TOLD = st.builds(RoutineLine, COUNTS, NUMBERS, st.floats(0, 1e9), NAMES)
 EXTREME = st.one_of(st.none(), st.builds(Extreme, st.floats(0, 1e9), st.integers(0, 9)))
 
 
+NUMBERS_OF_A_RANK = (
+    *("elapsed_s", "communication_s", "io_s", "user_s", "system_s", "thread_s", "outside_s"),
+    "memory_bytes",
+)
+
+
 @st.composite
 def ranks_of(draw: st.DrawFn, rank: int) -> RankProfile:
     """Anything that may be known of a rank."""
     counted = draw(st.booleans())
+    known: dict[str, Any] = {name: draw(MAYBE) for name in NUMBERS_OF_A_RANK}
     return RankProfile(
         rank,
         draw(st.one_of(st.none(), NAMES)),
         draw(st.booleans()),
-        *(draw(MAYBE) for _ in range(8)),
-        draw(st.one_of(st.none(), COUNTS)),
+        **known,
+        switches=draw(st.one_of(st.none(), COUNTS)),
         cells=tuple(draw(st.lists(CELLS, max_size=4))) if counted else None,
         told=tuple(draw(st.lists(TOLD, max_size=2))) if counted else (),
     )

@@ -183,7 +183,7 @@ def test_files_of_mpitrace_of_several_jobs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_may_hold_only_what_was_made_of_the_records(tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path / "run" if (tmp_path / "run").mkdir() else tmp_path))])
+    profile = load([str(made_run(tmp_path))])
     kept = tmp_path / "kept"
     kept.mkdir()
     csv.write(profile, kept / "profile.csv")

@@ -191,8 +191,11 @@ def test_a_library_of_somebody_else_is_not_loaded(
     path.write_text("not compiled")
     path.chmod(0o666)
     compiled: list[Path] = []
-    monkeypatch.setattr(
-        compilation, "compile_library", lambda mpicc, path: compiled.append(path) or path
-    )
+
+    def compile_library(mpicc: str, path: Path) -> Path:
+        compiled.append(path)
+        return path
+
+    monkeypatch.setattr(compilation, "compile_library", compile_library)
     interception.library()
     assert compiled == [path]

@@ -12,6 +12,8 @@ from omb_py.tracing.recorder import tallies
 from omb_py.tracing.recorder.tallies import Tallies, remember
 from omb_py.tracing.records.layout import size_bin
 
+Made = list[tuple[int, int, int, int, int, int]]
+
 calls = st.tuples(
     st.integers(1, 3),  # routine
     st.integers(0, 2),  # communicator
@@ -28,11 +30,11 @@ def in_the_world(communicator: int, peer: int) -> int:
 
 
 @given(st.lists(calls, max_size=60), st.integers(1, 8))
-def test_cells_have_every_call_however_few_tallies_are_kept(made: list, most: int) -> None:
+def test_cells_have_every_call_however_few_tallies_are_kept(made: Made, most: int) -> None:
     found = Tallies(in_the_world, 1)
     with patch.object(tallies, "MAX_TALLIES", most):
-        for *key, ns in made:
-            found.count(*key, ns)
+        for one in made:
+            found.count(*one)
     expected: dict[tuple[int, ...], list[int]] = {}
     for routine, communicator, peer, nbytes, site, ns in made:
         world = in_the_world(communicator, peer)
@@ -49,7 +51,7 @@ def test_cells_have_every_call_however_few_tallies_are_kept(made: list, most: in
 
 @given(st.lists(calls, max_size=20), st.lists(calls, max_size=20), st.lists(calls, max_size=20))
 def test_what_is_counted_during_a_pause_is_forgotten(
-    before: list, during: list, after: list
+    before: Made, during: Made, after: Made
 ) -> None:
     paused, whole = Tallies(in_the_world, 1), Tallies(in_the_world, 1)
     for one in before:

@@ -49,9 +49,9 @@ def job(folder: Path) -> Timeline:
                 number = 10 * step + place
                 began = at + 333 * place
                 sends = name == "MPI_Isend"
-                diagnostics = {"peer": peer, "tag": tag, "nbytes": 800, "request": number}
-                record.call(name, began, began + 333, **diagnostics, sequence=step if sends else 0)
-                record.call(name, began, at + 90_001, **diagnostics, sequence=step, kind=Kind.DONE)
+                of: dict[str, Any] = {"peer": peer, "tag": tag, "nbytes": 800, "request": number}
+                record.call(name, began, began + 333, **of, sequence=step if sends else 0)
+                record.call(name, began, at + 90_001, **of, sequence=step, kind=Kind.DONE)
             record.call("MPI_Send", at + 1001, at + 2002, peer=left, tag=2, nbytes=4, sequence=step)
             times = (at + 3003, at + 70_007)
             record.call("MPI_Sendrecv", *times, peer=right, nbytes=8, tag=3, sequence=step)

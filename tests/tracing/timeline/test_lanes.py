@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from omb_py.tracing.timeline.assembly import gaps
 from omb_py.tracing.timeline.lanes import apart, innermost, is_nested, outer_first
 
+Intervals = list[tuple[int, int]]
+
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair))),
     max_size=25,
@@ -18,7 +20,7 @@ INTERVALS = st.lists(
 LONG = INTERVALS.map(lambda found: [one for one in found if one[1] > one[0]])
 
 
-def columns(intervals: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+def columns(intervals: Intervals) -> tuple[np.ndarray, np.ndarray]:
     """Beginnings and ends."""
     pairs = np.array(intervals, np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
@@ -33,21 +35,21 @@ def contains(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @given(LONG)
-def test_in_lanes_that_lie_apart_nothing_shares_any_time(intervals: list) -> None:
+def test_in_lanes_that_lie_apart_nothing_shares_any_time(intervals: Intervals) -> None:
     lanes = apart(*columns(intervals)).tolist()
     for (a, one), (b, other) in combinations(zip(lanes, intervals, strict=True), 2):
         assert a != b or not share(one, other)
 
 
 @given(LONG)
-def test_there_are_no_more_lanes_than_intervals_at_a_time(intervals: list) -> None:
+def test_there_are_no_more_lanes_than_intervals_at_a_time(intervals: Intervals) -> None:
     lanes = apart(*columns(intervals)).tolist()
     most = max((sum(a <= at < b for a, b in intervals) for at in range(50)), default=0)
     assert sorted(set(lanes)) == list(range(most))
 
 
 @given(INTERVALS)
-def test_in_lanes_that_nest_one_contains_the_other(intervals: list) -> None:
+def test_in_lanes_that_nest_one_contains_the_other(intervals: Intervals) -> None:
     lanes = is_nested(*columns(intervals)).tolist()
     for (a, one), (b, other) in combinations(zip(lanes, intervals, strict=True), 2):
         assert a != b or not share(one, other) or contains(one, other) or contains(other, one)
@@ -63,7 +65,7 @@ def test_of_two_that_are_the_same_the_later_note_is_the_outer_one() -> None:
 
 
 @given(INTERVALS)
-def test_one_is_in_the_interval_that_began_last(intervals: list) -> None:
+def test_one_is_in_the_interval_that_began_last(intervals: Intervals) -> None:
     times, places = innermost(*columns(intervals))
     assert list(times) == sorted(set(times))
     for at in range(-1, 45):
@@ -78,7 +80,7 @@ def test_one_is_in_the_interval_that_began_last(intervals: list) -> None:
 
 
 @given(INTERVALS, st.integers(0, 20), st.integers(20, 45))
-def test_gaps_are_what_no_interval_covers(intervals: list, start: int, end: int) -> None:
+def test_gaps_are_what_no_interval_covers(intervals: Intervals, start: int, end: int) -> None:
     begins, ends = gaps(*columns(intervals), start, end)
     free = {at for begin, until in zip(begins, ends, strict=True) for at in range(begin, until)}
     covered = {at for begin, until in intervals for at in range(begin, until)}

@@ -88,8 +88,8 @@ class Server(SimpleHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b"{}")
-        elif name == "/localtrace" and type(self).trace is not None:
-            content = type(self).trace.read_bytes()
+        elif name == "/localtrace" and (trace := type(self).trace) is not None:
+            content = trace.read_bytes()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
