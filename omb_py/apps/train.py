@@ -2,14 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from omb_py.apps import Application, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import REAL_MODELS, Training, option_rules
-from omb_py.apps.training.data import check_samples
+from omb_py.apps.training import REAL_MODELS, REPLAYED_MODELS, Training
+from omb_py.apps.training.data import batches, check_samples, load
+from omb_py.apps.training.networks import network
 from omb_py.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class OptionRule:
+    """Options, when they mean something, and what they are for, in words."""
+
+    options: tuple[str, ...]
+    given: Callable[[Training], bool]
+    what: str
+
+
+OPTION_RULES = (
+    OptionRule(
+        ("compute", "sample_time"),
+        lambda training: training.model in REPLAYED_MODELS,
+        "models that are replayed",
+    ),
+    OptionRule(
+        ("data", "hidden", "layers", "learning_rate", "seed"),
+        lambda training: training.model in REAL_MODELS,
+        f"models that learn, {' and '.join(REAL_MODELS)}",
+    ),
+    OptionRule(
+        ("cycle_time",), lambda training: training.negotiation != "none", "--negotiation cached"
+    ),
+    OptionRule(("ranks_per_node",), lambda training: training.hierarchical, "--hierarchical"),
+    OptionRule(
+        ("micro_batches",),
+        lambda training: training.strategy != "data",
+        "--strategy model and hybrid",
+    ),
+    OptionRule(("stages",), lambda training: training.strategy == "hybrid", "--strategy hybrid"),
+)
+
+
+def check(training: Training) -> None:
+    """Raise `UsageError` for an option that was changed and means nothing."""
+    defaults = {one.name: one.default for one in fields(training)}
+    for meaning in OPTION_RULES:
+        for name in () if meaning.given(training) else meaning.options:
+            if getattr(training, name) != defaults[name]:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option} is for {meaning.what}: leave it out, or choose that")
+
+
+def prepare(training: Training) -> Callable[[], dict[str, Any]]:
+    """A function that trains from the beginning with NumPy, its samples loaded before.
+
+    It returns ``losses``, the mean one of a sample for each epoch, and ``parameters``, the final
+    ones as NumPy arrays in order of declaration.
+    """
+    import numpy as np
+
+    samples, labels, classes = load(training)
+    net = network(training, np, classes, samples.shape[1:])
+    initial = net.initial(training.seed)
+
+    def train() -> dict[str, Any]:
+        parameters = [one.copy() for one in initial]
+        net.bind(parameters, [np.empty_like(one) for one in initial])
+        losses = []
+        for _ in range(training.epochs):
+            loss = 0.0
+            for start, stop in batches(len(samples), training.batch):
+                loss += net.loss_and_gradients(samples[start:stop], labels[start:stop])
+                net.descend(training.learning_rate / (stop - start))
+            losses.append(loss / len(samples))
+        return {"losses": losses, "parameters": parameters}
+
+    return train
+
+
+def train_alone(training: Training) -> dict[str, Any]:
+    """What `prepare` gives, samples loaded and trained at once."""
+    return prepare(training)()
+
 
 ROUNDING = 2.0**-10
 """How far gradients may be from those of one process, of the maximum one.
@@ -30,7 +108,7 @@ def kernel(team: Team, training: Training) -> Kernel[Training]:
             f"{training.model} is replayed, whose layers are not computed: use --strategy "
             f"data, or --model {' or '.join(REAL_MODELS)}"
         )
-    option_rules.check(training)
+    check(training)
     if training.strategy != "data":
         from omb_py.apps.training.pipeline import PipelinedTraining
 
@@ -48,8 +126,6 @@ def sequential(training: Training) -> Sequential | None:
     """The reference: the network trained by NumPy in one process; None for a replayed one."""
     if training.model not in REAL_MODELS:
         return None
-    from omb_py.apps.training.sequential import prepare
-
     return Sequential("NumPy", prepare(training))
 
 

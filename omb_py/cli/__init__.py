@@ -111,7 +111,7 @@ def list_command(kind: str, algorithms: bool) -> None:
         print_algorithms(kind)
         return
     if kind == "markdown":
-        from omb_py.cli.benchmark_table import markdown
+        from omb_py.cli.inventory import markdown
 
         click.echo(markdown())
         return

@@ -1,24 +1,126 @@
-"""Instead of measuring: did the library use the requested algorithm?
-
-The messages of one call are counted by the library itself, from each rank to each other one, and
-compared with those that the algorithm sends by its definition. Nothing is timed, for counting costs
-time.
-"""
+"""Does the MPI library use the algorithm that was requested? Asked before, or counted."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from omb_py.algorithms import Algorithm, Library, function_of
+from omb_py.algorithms.choice import select
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.benchmarks import Case
+from omb_py.algorithms.patterns import Shape
+from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
-from omb_py.core.errors import SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import LeftOutError, OmbError, SharedError, UnsupportedError, UsageError
+from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.tool_interface import ToolInterface
-from omb_py.measure.library_algorithm import LibraryAlgorithm, requested_algorithm, shape_of
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.results.writer import Writer
+
+# Before a size is timed: libraries that cannot use an algorithm for a call take another one and say
+# nothing. A size for which that would happen is left out.
+
+FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
+FALLBACK_IS_ERROR = 0
+"""MPICH's words of `FALLBACK` are error, print and silent, in this order."""
+
+MPICH_REFUSES = "User set collective algorithm"
+"""What stands in MPICH's error where a fall-back is one."""
+
+
+class LibraryAlgorithm:
+    """What makes sure of one algorithm, as long as the run lasts."""
+
+    def __init__(self, job: Job, library: Library, algorithm: Algorithm, benchmark: str) -> None:
+        """Collective; raises `OmbError` where the library did not take its variables."""
+        self._job = job
+        self.library = library
+        self.algorithm = algorithm
+        self._function = function_of(benchmark)
+        self._tools = ToolInterface()
+        for name, value in library.in_effect(self._function, algorithm).items():
+            found = self._tools.control(name).read()
+            if found != value:
+                raise OmbError(
+                    f"{library.name} has {name}={found} in spite of --coll-algorithm "
+                    f"{algorithm.word}, which needs {value}: look for what else sets it, such as a "
+                    "file of parameters"
+                )
+        self._fallback = None
+        if library.refuses_by_error:
+            self._fallback = self._tools.control(FALLBACK)
+
+    def check(self, binding: Binding, plan: Plan, case: Case) -> None:
+        """Make each call of the plan once, where the library would say that it falls back.
+
+        Raises `LeftOutError` where the algorithm cannot be used for this case, `UnsupportedError`
+        where it would never be by this binding.
+        """
+        for exchange in plan.exchanges:
+            called = binding.functions(exchange) if binding.passes_addresses else ()
+            if self._function not in called:
+                raise UnsupportedError(
+                    f"binding {binding.name} does not call MPI_{self._function.capitalize()}, "
+                    "whose algorithm --coll-algorithm chooses: use --binding buffer"
+                )
+        shape = shape_of(case)
+        refusal = self.algorithm.refusal(shape)
+        if refusal is not None:
+            raise LeftOutError(self._sentence(case, refusal))
+        if self._fallback is None:
+            return
+        bound = [binding.bound(exchange) for exchange in plan.exchanges]
+        try:
+            with self._falling_back_is_an_error():
+                for one in bound:
+                    for call in (*one.before, *one.calls, *one.after):
+                        call()
+        except (OmbError, self._job.MPI.Exception) as error:
+            if MPICH_REFUSES not in str(error):
+                raise
+            raise LeftOutError(self._sentence(case, "its conditions are not met")) from error
+        finally:
+            binding.release()
+
+    @contextmanager
+    def _falling_back_is_an_error(self) -> Iterator[None]:
+        assert self._fallback is not None
+        before = self._fallback.read()
+        self._fallback.write(FALLBACK_IS_ERROR)
+        try:
+            yield
+        finally:
+            self._fallback.write(before)
+
+    def _sentence(self, case: Case, reason: str) -> str:
+        of = f" of {case.size} bytes" if case.size else ""
+        return (
+            f"{self.library.name} cannot use algorithm {self.algorithm.word} for "
+            f"MPI_{self._function.capitalize()}{of} on {case.ranks} ranks and would quietly take "
+            f"another: {reason}"
+        )
+
+
+def shape_of(case: Case) -> Shape:
+    """A case as its algorithms see it."""
+    return Shape(case.ranks, case.payload, case.datatype.itemsize, case.options.in_place)
+
+
+def requested_algorithm(job: Job, benchmark: str, word: str | None) -> LibraryAlgorithm | None:
+    """What makes sure of the algorithm called ``word``; None where the library chooses.
+
+    Collective; raises `OmbError` where the library did not take it.
+    """
+    choice = select(benchmark, word)
+    return None if choice is None else LibraryAlgorithm(job, *choice, benchmark)
+
+
+# Instead of measuring: the library itself counts the messages of one call, from each rank to each
+# other one, and they are compared with those that the algorithm sends by its definition. Nothing is
+# timed, for counting costs time.
 
 MESSAGES, BYTES = "pml_monitoring_messages_count", "pml_monitoring_messages_size"
 """Open MPI's counters (component monitoring of framework pml), for each rank of a communicator."""

@@ -198,10 +198,10 @@ class Measurement(ABC):
                     "buffer"
                 )
             if self.options.session:
-                from omb_py.core.mpi import sessions
+                from omb_py.core import mpi
 
                 for exchange in plan.exchanges:
-                    sessions.check(binding.functions(exchange))
+                    mpi.check(binding.functions(exchange))
             if plan.threads == 1:
                 return binding.loop(plan.exchanges, pace)
             if not binding.serves_threads:

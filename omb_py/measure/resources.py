@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import tempfile
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +21,46 @@ from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
+
+NAME_BYTES = 4096
+
+
+def check(comm: MPI.Intracomm, file: str) -> None:
+    """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
+
+    Collective. Where rank 0 can make nothing, MPI will say why.
+    """
+    made = ""
+    if comm.rank == 0:
+        with contextlib.suppress(OSError):
+            made = _new_file(Path(file).absolute().parent)
+    name = _told(comm, made, 0)
+    blind = array("q", [comm.rank if name and not os.path.exists(name) else comm.size])
+    first = array("q", [0])
+    comm.Allreduce([blind, 1, MPI.INT64_T], [first, 1, MPI.INT64_T], MPI.MIN)
+    if made:
+        with contextlib.suppress(OSError):
+            os.unlink(made)
+    if first[0] < comm.size:
+        host = _told(comm, os.uname().nodename, first[0])
+        raise UsageError(
+            f"--file {file}: rank {first[0]} on {host} does not see what rank 0 writes beside it: "
+            "name a file in a folder that all hosts share"
+        )
+
+
+def _new_file(folder: Path) -> str:
+    descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
+    os.close(descriptor)
+    return name
+
+
+def _told(comm: MPI.Intracomm, text: str, root: int) -> str:
+    """The text of rank ``root``, on all ranks; collective."""
+    data = bytearray(os.fsencode(text)[:NAME_BYTES].ljust(NAME_BYTES, b"\0"))
+    comm.Bcast([data, NAME_BYTES, MPI.BYTE], root)
+    return os.fsdecode(bytes(data.rstrip(b"\0")))
+
 
 CHUNK = 1 << 20
 
@@ -116,11 +159,11 @@ class Resources:
         return Exposed(win, memory, tuple(bases))
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
-        from omb_py.core.mpi import sessions, shared_filesystem
+        from omb_py.core import mpi
 
-        sessions.check(["file_open"])
+        mpi.check(["file_open"])
         path = self._options.file or ""
-        shared_filesystem.check(self._comm, path)
+        check(self._comm, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
             file = MPI.File.Open(self._comm, path, mode)

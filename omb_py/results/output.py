@@ -29,7 +29,7 @@ def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row
     Raises `OmbError` when the output file cannot be written or holds something else.
     """
     if benchmark.start_up is not None:
-        from omb_py.results.startup import StartUpWriter
+        from omb_py.results.text import StartUpWriter
 
         return _writers(Row, StartUpWriter(sys.stdout, benchmark, options), options)
     from omb_py.results.text import TextWriter, VariedWindowWriter

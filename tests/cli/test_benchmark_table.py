@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.cli.benchmark_table import markdown, read_record
+from omb_py.cli.inventory import markdown, read_record
 from tests import ROOT
 from tests.conftest import Finished
 

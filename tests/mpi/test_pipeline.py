@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from omb_py.apps.train import train_alone
 from omb_py.apps.training import Training
-from omb_py.apps.training.sequential import train_alone
 from tests.helpers.battery import Battery, Line, line, refused
 
 QUICK = "-i 1 -x 0 --data generated --samples 80 --batch 24 --epochs 2 --hidden 12"

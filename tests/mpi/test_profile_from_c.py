@@ -15,7 +15,7 @@ import pytest
 from omb_py.tracing import records
 from omb_py.tracing.recorder import compilation
 from omb_py.tracing.records import Kind, Record
-from omb_py.tracing.records.keys import BETWEEN, WORLD, communicator_key
+from omb_py.tracing.records.layout import BETWEEN, WORLD, communicator_key
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import BIN, OMB_PY, Finished, run
 

@@ -15,7 +15,7 @@ from omb_py.apps.training.data import Portion, batches, load, portion
 from omb_py.apps.training.epochs import learning, training_parts
 from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.networks import network
-from omb_py.apps.training.one_number import OneNumber
+from omb_py.apps.training.summing import OneNumber
 from omb_py.tracing.recorder.annotation import phase
 
 

@@ -8,19 +8,17 @@ from typing import Any
 
 from omb_py.results.readers import Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
-from omb_py.results.readers.formats.imb_checks import (
-    ImbTable,
-    contradiction,
-    decimal_megabytes,
-    out_of_place,
-)
-from omb_py.results.readers.formats.imb_words import (
+from omb_py.results.readers.formats.imb import (
     BANNER,
     MODES,
+    ImbTable,
     Run,
     Section,
+    contradiction,
+    decimal_megabytes,
     describe,
     options,
+    out_of_place,
     size_factor,
 )
 

@@ -9,18 +9,7 @@ from typing import Any
 
 from omb_py.results.readers import Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
-from omb_py.results.readers.formats.nccl_rows import (
-    NcclTable,
-    contradiction,
-    factor_of,
-    in_columns,
-    program_told,
-    ranks_fit,
-    ranks_told,
-    row_of,
-    values_of,
-)
-from omb_py.results.readers.formats.nccl_words import (
+from omb_py.results.readers.formats.nccl import (
     BLOCKING,
     LIBRARY,
     MENTION,
@@ -30,10 +19,19 @@ from omb_py.results.readers.formats.nccl_words import (
     SETTINGS,
     STARTING,
     VERSION,
+    NcclTable,
     Run,
+    contradiction,
     describe,
+    factor_of,
     fresh,
+    in_columns,
     program_of_file,
+    program_told,
+    ranks_fit,
+    ranks_told,
+    row_of,
+    values_of,
 )
 
 HEADER = re.compile(

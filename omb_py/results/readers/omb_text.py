@@ -10,7 +10,7 @@ from typing import Any
 from omb_py.core.mpi.startup_timer import INIT, SESSION
 from omb_py.results.readers import Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of
-from omb_py.results.readers.formats.omb_words import (
+from omb_py.results.readers.formats.omb import (
     TAILS_AS_SAMPLES,
     VARIED_SIZE_WIDTH,
     VARIED_WIDTH,

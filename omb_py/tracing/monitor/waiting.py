@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from omb_py.tracing.monitor.snapshots import RankSnapshot, Snapshot, State
-from omb_py.tracing.records.keys import WORLD
-from omb_py.tracing.records.layout import NOBODY, Communicator
+from omb_py.tracing.records.layout import NOBODY, WORLD, Communicator
 from omb_py.tracing.records.routines import (
     Dependence,
     Role,

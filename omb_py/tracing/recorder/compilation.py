@@ -19,7 +19,7 @@ from omb_py.core import BEGAN
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
-from omb_py.tracing.records import keys, layout
+from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import STARTED
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ CORE = (
     "recorder_wrappers.c",
 )
 GENERATORS = ("compilation.py", "wrapped_routines.py", "wrappers.py")
-SHARED = ("keys", "layout", "routines")
+SHARED = ("layout", "routines")
 FLAGS = ("-O2", "-fPIC", "-shared", "-w", "-pthread")
 COMPILER_VARIABLES = ("CC", "OMPI_CC", "MPICH_CC", "I_MPI_CC")
 SECONDS_TO_COMPILE = 120.0
@@ -213,14 +213,10 @@ def source(declared: Mapping[str, Declaration]) -> str:
 def constants() -> list[str]:
     """What Python and C have to agree on, as definitions in C."""
     numbers = {kind.name: int(kind) for kind in layout.Kind} | {
-        name: getattr(module, name)
-        for module, names in (
-            (layout, ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES")),
-            (keys, ("BETWEEN", "ELSEWHERE")),
-        )
-        for name in names
+        name: getattr(layout, name)
+        for name in ("NOBODY", "UNKNOWN_BYTES", "BIN_1_BYTES", "BETWEEN", "ELSEWHERE")
     }
-    hashing = {name: getattr(keys, name) for name in ("FNV_START", "FNV_PRIME")}
+    hashing = {name: getattr(layout, name) for name in ("FNV_START", "FNV_PRIME")}
     return [
         f'#define STARTED "{STARTED}"',
         *(f"#define {name} ({number})" for name, number in numbers.items()),

@@ -12,14 +12,18 @@ from mpi4py import MPI
 
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.recorder.tallies import Tallies, Tally
-from omb_py.tracing.records.keys import BETWEEN, ELSEWHERE, WORLD, communicator_key, self_key
 from omb_py.tracing.records.layout import (
+    BETWEEN,
+    ELSEWHERE,
     EVENT_FORMAT,
     HEADER_OFFSETS,
     NOBODY,
+    WORLD,
     Communicator,
     Kind,
+    communicator_key,
     communicator_line,
+    self_key,
 )
 
 SECOND = 1e9

@@ -8,7 +8,7 @@ struct communicator {
     bool inter;
     int peers;  /* ranks that can be named in calls: of an intercommunicator the remote ones */
     int *ranks; /* theirs in MPI_COMM_WORLD, NULL: the same */
-    uint64_t members; /* hash of omb_py.tracing.records.keys */
+    uint64_t members; /* hash of omb_py.tracing.records.layout */
     char key[40];
     MPI_Comm comm;
     int64_t collectives;

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training import Training, option_rules
+from omb_py.apps import train
+from omb_py.apps.training import Training
 from omb_py.apps.training.exchange import check, room
 from omb_py.apps.training.fusion import plan_of
 from omb_py.core.errors import UsageError
@@ -42,11 +43,11 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
 )
 def test_options_that_mean_nothing_beside_others(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        option_rules.check(Training(**options))
+        train.check(Training(**options))
 
 
 def test_options_as_they_are_mean_something() -> None:
-    option_rules.check(Training())
+    train.check(Training())
 
 
 @given(SIZES, st.integers(0, 300), st.sampled_from(["none", "fp16"]))

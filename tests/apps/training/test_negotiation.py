@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 from omb_py.apps.runtime.phases import Phases
 from omb_py.apps.training import Training
-from omb_py.apps.training.coordinator import HEADER_WORDS, RECORD_WORDS, length_of
 from omb_py.apps.training.fusion import plan_of
-from omb_py.apps.training.negotiation import Negotiation, words_of
+from omb_py.apps.training.negotiation import (
+    HEADER_WORDS,
+    RECORD_WORDS,
+    Negotiation,
+    length_of,
+    words_of,
+)
 from omb_py.apps.training.schedules import Negotiated
 from tests.helpers.properties import examples
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.apps.train import train_alone
 from omb_py.apps.training import Training
 from omb_py.apps.training.data import CLASSES, load
 from omb_py.apps.training.layers import softmax_cross_entropy
 from omb_py.apps.training.networks import Network, balance, elements, network, views
-from omb_py.apps.training.sequential import train_alone
 from omb_py.core.errors import UsageError
 from tests.helpers.properties import examples
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, source_of
 from omb_py.results.readers.formats.fixed_width import shown, unlabelled
-from omb_py.results.readers.formats.nccl_rows import number
-from omb_py.results.readers.formats.nccl_words import PROGRAMS, factors
+from omb_py.results.readers.formats.nccl import PROGRAMS, factors, number
 from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
 from tests import ROOT
 from tests.helpers.damage import damaged, joined_halves

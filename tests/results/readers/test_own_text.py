@@ -33,11 +33,10 @@ from omb_py.options.parse import parse
 from omb_py.options.table import parameters
 from omb_py.results import row
 from omb_py.results.csv import CsvWriter
-from omb_py.results.readers.formats import omb_words
+from omb_py.results.readers.formats import omb
 from omb_py.results.row import COLUMNS, KINDS, Row
 from omb_py.results.sink import StreamSink
-from omb_py.results.startup import StartUpWriter
-from omb_py.results.text import TextWriter, VariedWindowWriter
+from omb_py.results.text import StartUpWriter, TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
 from tests.helpers.properties import examples
 
@@ -303,7 +302,7 @@ def test_text_of_every_benchmark_is_read_back(choices: list[list[str]], tmp_path
     assert checked == len(list(all_benchmarks()))
 
 
-@pytest.mark.parametrize("module", [omb_words, row, compare])
+@pytest.mark.parametrize("module", [omb, row, compare])
 def test_examples_are_right(module: Any) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
@@ -311,7 +310,7 @@ def test_examples_are_right(module: Any) -> None:
 
 
 def test_words_of_a_banner_that_are_not_known_are_a_variant() -> None:
-    said = omb_words.options_of_banner
+    said = omb.options_of_banner
     assert said("tag 3") == {"variant": "tag 3"}
     assert said("ranks 3, segments of 64 bytes, staged, with stream sync, session, MD H") == {
         "ranks": 3,

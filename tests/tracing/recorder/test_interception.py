@@ -19,7 +19,7 @@ from omb_py.tracing.recorder.wrappers import (
     wrappers,
 )
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.keys import BETWEEN, communicator_key
+from omb_py.tracing.records.layout import BETWEEN, communicator_key
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 
 HEADER = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.records.keys import communicator_key
+from omb_py.tracing.records.layout import communicator_key
 
 
 def test_a_key_is_the_hash_that_is_documented() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.tracing.timeline.assembly import gaps
-from omb_py.tracing.timeline.lanes import apart, innermost, is_nested, outer_first
+from omb_py.tracing.timeline.assembly import apart, gaps, innermost, is_nested, outer_first
 
 Intervals = list[tuple[int, int]]
 
