@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.apps import APPLICATIONS
+from omb_py.benchmarks import BENCHMARK_MODULES, all_benchmarks, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
+from omb_py.core.registry import Registry
+from omb_py.results.readers import READERS
+from tests import ROOT
 from tests.conftest import Finished
 
 
-def test_modules_are_members() -> None:
-    assert BUFFERS.builtin() == ["bytearray", "cupy", "numba", "numpy", "pycuda"]
-    assert set(BINDINGS.builtin()) == set(
-        "array buffer native nccl persistent pickle pkl5 prebound".split()
-    )
+@pytest.mark.parametrize("axis", [BUFFERS, BINDINGS, BENCHMARK_MODULES, APPLICATIONS, READERS])
+def test_modules_are_members(axis: Registry) -> None:
+    modules = list(ROOT.joinpath(*axis.package.split(".")).glob("[!_]*.py"))
+    assert axis.builtin() == sorted(path.stem for path in modules)
+    for path in modules:
+        assert re.search(rf"^{axis.attribute}\b.* = ", path.read_text(), re.MULTILINE), path
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="unknown buffer 'cuda': choose from bytearray, cupy"):
+    names = ", ".join(BUFFERS.names())
+    assert "numpy, " in names
+    with pytest.raises(UsageError, match=f"unknown buffer 'cuda': choose from {names}$"):
         BUFFERS.load("cuda")
 
 

@@ -11,6 +11,7 @@ from omb_py.analysis.table import load
 from omb_py.benchmarks import Ranks
 from tests.conftest import Finished
 from tests.helpers.battery import Battery, Line, passes, refused
+from tests.helpers.plans import functions, prepared
 from tests.mpi.lines import (
     CHECKED,
     COLLECTIVES,
@@ -23,16 +24,15 @@ from tests.mpi.lines import (
     lines,
     named,
 )
+from tests.mpi.vendor import MPI
 
-OBJECTS = (
-    "latency bw bibw multi_lat mbw_mr allgather allreduce alltoall bcast gather reduce scan exscan "
-    "scatter latency_mt latency_mp bw_fan_in bw_fan_out neighbor_allgather neighbor_alltoall "
-    "sendrecv exchange probe mprobe"
-)
-OUT_OF_BAND = (
-    "latency multi_lat allgather alltoall bcast gather scatter latency_mp neighbor_allgather "
-    "neighbor_alltoall sendrecv probe mprobe"
-)
+COMMUNICATORS = (MPI.Intracomm, MPI.Distgraphcomm)
+TAKE_OBJECTS = {name for kind in (*COMMUNICATORS, MPI.Request) for name in dir(kind)} | {"mrecv"}
+"""Functions that mpi4py has in lower case, too; a message's is called ``recv``."""
+
+PICKLED_WHOLE = {"irecv", "reduce", "allreduce", "scan", "exscan"}
+"""Functions with which mpi4py.util.pkl5 keeps no data beside the pickle."""
+
 PAIRS = [benchmark for benchmark in WITH_DATA if benchmark.ranks is Ranks.EVEN]
 EVERY_TYPE = "latency allreduce reduce_scatter alltoallw iallreduce put_latency acc_latency"
 
@@ -153,15 +153,17 @@ def test_bare_arrays_carry_the_same_data(battery: Battery, line: Line) -> None:
         passes(battery(line))
 
 
-ONCE = ("one-sided", "file", "packing")
-"""Families whose calls MPI cannot set up."""
+def has_persistent_form(function: str) -> bool:
+    """Whether MPI can set up a call of a function, blocking or not."""
+    names = [f"{name}_init".capitalize() for name in (function, function.removeprefix("i"))]
+    return any(hasattr(kind, name) for kind in COMMUNICATORS for name in names)
 
 
 @pytest.mark.product
 @all_of(lines(WITH_DATA, by_binding("persistent")))
 def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -> None:
     (benchmark,) = named(line.arguments[0])
-    if benchmark.family in ONCE or benchmark.name in ("sendrecv", "mprobe"):
+    if not all(map(has_persistent_form, prepared(benchmark))):
         refused(battery(line), "which MPI cannot set up")
     elif "this MPI library lacks" not in battery(line).error:
         passes(battery(line))
@@ -170,14 +172,15 @@ def test_persistent_requests_carry_the_same_data(battery: Battery, line: Line) -
 @pytest.mark.product
 @all_of(lines(WITH_DATA, by_binding("pickle")), lines(WITH_DATA, by_binding("pkl5")))
 def test_objects_carry_the_same_data_where_mpi4py_takes_them(battery: Battery, line: Line) -> None:
-    taken = OBJECTS if line.binding == "pickle" else OUT_OF_BAND
-    record = battery(line)
-    if line.arguments[0] in taken.split():
-        passes(record)
-    elif line.binding == "pkl5" and line.arguments[0] in OBJECTS.split():
+    (benchmark,) = named(line.arguments[0])
+    called, record = functions(benchmark), battery(line)
+    whole = called & PICKLED_WHOLE or "threads" in benchmark.options
+    if not called <= TAKE_OBJECTS:
+        refused(record, f"binding {line.binding} has no ")
+    elif line.binding == "pkl5" and whole:
         refused(record, "use --binding pickle")
     else:
-        refused(record, f"binding {line.binding} has no ")
+        passes(record)
 
 
 @all_of(

