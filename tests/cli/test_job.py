@@ -11,17 +11,8 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
-from tests.sweeps.job_scripts import REPOSITORY, Sandbox
-
-SWEEP = """\
-name = "mine"
-[[experiments]]
-benchmarks = "allreduce"
-bindings = "buffer"
-ranks = [2, 4]
-nodes = [1, 2]
-sizes = "8,16"
-"""
+from tests import ROOT
+from tests.sweeps.job_scripts import SWEEP, Sandbox
 
 MACHINE = """\
 name = "here"
@@ -39,9 +30,7 @@ Command = Callable[..., list[str]]
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A folder with two configurations and stand-ins for the schedulers' commands."""
     made = Sandbox(tmp_path)
-    for variable, value in made.environment.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(made.here)
+    made.enter(monkeypatch)
     Path("mine.toml").write_text(SWEEP)
     Path("here.toml").write_text(MACHINE)
     return made
@@ -73,7 +62,7 @@ def test_without_a_command_its_commands_are_shown() -> None:
 
 def test_shipped_configurations_are_known_by_name(job: Command) -> None:
     lines = job("render", "scaling", "--machine", "thetagpu", "--one-job")
-    assert lines == (REPOSITORY / "jobs" / "thetagpu.sh").read_text().splitlines()
+    assert lines == (ROOT / "jobs" / "thetagpu.sh").read_text().splitlines()
 
 
 def test_a_script_is_printed_or_written(job: Command) -> None:

@@ -20,8 +20,8 @@ from omb_py.sweeps.points import Point, plan
 from omb_py.sweeps.record import read_jobs
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import read
-from tests.cli.test_job import MACHINE, MINE, SWEEP
-from tests.sweeps.job_scripts import Sandbox
+from tests.cli.test_job import MACHINE, MINE
+from tests.sweeps.job_scripts import SWEEP, Sandbox
 
 FOLDER = Path("sweeps/mine-here")
 JOBS = FOLDER / "jobs"
@@ -42,9 +42,7 @@ class Ended:
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A folder with two configurations, and a Slurm whose jobs are files in ``states``."""
     made = Sandbox(tmp_path)
-    for variable, value in made.environment.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(made.here)
+    made.enter(monkeypatch)
     monkeypatch.setattr(cancelling, "FIRST_PAUSE", 0.01)
     Path("mine.toml").write_text(SWEEP)
     Path("here.toml").write_text(MACHINE)

@@ -18,7 +18,8 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import catalog
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
-from tests.sweeps.job_scripts import REPOSITORY, Sandbox, shipped_names
+from tests import ROOT
+from tests.sweeps.job_scripts import Sandbox, shipped_names
 
 PBS = {
     "qstat": "echo pbs_version = 23.06.06",
@@ -48,11 +49,7 @@ Command = Callable[..., tuple[str, str]]
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A folder, and a PATH on which there is no scheduler yet."""
     made = Sandbox(tmp_path)
-    for name in ("qsub", "sbatch", "bsub", "flux"):
-        (made.programs / name).unlink()
-    for variable, value in made.environment.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(made.here)
+    made.enter(monkeypatch, schedulers=False)
     return made
 
 
@@ -138,7 +135,7 @@ def test_a_new_user_answers_questions_on_a_terminal(sandbox: Sandbox) -> None:
         stdin=terminal,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=sandbox.environment | {"PYTHONPATH": str(REPOSITORY)},
+        env=sandbox.environment | {"PYTHONPATH": str(ROOT)},
         cwd=sandbox.here,
         text=True,
     )

@@ -17,7 +17,6 @@ from pathlib import Path
 from tests import ROOT
 from tests.conftest import PLUGIN
 
-REPOSITORY = ROOT
 TEXT = """\
 name = "scaling"
 time_limit = "30s"
@@ -47,8 +46,8 @@ class SmallSweep:
         """Make a folder from which jobs run the suite; the variables that make them do so."""
         site = folder / "site"
         if not site.exists():
-            shutil.copytree(REPOSITORY / "configs", site / "configs")
-            (site / "omb_py").symlink_to(REPOSITORY / "omb_py")
+            shutil.copytree(ROOT / "configs", site / "configs")
+            (site / "omb_py").symlink_to(ROOT / "omb_py")
         sizes = ", ".join(f'"{size}"' for size in self.sizes)
         text = TEXT.format(ranks=list(self.ranks), sizes=sizes, options=self.options)
         (site / "configs/sweeps/scaling.toml").write_text(text)

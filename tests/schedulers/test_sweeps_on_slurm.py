@@ -14,6 +14,7 @@ import pytest
 
 from omb_py.sweeps.record import jobs_in
 from omb_py.sweeps.schedulers import SCHEDULERS
+from tests import ROOT
 from tests.schedulers.batch import (
     ENDS,
     Process,
@@ -27,10 +28,10 @@ from tests.schedulers.batch import (
     wait_for_end,
     wait_until,
 )
-from tests.schedulers.small_sweeps import REPOSITORY, SmallSweep, lines_in, rows_in
+from tests.schedulers.small_sweeps import SmallSweep, lines_in, rows_in
 
-TORQUE = ("qsub", str(REPOSITORY / "jobs/generic-torque.sh"))
-SLURM = ("sbatch", str(REPOSITORY / "jobs/generic-slurm.sh"))
+TORQUE = ("qsub", str(ROOT / "jobs/generic-torque.sh"))
+SLURM = ("sbatch", str(ROOT / "jobs/generic-slurm.sh"))
 RESULTS = {TORQUE: "sweeps/scaling-generic-torque", SLURM: "sweeps/scaling-generic-slurm"}
 
 SCALING = SmallSweep(ranks=(4,), sizes=(8, 64, 512))

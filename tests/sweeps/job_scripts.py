@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from omb_py.sweeps import batch, catalog
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.toml import read
-from tests import ROOT
 from tests.sweeps.configs import machine, sweep
-
-REPOSITORY = ROOT
 
 RECORDER = """\
 #!/bin/bash
@@ -37,6 +36,18 @@ esac
 """
 """What a stand-in for `omb-py` answers to a script before and after its sweep."""
 
+SCHEDULERS = ("qsub", "sbatch", "bsub", "flux")
+"""Commands that submit jobs."""
+
+SWEEP = """\
+name = "mine"
+[[experiments]]
+benchmarks = "allreduce"
+bindings = "buffer"
+ranks = [2, 4]
+nodes = [1, 2]
+sizes = "8,16"
+"""
 UNFINISHED = 75
 NODES = {"ranks": [1, 2, 4], "nodes": [1, 2], "benchmarks": "allreduce"}
 
@@ -100,7 +111,7 @@ class Sandbox:
         for name in self.needed:
             (self.programs / name).symlink_to(str(shutil.which(name)))
         self.stand_in("omb-py", IN_JOB + sweep_ends)
-        for name in ("qsub", "sbatch", "bsub", "flux"):
+        for name in SCHEDULERS:
             self.stand_in(name, "echo 1234")
         self.stand_in("module")
 
@@ -109,6 +120,15 @@ class Sandbox:
         path = self.programs / name
         path.write_text(f"{RECORDER}{then}\n")
         path.chmod(0o755)
+
+    def enter(self, patch: pytest.MonkeyPatch, schedulers: bool = True) -> None:
+        """Work in it, with the stand-ins for schedulers' commands or without them."""
+        if not schedulers:
+            for name in SCHEDULERS:
+                (self.programs / name).unlink()
+        for variable, value in self.environment.items():
+            patch.setenv(variable, value)
+        patch.chdir(self.here)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -12,17 +12,8 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import chain, jobs, record
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.schedulers import SCHEDULERS
-from tests.sweeps.job_scripts import Sandbox
+from tests.sweeps.job_scripts import SWEEP, Sandbox
 
-SWEEP = """\
-name = "mine"
-[[experiments]]
-benchmarks = "allreduce"
-bindings = "buffer"
-ranks = [2, 4]
-nodes = [1, 2]
-sizes = "8,16"
-"""
 MACHINE = """\
 name = "here"
 scheduler = "{scheduler}"
@@ -99,9 +90,7 @@ def site(
         names |= {variable for _, variable in row.kept.values()}
         for name in names | {*row.node_count_variables, row.host_file_variable or "NOTHING"}:
             monkeypatch.delenv(name, raising=False)
-    for variable, value in sandbox.environment.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(sandbox.here)
+    sandbox.enter(monkeypatch)
     monkeypatch.setattr(jobs, "RETRY_AFTER", (0.0, 0.0))
     return Site(sandbox, capsys)
 

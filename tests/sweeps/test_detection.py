@@ -130,10 +130,7 @@ CASES = [
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A PATH on which there is no scheduler yet."""
     made = Sandbox(tmp_path)
-    for name in ("qsub", "sbatch", "bsub", "flux"):
-        (made.programs / name).unlink()
-    for variable, value in made.environment.items():
-        monkeypatch.setenv(variable, value)
+    made.enter(monkeypatch, schedulers=False)
     return made
 
 

@@ -14,8 +14,8 @@ import pytest
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import batch, record, render
 from omb_py.sweeps.schedulers import SCHEDULERS
+from tests import ROOT
 from tests.sweeps.job_scripts import (
-    REPOSITORY,
     UNFINISHED,
     Sandbox,
     own_job,
@@ -23,7 +23,7 @@ from tests.sweeps.job_scripts import (
     shipped_names,
 )
 
-JOBS = REPOSITORY / "jobs"
+JOBS = ROOT / "jobs"
 MACHINES = [name for name in shipped_names("machines") if name != "local"]
 IN_JOBS = ["thetagpu", "polaris", "aurora", "generic-pbs", "generic-torque", "generic-slurm"]
 

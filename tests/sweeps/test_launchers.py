@@ -89,6 +89,13 @@ def program(folder: Path, name: str, says: str) -> None:
     path.chmod(0o755)
 
 
+def alone(folder: Path, patch: pytest.MonkeyPatch, says: str) -> None:
+    """Make an mpiexec that says this the only one there is."""
+    program(folder, "mpiexec", says)
+    patch.setattr("sys.executable", str(folder / "python"))
+    patch.setenv("PATH", f"{folder}:/bin:/usr/bin")
+
+
 @pytest.mark.parametrize(
     ("says", "name"),
     [
@@ -131,9 +138,7 @@ OTHERS += [("pals", "mpirun (Open MPI) 4.1.6"), ("intel", "PALS version 1.3.4")]
 def test_a_launcher_that_is_another_s_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
 ) -> None:
-    program(tmp_path, "mpiexec", says)
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    alone(tmp_path, monkeypatch, says)
     with pytest.raises(UsageError) as caught:
         launchers.select(name, "here")
     other = launchers.TITLES[launchers.detect()]
@@ -158,7 +163,5 @@ def test_a_launcher_that_is_another_s_is_an_error(
 def test_a_launcher_that_may_be_right_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str
 ) -> None:
-    program(tmp_path, "mpiexec", says)
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    alone(tmp_path, monkeypatch, says)
     assert launchers.select(name, "here") == name

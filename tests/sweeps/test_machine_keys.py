@@ -15,7 +15,8 @@ from omb_py.sweeps import catalog, machine_files
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.toml import key_lines
-from tests.sweeps.job_scripts import REPOSITORY, shipped_names
+from tests import ROOT
+from tests.sweeps.job_scripts import shipped_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +24,7 @@ else:
     import tomli as tomllib
 
 MODELS = (Machine, JobSettings, Queue, Sweep, Experiment)
-DOCUMENT = (REPOSITORY / "docs/machines.md").read_text()
+DOCUMENT = (ROOT / "docs/machines.md").read_text()
 
 
 def fields() -> Iterator[Any]:

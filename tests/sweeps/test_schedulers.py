@@ -57,9 +57,7 @@ each = pytest.mark.parametrize("name", SCHEDULERS)
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A folder with stand-ins for the schedulers' commands, to work in."""
     made = Sandbox(tmp_path)
-    for variable, value in made.environment.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(made.here)
+    made.enter(monkeypatch)
     return made
 
 
