@@ -114,8 +114,8 @@ class Sequential:
 class Application(Generic[P]):
     """An application and all that the rest of the suite needs to know of it.
 
-    ``problem`` is the dataclass of its options. ``grown`` is the problem whose work for so many
-    ranks is that many times as much (weak scaling); None where there is no such thing.
+    ``problem`` is the dataclass of its options. ``weak_scaled`` gives the problem whose work is so
+    many times as much for so many ranks; None where there is no such thing.
     ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
@@ -132,18 +132,18 @@ class Application(Generic[P]):
     unit: str
     compare: Callable[[P, Any, Any], CheckedResult | None]
     sequential: Callable[[P], Sequential | None] = lambda problem: None
-    grown: Callable[[P, int], P] | None = None
+    weak_scaled: Callable[[P, int], P] | None = None
     references: bool = True
     split_wait: bool = True
     computes: Callable[[P], bool] = lambda problem: True
     details: str = ""
 
-    def meant(self, choices: RunSettings, problem: P) -> RunSettings:
-        """The choices, without those that have no meaning here."""
+    def applicable(self, settings: RunSettings, problem: P) -> RunSettings:
+        """The settings, without those that have no meaning here."""
         return replace(
-            choices,
-            references=choices.references and self.references and self.computes(problem),
-            split_wait=choices.split_wait and self.split_wait,
+            settings,
+            references=settings.references and self.references and self.computes(problem),
+            split_wait=settings.split_wait and self.split_wait,
         )
 
 
@@ -170,17 +170,17 @@ class ApplicationRequest:
 
     application: Application[Any]
     problem: Any
-    choices: RunSettings
+    settings: RunSettings
     options: Options
 
     def problem_for(self, ranks: int) -> Any:
         """The problem that so many ranks solve; raises `UsageError` where it cannot grow."""
-        if self.choices.scaling == "strong":
+        if self.settings.scaling == "strong":
             return self.problem
-        if self.application.grown is None:
+        if self.application.weak_scaled is None:
             name = self.application.name
             raise UsageError(f"{name} has no weak scaling: leave out --scaling weak")
-        return self.application.grown(self.problem, ranks)
+        return self.application.weak_scaled(self.problem, ranks)
 
 
 def shares(total: int, ranks: int) -> tuple[int, ...]:

@@ -123,7 +123,7 @@ APPLICATION = Application(
     unit="GFLOP/s",
     compare=compare,
     sequential=sequential,
-    grown=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
+    weak_scaled=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
     details="N elements count as 5 N log2 N operations, the convention of FFTW's benchmarks "
     "(fftw.org/speed/method.html), whatever the algorithm does.",
 )

@@ -190,6 +190,6 @@ APPLICATION = Application(
     unit="Mlup/s",
     compare=compare,
     sequential=sequential,
-    grown=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
+    weak_scaled=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
     details="Mlup/s are million lattice updates per second: cells times steps.",
 )

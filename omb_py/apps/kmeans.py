@@ -177,7 +177,7 @@ APPLICATION = Application(
     unit="samples/s",
     compare=compare,
     sequential=sequential,
-    grown=weak_scaled,
+    weak_scaled=weak_scaled,
 )
 
 

@@ -178,5 +178,5 @@ APPLICATION = Application(
     unit="queries/s",
     compare=compare,
     sequential=sequential,
-    grown=lambda problem, ranks: weak_scaled(problem, ranks, problem.divide),
+    weak_scaled=lambda problem, ranks: weak_scaled(problem, ranks, problem.divide),
 )

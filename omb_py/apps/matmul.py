@@ -95,5 +95,5 @@ APPLICATION = Application(
     unit="GFLOP/s",
     compare=compare,
     sequential=sequential,
-    grown=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
+    weak_scaled=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
 )

@@ -252,6 +252,6 @@ APPLICATION = Application(
     unit="rows/s",
     compare=compare,
     sequential=sequential,
-    grown=weak_scaled,
+    weak_scaled=weak_scaled,
     details="Rows per second are those of both tables, not of the result.",
 )

@@ -189,7 +189,7 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     computes=lambda training: training.model in REAL_MODELS or training.sample_time > 0,
-    grown=weak_scaled,
+    weak_scaled=weak_scaled,
     details=(
         "mlp and cnn learn; the other models are replayed: gradients of their tensors' shapes "
         "travel, and computing takes --sample-time for each sample. Epochs after the first have "

@@ -135,6 +135,6 @@ APPLICATION = Application(
     unit="GB/s",
     compare=compare,
     sequential=sequential,
-    grown=weak_scaled,
+    weak_scaled=weak_scaled,
     details="GB/s are the array's bytes per second.",
 )

@@ -120,7 +120,7 @@ class Case:
     window: int
     buffer: Buffer
     options: Options
-    provider: Resources
+    resources: Resources
     nodes: tuple[int, ...] = ()
 
     @property

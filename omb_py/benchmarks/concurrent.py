@@ -25,7 +25,7 @@ def with_threads(case: Case) -> Plan:
 def with_processes(case: Case) -> Plan:
     """A ping-pong while forked processes, which share the ranks' memory, sleep."""
     plan = ping_pong(case)
-    case.provider.fork(case.options.threads[case.rank])
+    case.resources.fork(case.options.threads[case.rank])
     return plan
 
 

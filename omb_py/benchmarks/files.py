@@ -21,7 +21,7 @@ def plan(function: str, case: Case) -> Plan:
     the last end, also where ranks take turns.
     """
     message = case.message()
-    file, part = case.provider.file(case.size)
+    file, part = case.resources.file(case.size)
     writes = function.startswith("file_write")
     at = case.rank * case.size
     steps: tuple[Step, ...] = (Call(function, (message,), on=file, at=at),)

@@ -33,7 +33,7 @@ def plan(row: Neighborhood, case: Case) -> Plan:
     """Blocks from every source to this rank, and to every destination."""
     topology = case.options.topology
     sources, destinations = topology.neighbors(case.rank, case.ranks)
-    graph = case.provider.graph(sources, destinations)
+    graph = case.resources.graph(sources, destinations)
     received = case.message((case.elements,) * len(sources), row.form)
     if row.personalized:
         sent = case.message((case.elements,) * len(destinations), row.form)

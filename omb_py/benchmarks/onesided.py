@@ -80,7 +80,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
         )
     sync = case.options.window_sync
     count = case.window if windowed else 1
-    exposed = case.provider.window(count * case.size, case.datatype)
+    exposed = case.resources.window(count * case.size, case.datatype)
     peer = partner(case)
     if peer is None:
         steps = fence_epoch(exposed, (), first=False, turns=False) if sync == "fence" else ()
@@ -98,7 +98,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     elif sync == "fence":
         exchange = replace(exchange, steps=fence_epoch(exposed, exchange.steps, first, turns))
     else:
-        access_epoch, exposure = epochs(exposed, case.provider.group(peer), exchange.steps)
+        access_epoch, exposure = epochs(exposed, case.resources.group(peer), exchange.steps)
         steps = (*access_epoch, *exposure) if first else (*exposure, *access_epoch)
         if both:
             steps = (exposure[0], *access_epoch, exposure[1])

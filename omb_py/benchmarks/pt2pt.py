@@ -40,7 +40,7 @@ def ping_pong(case: Case, tag: int = DATA_TAG) -> Plan:
     first = case.rank < peer
     plan = plan_of(case, (send, receive) if first else (receive, send), [outgoing], [incoming])
     if mode == "buffered":
-        case.provider.attach(BUFFERED_WINDOWS, case.size)
+        case.resources.attach(BUFFERED_WINDOWS, case.size)
     return ready_first(plan, receive) if mode == "ready" else plan
 
 
@@ -70,7 +70,7 @@ def one_way(case: Case) -> Plan:
     sides = (messages, [answer]) if first else ([answer], messages)
     plan = plan_of(case, (window, reply), *sides)
     if mode == "buffered" and first:
-        case.provider.attach(BUFFERED_WINDOWS * case.window, case.size)
+        case.resources.attach(BUFFERED_WINDOWS * case.window, case.size)
     if mode == "ready":
         plan = posted_first(plan, window)
     return replace(plan, messages=case.window * case.options.pairs_in(case.ranks))

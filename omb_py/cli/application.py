@@ -12,22 +12,24 @@ from omb_py.apps.runtime import math_threads
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.measure.launch import start_job
-from omb_py.options.application import application_parameters, make_asked
+from omb_py.options.application import application_parameters, make_request
 
 
 def application_command(application: Application[Any]) -> click.Command:
     """The command that measures ``application``."""
 
     def callback(**values: Any) -> None:
-        asked = make_asked(application, values)
-        math_threads.request_threads(asked.choices.threads)
-        with start_job(application.name, asked.options) as found:
+        request = make_request(application, values)
+        math_threads.request_threads(request.settings.threads)
+        with start_job(application.name, request.options) as found:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
-            writers = partial(graph_writers, asked.options)
+            writers = partial(graph_writers, request.options)
             measure(
-                Setting(asked, found.buffer, found.job, found.watchdog, found.device_first, writers)
+                Setting(
+                    request, found.buffer, found.job, found.watchdog, found.device_first, writers
+                )
             )
 
     text = f"{application.summary}\n\n{application.details}".strip()

@@ -66,7 +66,7 @@ def parse_application(application: Application[Any], words: Iterable[str]) -> Ap
 
     Raises `UsageError` for words that are no options, and options that exclude each other.
     """
-    return make_asked(application, read_words(_reader(application), words))
+    return make_request(application, read_words(_reader(application), words))
 
 
 @cache
@@ -75,16 +75,16 @@ def _reader(application: Application[Any]) -> click.Command:
     return OptionsCommand(application.name, params=parameters, add_help_option=False)
 
 
-def make_asked(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
+def make_request(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
     """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
     values = dict(values)
-    problem, choices = (
+    problem, run_settings = (
         kind(**{one.name: values.pop(one.name) for one in fields(kind)})
         for kind in (application.problem, RunSettings)
     )
     options = Options(**values)
     check_output(options.output, options.force)
-    return ApplicationRequest(application, problem, choices, options)
+    return ApplicationRequest(application, problem, run_settings, options)
 
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:

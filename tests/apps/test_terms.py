@@ -63,7 +63,7 @@ def test_an_application_is_called_like_its_module_and_has_help(
 def test_weak_scaling_leaves_one_rank_s_problem_alone(application: Application[Any]) -> None:
     problem = replace(application.problem(), **GROWING.get(application.name, {}))
     asked = ApplicationRequest(application, problem, RunSettings(scaling="weak"), Options())
-    if application.grown is None:
+    if application.weak_scaled is None:
         with pytest.raises(UsageError, match="no weak scaling"):
             asked.problem_for(2)
         return
@@ -105,7 +105,7 @@ def test_options_have_the_types_of_their_defaults() -> None:
     words = "--number 4 --real 2 --word b --flag --some-bytes 64K --threads 2 --no-check"
     asked = asked_for(*words.split(), "--buffer", "bytearray")
     assert asked.problem == Every(4, 2.0, "b", True, 65536)
-    assert asked.choices == RunSettings(threads=2, check=False)
+    assert asked.settings == RunSettings(threads=2, check=False)
     assert asked.options.buffer == "bytearray"
 
 

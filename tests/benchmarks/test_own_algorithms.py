@@ -55,9 +55,9 @@ def plans(
     benchmark = find_benchmark(name)
     size = elements * datatype.itemsize
     of_node = tuple(rank // nodes for rank in range(ranks))
-    provider = cast("Resources", None)
+    resources = cast("Resources", None)
     return [
-        benchmark.plan(Case(rank, ranks, size, datatype, 64, BUFFER, options, provider, of_node))
+        benchmark.plan(Case(rank, ranks, size, datatype, 64, BUFFER, options, resources, of_node))
         for rank in range(ranks)
     ]
 
@@ -135,10 +135,10 @@ def test_whatever_the_ranks_lengths_types_roots_and_segments(
 
 def test_nodes_need_not_be_alike_nor_in_order() -> None:
     options = Options(algorithm="hierarchical")
-    provider = cast("Resources", None)
+    resources = cast("Resources", None)
     nodes = (2, 0, 0, 1, 2, 0, 2)
     plan = find_benchmark("allreduce").plan
-    made = [plan(Case(r, 7, 40, INT, 64, BUFFER, options, provider, nodes)) for r in range(7)]
+    made = [plan(Case(r, 7, 40, INT, 64, BUFFER, options, resources, nodes)) for r in range(7)]
     checks = [DataCheck(rank, 7, 40, INT) for rank in range(7)]
     for found_by, part in zip(checks, made, strict=True):
         found_by.fill(part.exchanges[0], 0)

@@ -34,7 +34,7 @@ def measure(setting: Setting) -> None:
 
 def nodes_of(setting: Setting) -> list[Node]:
     """The job's nodes, on rank 0, once all is checked that needs no measuring; collective."""
-    job, threads = setting.job, setting.asked.choices.threads
+    job, threads = setting.job, setting.request.settings.threads
     job.check_launcher()
     if setting.buffer.device is None:
         devices.check_host_only(setting.options, None)
@@ -53,12 +53,14 @@ class Measurement:
     """An application about to be measured in a job."""
 
     def __init__(self, setting: Setting, nodes: list[Node]) -> None:
-        self._application = setting.asked.application
-        self._choices = self._application.meant(setting.asked.choices, setting.asked.problem)
-        self._setting = replace(setting, asked=replace(setting.asked, choices=self._choices))
+        self._application = setting.request.application
+        self._settings = self._application.applicable(
+            setting.request.settings, setting.request.problem
+        )
+        self._setting = replace(setting, request=replace(setting.request, settings=self._settings))
         self._job = setting.job
         self._nodes = nodes
-        self._problem = setting.asked.problem_for(setting.job.ranks)
+        self._problem = setting.request.problem_for(setting.job.ranks)
         self._to_check: Sequential | None = None
         self._to_time: Sequential | None = None
         self._reference: Any = None
@@ -68,16 +70,16 @@ class Measurement:
         setting, job = self._setting, self._job
         self._progress("preparing")
         with job.agreement():
-            team = Team(job.comm, setting.buffer, setting.options, self._choices.split_wait)
+            team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
         with job.agreement():
             kernel = self._application.kernel(team, self._problem)
         with job.agreement():
             first = self._prepare_references()
         run, nodes = new_run(), self._nodes
         writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
-        with math_threads.limit_threads(self._choices.threads):
+        with math_threads.limit_threads(self._settings.threads):
             blas = math_threads.describe()
-            host_load = HostLoad(job, job.ranks * self._choices.threads)
+            host_load = HostLoad(job, job.ranks * self._settings.threads)
             turns = self._take_turns(kernel, team, first)
             metadata, note = host_load.finish()
             check = self._check(kernel)
@@ -103,30 +105,30 @@ class Measurement:
 
     def _prepare_references(self) -> Kernel[Any] | None:
         """The sequential programs, and the problem of one rank on rank 0 alone."""
-        setting, choices = self._setting, self._choices
+        setting, settings = self._setting, self._settings
         if self._job.rank != 0:
             return None
-        own = setting.asked.problem_for(1)
+        own = setting.request.problem_for(1)
         same = own == self._problem
-        if choices.check or (choices.references and same):
+        if settings.check or (settings.references and same):
             self._to_check = self._application.sequential(self._problem)
-        if choices.references:
+        if settings.references:
             self._to_time = self._to_check if same else self._application.sequential(own)
-        if not choices.references or self._job.ranks == 1:
+        if not settings.references or self._job.ranks == 1:
             return None
         team = Team(self._job.MPI.COMM_SELF, setting.buffer, setting.options)
         return self._application.kernel(team, own)
 
     def _take_turns(self, kernel: Kernel[Any], team: Team, first: Kernel[Any] | None) -> Turns:
-        turns, choices, job = Turns(), self._choices, self._job
-        for turn in range(choices.warmup + choices.repeats):
+        turns, settings, job = Turns(), self._settings, self._job
+        for turn in range(settings.warmup + settings.repeats):
             self._progress(f"solving, turn {turn + 1}")
-            if choices.references:
+            if settings.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)
             turns.solved.append(solve(kernel, team))
         for series in (turns.solved, turns.one_rank, turns.sequential):
-            del series[: choices.warmup]
+            del series[: settings.warmup]
         return turns
 
     def _time_references(self, turns: Turns, first: Kernel[Any] | None) -> None:
@@ -142,7 +144,7 @@ class Measurement:
 
     def _check(self, kernel: Kernel[Any]) -> CheckedResult | None:
         """Whether the last result is right, on rank 0; None elsewhere and where not checked."""
-        if not self._choices.check:
+        if not self._settings.check:
             return None
         self._progress("checking")
         with self._job.agreement():

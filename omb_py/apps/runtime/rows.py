@@ -28,7 +28,7 @@ TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "othe
 class Setting:
     """What is asked for, and the job that will do it."""
 
-    asked: ApplicationRequest
+    request: ApplicationRequest
     buffer: Buffer
     job: Job
     watchdog: Watchdog | None = None
@@ -38,7 +38,7 @@ class Setting:
     @property
     def options(self) -> Options:
         """Of the buffer, the binding and the output."""
-        return self.asked.options
+        return self.request.options
 
 
 @dataclass(frozen=True)
@@ -103,28 +103,28 @@ def application_rows(measured: Measured) -> list[ApplicationRow]:
 def _common(measured: Measured) -> dict[str, Any]:
     """What all rows of a run have in common."""
     setting = measured.setting
-    job, options, choices = setting.job, setting.options, setting.asked.choices
+    job, options, settings = setting.job, setting.options, setting.request.settings
     return dict.fromkeys(columns(ApplicationRow)) | {
         "run": measured.run,
-        "application": setting.asked.application.name,
+        "application": setting.request.application.name,
         "ranks": job.ranks,
         "nodes": len(measured.nodes),
         "host_cores": os.cpu_count() or 1,
         "buffer": options.buffer,
         "binding": options.binding,
-        "problem": describe(setting.asked.problem),
-        "scaling": choices.scaling,
-        "threads": choices.threads,
-        "cores": job.ranks * choices.threads,
+        "problem": describe(setting.request.problem),
+        "scaling": settings.scaling,
+        "threads": settings.threads,
+        "cores": job.ranks * settings.threads,
         "blas": measured.blas,
-        "repeats": choices.repeats,
+        "repeats": settings.repeats,
         "variant": options.variant,
     }
 
 
 def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
     """The row of the application as a whole, but for its phases."""
-    application, turns = measured.setting.asked.application, measured.turns
+    application, turns = measured.setting.request.application, measured.turns
     ranks = measured.setting.job.ranks
     time = median(seconds)
     one_rank = turns.one_rank if ranks > 1 else list(seconds)
@@ -135,8 +135,8 @@ def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
         "value": application.metric(measured.problem, time),
         "unit": application.unit,
     }
-    if measured.setting.asked.choices.references:
-        work = ranks if measured.setting.asked.choices.scaling == "weak" else 1
+    if measured.setting.request.settings.references:
+        work = ranks if measured.setting.request.settings.scaling == "weak" else 1
         speedups = [work * one / own for one, own in zip(one_rank, seconds, strict=True)]
         found |= {
             "one_rank_s": median(one_rank),

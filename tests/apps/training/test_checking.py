@@ -114,10 +114,10 @@ def test_replayed_averages_are_exact(difference: float) -> None:
     ],
 )
 def test_what_computes_nothing_has_no_speed_up(training: Training, has_references: bool) -> None:
-    assert APPLICATION.meant(RunSettings(), training).references == has_references
+    assert APPLICATION.applicable(RunSettings(), training).references == has_references
 
 
 def test_a_problem_that_grows_has_as_many_samples_for_each_rank() -> None:
-    assert APPLICATION.grown is not None
-    grown = APPLICATION.grown(Training(samples=100, batch=10), 4)
+    assert APPLICATION.weak_scaled is not None
+    grown = APPLICATION.weak_scaled(Training(samples=100, batch=10), 4)
     assert (grown.samples, grown.batch) == (400, 40)
