@@ -144,7 +144,10 @@ start-up: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.start_up
 
 jobs: $(VENV)/.installed
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" bash jobs/render.sh
+	for machine in $(basename $(notdir $(wildcard jobs/*.sh))); do \
+		$(VENV)/bin/omb-py job render scaling --machine $$machine --one-job \
+			--dir jobs/$$machine.sh || exit; \
+	done
 
 keys: $(VENV)/.installed
 	$(VENV)/bin/omb-py machine schema > configs/machine.schema.json
