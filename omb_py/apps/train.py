@@ -84,11 +84,6 @@ def prepare(training: Training) -> Callable[[], dict[str, Any]]:
     return train
 
 
-def train_alone(training: Training) -> dict[str, Any]:
-    """What `prepare` gives, samples loaded and trained at once."""
-    return prepare(training)()
-
-
 ROUNDING = 2.0**-10
 """How far gradients may be from those of one process, of the maximum one.
 

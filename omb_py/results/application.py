@@ -79,7 +79,6 @@ class ApplicationWriter(Writer[ApplicationRow]):
         self._stream = stream
         self._title = title
         self._ranks: list[ApplicationRow] = []
-        self._unit: str | None = None
 
     def row(self, row: ApplicationRow) -> None:
         if row.part is None:

@@ -171,11 +171,6 @@ class Ending:
     fault: str = ""
 
 
-def no_ending(text: str) -> Ending:
-    """The scheduler does not say how a job ended."""
-    return Ending()
-
-
 def exit_code(text: str) -> Ending:
     """An exit code as shells have it."""
     return Ending(exit_status=integer(text))

@@ -177,8 +177,3 @@ def unfitting(text: str, pattern: str) -> str:
 def character(text: str) -> str:
     """A character in a sentence."""
     return "a blank" if text == " " else repr(text)
-
-
-def quoted_text(values: Iterable[object]) -> str:
-    """Values as a list in a sentence."""
-    return ", ".join(str(value) for value in values)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from omb_py.apps.train import train_alone
+from omb_py.apps.train import prepare
 from omb_py.apps.training import Training
 from tests.helpers.battery import Battery, Line, line, refused
 
@@ -107,7 +107,7 @@ def test_pipelines_sum_up_a_stage_in_one_call_for_each_step(battery: Battery, li
 @pytest.mark.parametrize("line", [COUNTED, AVERAGED], ids=str)
 def test_the_loss_is_that_of_sequential_training(battery: Battery, line: Line) -> None:
     training = Training(data="generated", samples=80, batch=24, epochs=2, hidden=12)
-    reference = train_alone(replace(training, layers=8) if line is COUNTED else training)
+    reference = prepare(replace(training, layers=8) if line is COUNTED else training)()
     values = {row["part"]: row["value"] for row in battery(line).rows}
     found = [values["Loss of the first epoch"], values["Loss of the last epoch"]]
     assert found == pytest.approx(reference["losses"], rel=1e-4)

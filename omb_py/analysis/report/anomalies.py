@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.grouping import SERIES, Points, group_ids, points_of, values_of
+from omb_py.analysis.grouping import SERIES, Points, group_ids
 from omb_py.analysis.report.anomalies_of_curves import curve_oddities
 from omb_py.core.text.units import digits, size_text, value_text
 
@@ -80,23 +80,15 @@ class Anomaly:
 
 
 def anomalies(
-    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]], statistic: str = "auto"
-) -> list[Anomaly]:
-    """All that is odd about benchmark rows and the metadata of their runs, the worst first.
-
-    What several sizes of a line share is said once.
-    """
-    values = values_of(rows, statistic)
-    return anomalies_of(values, runs, points_of(values) if len(values) else None, rows)
-
-
-def anomalies_of(
     values: pd.DataFrame,
     runs: Mapping[str, Mapping[str, str]],
     points: Points | None,
     rows: pd.DataFrame,
 ) -> list[Anomaly]:
-    """As `anomalies`, for values and points that are there already."""
+    """What is wrong or may mislead in benchmark rows and the metadata of their runs, worst first.
+
+    ``values`` are `values_of` the rows, ``points`` `points_of` these, None where there are none.
+    """
     found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
     if points is not None:
         found += [*of_samples(values), *groups_of_runs(values), *of_curves(points)]

@@ -22,7 +22,7 @@ from omb_py.analysis.grouping import (
     points_of,
     values_of,
 )
-from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies_of
+from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
 from omb_py.analysis.report.comparison import Comparison, comparison, join
 from omb_py.analysis.report.data import in_script, page_data
 from omb_py.analysis.report.highlights import MAX_CARDS, cards
@@ -98,7 +98,7 @@ def report(
     if values.empty and added.empty:
         raise OmbError("there is no row with a number: measure something first")
     measured = None if values.empty else points_of(values)
-    found = anomalies_of(values, results.runs, measured, results.rows)
+    found = anomalies(values, results.runs, measured, results.rows)
     every = [part for part in (values, added) if not part.empty]
     points = (
         measured

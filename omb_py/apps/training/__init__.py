@@ -8,10 +8,9 @@ ranks as Horovod and DDP do it (`exchange`). A pipeline splits layers over ranks
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from omb_py.apps import option
-from omb_py.core.options import MEBIBYTE
+from omb_py.core.text.numbers import MEBIBYTE
 
 REAL_MODELS = ("mlp", "cnn")
 """Models that really learn; all others are replayed, with the shapes of their gradients."""
@@ -89,19 +88,3 @@ class Training:
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
     stages: int = option(2, "Ranks of a pipeline, where there are several of them.", minimum=1)
     seed: int = option(1, "Of weights and generated samples.", minimum=0)
-
-
-class Exchange(Protocol):
-    """Averages gradients over the ranks."""
-
-    def begin(self) -> None:
-        """Training begins: nothing is known of any gradient."""
-
-    def ready(self, tensor: int) -> None:
-        """Gradient number ``tensor`` is complete; called in the order of the backward pass."""
-
-    def tick(self) -> None:
-        """Time has passed in computing; called now and then."""
-
-    def finish(self) -> None:
-        """Return when all gradients of a step are averaged."""

@@ -25,7 +25,6 @@ OUT_OF_MEMORY = 2
 NO_DEVICE = 100
 PREFER_LOCATION = 3
 HOST = -1
-ATTACH_GLOBAL = 1
 
 word = ctypes.c_uint64
 

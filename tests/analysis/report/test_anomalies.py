@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.grouping import points_of, values_of
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.results.csv import cell, header_of
@@ -63,13 +65,18 @@ def read(folder: Path, rows: list[dict[str, Any]], metadata: str = "") -> Result
     return load(folder / "results.csv")
 
 
+def said_of(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[Anomaly]:
+    values = values_of(rows, "auto")
+    return anomalies(values, runs, points_of(values) if len(values) else None, rows)
+
+
 @pytest.fixture
 def said(tmp_path: Path) -> Any:
     """What is said of rows that somebody made."""
 
     def found(rows: list[dict[str, Any]], metadata: str = "") -> list[Anomaly]:
         results = read(tmp_path, rows, metadata)
-        return anomalies(results.rows, results.runs)
+        return said_of(results.rows, results.runs)
 
     return found
 
@@ -243,4 +250,4 @@ def test_no_smooth_line_is_called_odd(start: float, rate: float, noise: list[flo
             for size, shake in zip(SIZES, noise, strict=True)
         ]
     ).reindex(columns=[*COLUMNS, "suite", "mpi", "hosts", "file", "line"])
-    assert anomalies(rows, {}) == []
+    assert said_of(rows, {}) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.train import train_alone
+from omb_py.apps.train import prepare
 from omb_py.apps.training import Training
 from omb_py.apps.training.data import CLASSES, load
 from omb_py.apps.training.layers import softmax_cross_entropy
@@ -149,7 +149,7 @@ def test_a_batch_without_samples_has_no_loss_and_gradients_of_0(model: str) -> N
 @pytest.mark.parametrize("model", MODELS)
 def test_the_loss_falls_and_is_the_same_every_time(model: str, data: str) -> None:
     training = replace(SMALL, model=model, data=data, samples=512)
-    first, second = train_alone(training), train_alone(training)
+    first, second = prepare(training)(), prepare(training)()
     losses = first["losses"]
     assert len(losses) == training.epochs
     assert all(later < earlier for earlier, later in pairwise(losses))
