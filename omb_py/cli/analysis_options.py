@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import io
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from omb_py.core.errors import needing
+from omb_py.core.text import files
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
@@ -59,6 +63,41 @@ def input_options(command: Command) -> Command:
     return command
 
 
+FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
+"""The format of each suffix of ``--output``."""
+
+
+def output_options(*formats: str) -> Callable[[Command], Command]:
+    """``--format`` (as ``kind``), one of ``formats``, and ``--output``."""
+
+    def add(command: Command) -> Command:
+        command = click.option(
+            "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+        )(command)
+        return click.option(
+            "--format",
+            "kind",
+            type=click.Choice(sorted(formats)),
+            help="Format; by default that of the suffix of --output, else text.",
+        )(command)
+
+    return add
+
+
+def write_table(write: Callable[..., None], kind: str | None, output: str | None) -> None:
+    """Call ``write`` with the format and a stream: standard output, or the file ``output``.
+
+    Raises `OmbError` when the file cannot be written.
+    """
+    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    if output is None:
+        write(kind=kind, out=sys.stdout)
+        return
+    out = io.StringIO()
+    write(kind=kind, out=out)
+    files.write(output, out.getvalue())
+
+
 def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] = ()) -> Results:
     """The results in files and folders; what was left out of them is said on stderr.
 
@@ -69,10 +108,7 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
         from omb_py.analysis import select, sources, table
 
     results = table.load(paths, select.assumptions(assume))
-    for problem in results.problems[:MAX_NOTES]:
-        note(str(problem))
-    if len(results.problems) > MAX_NOTES:
-        note(f"and {len(results.problems) - MAX_NOTES} more such lines")
+    note_problems(results.problems)
     rows, notes = sources.label_sources(select.where(results.rows, where))
     for sentence in notes:
         note(sentence)
@@ -82,6 +118,14 @@ def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] 
         overhead=select.where(results.overhead, where),
         notes=tuple(notes),
     )
+
+
+def note_problems(problems: Sequence[object]) -> None:
+    """The first problems with files, and how many more there are."""
+    for problem in problems[:MAX_NOTES]:
+        note(str(problem))
+    if len(problems) > MAX_NOTES:
+        note(f"and {len(problems) - MAX_NOTES} more such lines")
 
 
 def note_overheads(results: Results, command: str) -> None:

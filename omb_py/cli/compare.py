@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
+    FORMATS,
     input_options,
     launch_spread_option,
     note_overheads,
+    output_options,
     read,
 )
 from omb_py.core.errors import UsageError, needing
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
     from omb_py.benchmarks import Benchmark
 
-FORMATS = {".csv": "csv", ".md": "markdown", ".txt": "text"}
 MAX_REASONS = 20
 """Reasons of a failure that are printed; of the others only their number."""
 
@@ -89,13 +90,7 @@ class CompareCommand(click.Command):
 )
 @launch_spread_option
 @click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(sorted(FORMATS.values())),
-    help="Format; by default that of the suffix of --output, else text.",
-)
-@click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
+@output_options("text", "markdown", "csv")
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
@@ -178,10 +173,8 @@ def kind_of(kind: str | None, output: str | None) -> str:
     if output is None:
         return "text"
     suffix = Path(output).suffix
-    if suffix not in FORMATS:
-        raise UsageError(
-            f"--output {output}: end its name in {', '.join(FORMATS)}, or add --format"
-        )
+    if suffix not in FORMATS or suffix == ".json":
+        raise UsageError(f"--output {output}: end its name in .csv, .md, .txt, or add --format")
     return FORMATS[suffix]
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import click
 
-from omb_py.cli.analysis_options import input_options, note_overheads, read
+from omb_py.cli.analysis_options import (
+    input_options,
+    note_overheads,
+    output_options,
+    read,
+    write_table,
+)
 from omb_py.core.errors import UsageError, needing
-from omb_py.core.text import files as atomic
 from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.options.option import Option
 
-FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
 FARTHEST = (2, 4, 16)
 """Without ``--predict-ranks``, times the maximum number of ranks measured."""
 
@@ -39,13 +40,7 @@ FARTHEST = (2, 4, 16)
     metavar="BYTES[,...]",
     help="Message sizes to predict for, as in 8,64K,1M.",
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(sorted(FORMATS.values())),
-    help="Format; by default that of the suffix of --output, else text.",
-)
-@click.option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
+@output_options("text", "markdown", "csv", "json")
 def command(
     files: tuple[str, ...],
     where: tuple[str, ...],
@@ -65,7 +60,6 @@ def command(
     """
     asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
-    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     results = read(files, where, assume)
     note_overheads(results, "model")
     with needing("analysis"):
@@ -76,13 +70,7 @@ def command(
     if asked_ranks is None:
         most = int(fitted.rows["ranks"].max())
         asked_ranks = [most * factor for factor in FARTHEST]
-    written: dict[str, Any] = {"model": fitted, "ranks": asked_ranks, "sizes": asked_sizes}
-    if output is None:
-        model_text.write(**written, kind=kind, out=sys.stdout)
-        return
-    out = io.StringIO()
-    model_text.write(**written, kind=kind, out=out)
-    atomic.write(output, out.getvalue())
+    write_table(partial(model_text.write, fitted, asked_ranks, asked_sizes), kind, output)
 
 
 def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:

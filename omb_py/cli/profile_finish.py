@@ -14,7 +14,7 @@ from pathlib import Path
 from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.tracing import records
-from omb_py.tracing.records.layout import PROTOBUF, SUFFIX, path_in
+from omb_py.tracing.records.layout import PROTOBUF, path_in, record_paths
 
 SECONDS = 20.0
 """How long to wait for the records of ranks that end later."""
@@ -33,7 +33,7 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     for name in timelines:
         if Path(name).is_dir():
             raise OneRankError(f"--timeline {name} is a folder: name a file in it")
-    there = sorted(Path(folder).glob(f"rank-*{SUFFIX}"))
+    there = record_paths(folder)
     if there and not force:
         raise OneRankError(
             f"{folder} holds the profile of another run: name another folder with --dir, or "

@@ -8,7 +8,7 @@ import click
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.apps import divides_work
-from omb_py.cli.analysis_options import MAX_NOTES, note
+from omb_py.cli.analysis_options import note_problems
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
@@ -57,10 +57,7 @@ def command(
         from omb_py.core.text.tables import on_console
 
     loaded = rows.load(files)
-    for problem in loaded.problems[:MAX_NOTES]:
-        note(str(problem))
-    if len(loaded.problems) > MAX_NOTES:
-        note(f"and {len(loaded.problems) - MAX_NOTES} more such lines")
+    note_problems(loaded.problems)
     every = series.series_of(loaded.runs, divides_work)
     on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)
     if figure is None and not formats:

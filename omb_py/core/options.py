@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
 from omb_py.core.memory import Place
+from omb_py.core.text.numbers import MEBIBYTE
 
 DEFAULT_PERCENTILES = (50.0, 90.0, 99.0)
-MEBIBYTE = 1 << 20
 
 MAX_ITERATIONS = 1_000_000
 """Iterations of a size that ``--precision`` may take by default."""

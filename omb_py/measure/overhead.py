@@ -18,13 +18,11 @@ from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.measurement import Measurement, RunContext
-from omb_py.measure.rows import on_device, placement
+from omb_py.measure.rows import MICROSECONDS, on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
 from omb_py.results.output import overhead_writers
 from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
-
-MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.memory import Local
 from omb_py.core.mpi.job import Job
 from omb_py.core.statistics import percentile, summarize
-from omb_py.measure.rows import Overlap
+from omb_py.measure.rows import MICROSECONDS, Overlap
 from omb_py.measure.sampling import Report, run_counted
 from omb_py.measure.work import Laps, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MICROSECONDS = 1e6
 OTHER, START, COMPUTE, TEST, WAIT = range(5)
 """Kinds of laps: what lies between two iterations, and the parts of one."""
 

@@ -11,7 +11,8 @@ from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
 from omb_py.core.datatypes.layout import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
-from omb_py.core.options import MAX_ITERATIONS, MEBIBYTE
+from omb_py.core.options import MAX_ITERATIONS
+from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.options.option import Option, OptionRow, note_once
 from omb_py.options.types import (
     BYTES,

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.table import Table
 
+from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import allocation, commands, launchers
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.estimate import duration, guess, remaining
+from omb_py.sweeps.estimate import guess, remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point

@@ -73,15 +73,3 @@ def remaining(points: Iterable[Point], folder: Folder, machine: Machine) -> tupl
         if len(attempts) == 1 and attempts[0].outcome == DONE and not missing:
             took.append(attempts[0].seconds / expected)
     return todo * (median(took) if took else 1.0), bool(took)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words.
-
-    >>> duration(4000)
-    '1 h 7 min'
-    """
-    if seconds < 100:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

@@ -6,9 +6,9 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from omb_py.core.errors import OmbError
 from omb_py.core.text import files
 
 AGAIN = "; once that is mended, run the same command again: it goes on where this one stopped"
@@ -22,9 +22,9 @@ def write_atomically(path: Path, text: str) -> None:
     files.write(path, text, AGAIN)
 
 
-def cannot_write(path: Path, error: OSError) -> OmbError:
-    """What to tell when a file of a sweep cannot be written."""
-    return OmbError(f"cannot write {path}: {error.strerror}{AGAIN}")
+def writing(path: Path) -> AbstractContextManager[None]:
+    """Around what writes a file of a sweep: `OmbError` where that fails."""
+    return files.failing("write", path, advice=AGAIN)
 
 
 @contextlib.contextmanager
@@ -34,11 +34,9 @@ def locked(path: Path) -> Iterator[bool]:
     The system frees it when the process ends, however that happens. Where a file system has no
     locks it is taken for held, since two sweeps in one folder are rarer than such file systems.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise cannot_write(path, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,7 +10,8 @@ from pathlib import Path
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.machine import Machine
@@ -152,12 +153,10 @@ def whole_rows(path: Path) -> Iterator[dict[str, str]]:
 
     Raises `OmbError` when the file is there and cannot be read.
     """
-    try:
+    with files.failing("read", path):
+        if not path.exists():
+            return
         text = path.read_bytes().decode(errors="replace")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror}") from error
     whole = text[: text.rfind("\n") + 1]
     lines = (line for line in whole.splitlines() if not line.startswith("#"))
     yield from csv.DictReader(lines)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
 from omb_py.sweeps import record
 from omb_py.sweeps.answers import Facts, time_limit, time_was_over
-from omb_py.sweeps.files import cannot_write, write_atomically
+from omb_py.sweeps.files import write_atomically, writing
 from omb_py.sweeps.quoting import PLAIN, plain
 from omb_py.sweeps.scheduler import (
     ACTIVE,
@@ -82,10 +83,8 @@ class Report:
 def write(path: Path, text: str) -> None:
     """Write a script that can be run; raises `OmbError` when that cannot be done."""
     write_atomically(path, text)
-    try:
+    with writing(path):
         path.chmod(0o755)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def submit(
@@ -302,7 +301,5 @@ def scheduler_of(script: Path) -> Scheduler:
 
 def text_of(script: Path) -> str:
     """The text of a script; raises `OmbError` when it cannot be read."""
-    try:
+    with files.failing("read", script):
         return script.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise OmbError(f"cannot read {script}: {error.strerror}") from error

@@ -15,9 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from omb_py.core.errors import OmbError
 from omb_py.core.text import files
-from omb_py.sweeps.files import cannot_write
+from omb_py.sweeps.files import writing
 from omb_py.sweeps.scheduler import Scheduler
 
 SUBMITTED, BEGAN, ENDED, CANCELLED = "submitted", "began", "ended", "cancelled"
@@ -52,12 +51,10 @@ def events(path: Path, scheduler: Scheduler) -> list[Event]:
 
     Raises `OmbError` when it cannot be read.
     """
-    try:
+    with files.failing("read", path):
+        if not path.exists():
+            return []
         text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror}") from error
     found = []
     for line in text[: text.rfind("\n") + 1].split("\n"):
         moment, job, *words = [*line.split(" "), "", ""]
@@ -76,12 +73,10 @@ def append(path: Path, job: str, words: Sequence[str]) -> None:
     """
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = " ".join([moment, job, *words])
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab", buffering=0) as file:
             file.write(f"{line}\n".encode())
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
-from omb_py.sweeps.estimate import duration
-from omb_py.sweeps.files import cannot_write
+from omb_py.sweeps.files import writing
 from omb_py.sweeps.folder import Attempt
 from omb_py.sweeps.points import Point
 
@@ -51,12 +51,10 @@ class Reporter:
 
         Raises `OmbError` when the log cannot be written.
         """
-        try:
+        with writing(self._log):
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-        except OSError as error:
-            raise cannot_write(self._log, error) from error
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:

@@ -12,12 +12,13 @@ from contextlib import suppress
 
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, reasons
 from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.estimate import duration, remaining
+from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.machine import Machine

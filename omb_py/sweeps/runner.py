@@ -23,11 +23,11 @@ from omb_py.core.errors import (
     UnsupportedError,
     UsageError,
 )
+from omb_py.core.text.units import duration
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps import processes as leftovers
-from omb_py.sweeps.estimate import duration
-from omb_py.sweeps.files import cannot_write, locked, write_atomically
+from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
@@ -186,7 +186,7 @@ class Runner:
         scratch = self.folder.scratch(point)
         log = self.folder.log(point)
         records = scratch / RECORDS
-        try:
+        with writing(log):
             clear_scratch(scratch)
             for path in (scratch, log.parent, csv.parent):
                 path.mkdir(parents=True, exist_ok=True)
@@ -205,8 +205,6 @@ class Runner:
                     ended = self._wait(process, limit)
                 finally:
                     processes.end(process, mark)
-        except OSError as error:
-            raise cannot_write(log, error) from error
         clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers
-from omb_py.sweeps.estimate import duration
 from tests.conftest import rows_of
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 

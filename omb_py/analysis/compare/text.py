@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TextIO
 
@@ -26,6 +26,7 @@ from omb_py.analysis.compare.verdict import (
 )
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.benchmarks import Metric, all_benchmarks
+from omb_py.core.text.tables import UNLIMITED, escaped, markdown_rows
 from omb_py.core.text.units import digits, size_text, value_text
 
 LEVELS = (
@@ -41,13 +42,12 @@ CLOCK_INSIDE = (
 )
 
 STYLES = {"slower": "red", "faster": "green"}
-UNLIMITED = 10_000
 LONGEST_TAG = 14
 """Characters of a name that may stand above each of its columns."""
 
 
 @dataclass(frozen=True)
-class Sheet:
+class PairTable:
     """One experiment in one configuration of the base: a line for each size, columns for others.
 
     ``shown`` is the base's name with its configuration; ``others`` are such names of what is
@@ -68,7 +68,7 @@ class Sheet:
         return f"{self.experiment}{what} against {self.shown}, {statistic}s"
 
     @property
-    def alone(self) -> tuple[Sheet, ...]:
+    def alone(self) -> tuple[PairTable, ...]:
         """A sheet for each other."""
         return tuple(
             replace(self, others=(name,), points=(part,))
@@ -170,7 +170,7 @@ def remark(row: dict[Any, Any]) -> str:
     return "within noise" if row["verdict"] == "same" else str(row["verdict"])
 
 
-def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
+def sheets(points: pd.DataFrame, base: str) -> Iterator[PairTable]:
     """The tables of a comparison with a base of that name; pairs of one side alone are in none."""
     columns = experiment_columns(points), configuration_columns(points)
     there = points[points.groupby("pair")["ratio"].transform("count") > 0]
@@ -180,7 +180,7 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
         groups = tuple(part for _, part in members.groupby("pair", sort=False))
         ways = [part[part["ratio"].notna()].iloc[0].to_dict() for part in groups]
         what, how = (each[ways[0]["benchmark"]] for each in columns)
-        yield Sheet(
+        yield PairTable(
             label([ways[0][name] for name in what], what),
             base,
             name_text(base, [ways[0][f"base_{name}"] for name in how], how),
@@ -245,11 +245,11 @@ def print_text(points: pd.DataFrame, base: str, stream: TextIO) -> None:
 class Fitted(NamedTuple):
     """A sheet and its table."""
 
-    sheet: Sheet
+    sheet: PairTable
     table: Table
 
 
-def fitting(sheet: Sheet, console: Console) -> list[Fitted]:
+def fitting(sheet: PairTable, console: Console) -> list[Fitted]:
     """A sheet as tables that the console has room for: of fewer columns, or one for each other."""
     options = console.options.update(width=UNLIMITED)
     for columns in LEVELS:
@@ -261,7 +261,7 @@ def fitting(sheet: Sheet, console: Console) -> list[Fitted]:
     return [fitted for one in sheet.alone for fitted in fitting(one, console)]
 
 
-def rich_table(sheet: Sheet, columns: tuple[str, ...]) -> Table:
+def rich_table(sheet: PairTable, columns: tuple[str, ...]) -> Table:
     """A sheet with these columns."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in sheet.heading(columns):
@@ -276,24 +276,12 @@ def markdown(points: pd.DataFrame, base: str) -> str:
     blocks = [introduction(base)]
     for sheet in sheets(points, base):
         names = [name.replace("\n", " ") for name in sheet.heading(LEVELS[0])]
-        lines = [row_of(names), row_of("---:" if "verdict" not in n else "---" for n in names)]
-        lines += [row_of(cells) for cells in sheet.lines(LEVELS[0])]
+        right = ["verdict" not in name for name in names]
+        lines = markdown_rows(names, sheet.lines(LEVELS[0]), right)
         legend = "".join(f"  \n{line}" for line in sheet.legend)
-        blocks += [f"**{escape(sheet.title)}**{escape(legend)}", "\n".join(lines)]
-    blocks += [f"- {escape(line)}" for line in endings(points, base)]
+        blocks += [f"**{escaped(sheet.title)}**{escaped(legend)}", "\n".join(lines)]
+    blocks += [f"- {escaped(line)}" for line in endings(points, base)]
     return "\n\n".join(blocks) + "\n"
-
-
-def row_of(cells: Iterable[str]) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(escape(text) for text in cells)} |"
-
-
-def escape(text: str) -> str:
-    """Text in which Markdown sees nothing of its own."""
-    for mark in "\\|*_<`[":
-        text = text.replace(mark, f"\\{mark}")
-    return text
 
 
 def text(points: pd.DataFrame, base: str) -> str:

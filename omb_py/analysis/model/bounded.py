@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 LEVEL = 0.95
 """Confidence of all intervals and bands."""
 
-NORMAL = 1.959964
+NORMAL = float(stats.norm.ppf((1 + LEVEL) / 2))
 """The normal distribution's quantile for it."""
 
 WIDEST = 50.0

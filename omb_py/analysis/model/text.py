@@ -14,7 +14,7 @@ from omb_py.analysis.model.fit import Model
 from omb_py.analysis.model.loggp import loggp
 from omb_py.analysis.model.parameters import parameters
 from omb_py.core.text.tables import Sheet, markdown, on_console
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import amount, digits, size_text, value_text
 
 WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
@@ -47,7 +47,7 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
                 between(row["first_bytes"], row["last_bytes"]),
                 time_with_interval(row),
                 rate_with_interval(row),
-                "-" if pd.isna(row["half_bytes"]) else rounded_size(row["half_bytes"]),
+                "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"]),
                 f"{percent(row['rms_error'])} / {percent(row['worst_error'])}",
                 switch_text(row),
             )
@@ -290,14 +290,6 @@ def switch_text(row: dict[str, Any]) -> str:
     text = between(row["next_after_bytes"], row["next_before_bytes"])
     wider = between(row["next_low_bytes"], row["next_high_bytes"])
     return text if wider == text else f"{text} ({wider})"
-
-
-def rounded_size(nbytes: float) -> str:
-    """A size that was computed, of three digits."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if nbytes >= unit:
-            return f"{digits(nbytes / unit)} {name}"
-    return f"{digits(nbytes)} B"
 
 
 def percent(part: float) -> str:

@@ -75,13 +75,11 @@ def write_figures(
 
 def check_replaceable(path: Path, form: str) -> bool:
     """Whether nothing is lost but an image when a file is written."""
-    try:
+    with atomic.failing("read", path):
         if not path.exists():
             return True
         if not path.is_file():
             return False
         with path.open("rb") as file:
             beginning = file.read(BEGINNING)
-    except OSError as error:
-        raise OmbError(f"cannot read {path}: {error.strerror or error}") from error
     return not beginning or MARKS[form] in beginning

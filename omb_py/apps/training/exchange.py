@@ -31,7 +31,7 @@ from omb_py.apps.training.schedules import Negotiated, Planned, Schedule
 from omb_py.apps.training.summing import Summing, summing_of
 from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
-from omb_py.core.options import MEBIBYTE
+from omb_py.core.text.numbers import MEBIBYTE
 
 MILLISECOND = 1e-3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omb_py.apps.training import Training
-from omb_py.core.options import MEBIBYTE
+from omb_py.core.text.numbers import MEBIBYTE
 
 FIRST_BUCKET = 1 * MEBIBYTE
 """Bytes at which DDP closes its first bucket, so that the first message leaves early."""

@@ -19,17 +19,25 @@ INHERITED = re.compile(r"/dev/stdin|(/dev|/proc/self)/fd/\d+")
 """Names of what is open already, such as standard input and ``<(COMMAND)`` of a shell."""
 
 
+@contextlib.contextmanager
+def failing(
+    verb: str, path: str | Path, error: type[OmbError] = OmbError, advice: str = ""
+) -> Iterator[None]:
+    """Turn an `OSError` into an ``error`` that says what cannot be done (``read``), and why."""
+    try:
+        yield
+    except OSError as fault:
+        raise error(f"cannot {verb} {path}: {fault.strerror or fault}{advice}") from fault
+
+
 def read(path: str | Path, error: type[OmbError] = OmbError) -> bytes:
     """A file's content, of `LARGEST` bytes at most.
 
     Raises ``error`` when it cannot be read or is too large, and as `check` does.
     """
     check(path, error)
-    try:
-        with open(path, "rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as fault:
-        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
+    with failing("read", path, error), open(path, "rb") as file:
+        content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise error(f"{path} is larger than {LARGEST >> 20} MiB, the most that is read")
     return content
@@ -41,10 +49,8 @@ def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = L
     A named pipe that nobody writes to would be waited for; a device such as ``/dev/zero`` has no
     end. Pipes that this process inherited can be read.
     """
-    try:
+    with failing("read", path, error):
         status = os.stat(path)
-    except OSError as fault:
-        raise error(f"cannot read {path}: {fault.strerror or fault}") from fault
     if stat.S_ISREG(status.st_mode):
         if status.st_size > largest:
             raise error(f"{path} is larger than {LARGEST >> 20} MiB, the most that is read")
@@ -66,12 +72,10 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
     """
     path = Path(path)
     data = content.encode(errors="replace") if isinstance(content, str) else content
-    try:
+    with failing("write", path, advice=advice):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             file.write(data)
-    except OSError as error:
-        raise OmbError(f"cannot write {path}: {error.strerror or error}{advice}") from error
 
 
 @contextlib.contextmanager

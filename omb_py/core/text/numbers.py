@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+MEBIBYTE = 1 << 20
+UNITS = {"": 1, "K": 1 << 10, "M": MEBIBYTE, "G": 1 << 30}
 
 LARGEST = (1 << 63) - 1
 """The largest number that an option may have: what C counts with."""

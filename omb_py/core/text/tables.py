@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -53,15 +54,26 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
     for sheet in made:
         lines += [f"## {sheet.title}", ""]
         if sheet.rows:
-            marks = ["---" if i < sheet.left else "---:" for i in range(len(sheet.columns))]
-            for cells in (sheet.columns, marks, *sheet.rows):
-                escaped = (cell.replace("|", "\\|").replace("*", "\\*") for cell in cells)
-                lines.append(f"| {' | '.join(escaped)} |")
-            lines.append("")
+            right = [i >= sheet.left for i in range(len(sheet.columns))]
+            lines += [*markdown_rows(sheet.columns, sheet.rows, right), ""]
         for remark in sheet.remarks:
-            lines += [remark.replace("*", "\\*"), ""]
+            lines += [escaped(remark), ""]
     lines += [f"**Note:** {sentence}\n" for sentence in notes]
     return "\n".join(lines)
+
+
+def markdown_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[bool]
+) -> Iterator[str]:
+    """The lines of a Markdown table; ``right`` says which columns are aligned to the right."""
+    marks = ["---:" if number else "---" for number in right]
+    for cells in (columns, marks, *rows):
+        yield f"| {' | '.join(map(escaped, cells))} |"
+
+
+def escaped(text: str) -> str:
+    """Text in which Markdown sees nothing of its own; underscores in words are no emphasis."""
+    return re.sub(r"[\\|*<`[]|\b_|_\b", r"\\\g<0>", text)
 
 
 def without_repetitions(rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import floor, log10
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def size_text(nbytes: float) -> str:
@@ -44,3 +45,56 @@ def value_text(value: float, unit: str) -> str:
     }[unit]
     scale, name = next((step for step in steps if abs(value) >= step[0]), steps[-1])
     return f"{digits(value / scale)} {name}"
+
+
+def number(value: float | None) -> str:
+    """How many, in words; a dash where it is not known."""
+    return "-" if value is None else f"{round(value):,}".replace(",", " ")
+
+
+def amount(nbytes: float | None) -> str:
+    """So many bytes, with three digits where they are not a whole number of a unit.
+
+    >>> amount(10485760), amount(10551296), amount(None)
+    ('10 MiB', '10.1 MiB', '-')
+    """
+    if nbytes is None:
+        return "-"
+    value, unit = float(round(nbytes)), 0
+    exact = size_text(value)
+    if len(exact) <= len("1023 KiB"):
+        return exact
+    while value >= 1024 and unit < len(BINARY) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{digits(value)} {BINARY[unit]}"
+
+
+def scaled(value: float, unit: str = "") -> str:
+    """A number with three digits at most before its unit.
+
+    >>> scaled(0), scaled(1234), scaled(56_700_000, "B/s")
+    ('0', '1.23 k', '56.7 MB/s')
+    """
+    for factor, prefix in DECIMAL:
+        if value >= 0.9995 * factor:
+            return f"{value / factor:.3g} {prefix}{unit}"
+    return f"{round(value, 2):.3g} {unit}".rstrip()
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(0.25), duration(12.3), duration(75), duration(7300)
+    ('0.2 s', '12.3 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{max(0.0, seconds):.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def share_text(share: float | None) -> str:
+    """A share in percent."""
+    return "" if share is None else f"{100 * share:.0f} %"

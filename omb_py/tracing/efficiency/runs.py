@@ -53,9 +53,10 @@ def load(paths: Sequence[str]) -> list[Run]:
 
 
 def _run(name: str, paths: Sequence[str]) -> Run:
-    from omb_py.tracing.profile.recorded import PATTERN, folder_records
+    from omb_py.tracing.profile.recorded import folder_records
+    from omb_py.tracing.records.layout import record_paths
 
-    if len(paths) == 1 and any(Path(paths[0]).glob(PATTERN)):
+    if len(paths) == 1 and record_paths(paths[0]):
         records, unread = folder_records(Path(paths[0]))
         records.sort(key=lambda record: record.rank)
         if len({one.ranks for one in records}) > 1 or len(records) > records[0].ranks:

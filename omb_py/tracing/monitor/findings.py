@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
+from omb_py.core.statistics import NORMAL
+from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.units import duration, share_text
 from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
 from omb_py.tracing.monitor.waiting import Wait, Waiting, waiting
-from omb_py.tracing.monitor.words import ranks_text, seconds_text, share_text
 from omb_py.tracing.records.routines import base, begins_collective
 
 SLOW_SECONDS = 0.5
@@ -21,9 +23,6 @@ SLOW_SHARE = 0.1
 
 DEVIATIONS = 5
 """And that in standard deviations of the others, found from the median of their distances."""
-
-NORMAL = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
 
 GONE = {
     State.ENDED: "has ended",
@@ -93,8 +92,8 @@ def circles(found: Waiting) -> Iterator[Finding]:
         if len(circle) > LONGEST_CHAIN:
             words.append("and so on")
         behind = tuple(r for r, roots in found.roots.items() if roots & inside and r not in inside)
-        more = f"; {ranks_text(behind)} wait{'s' if len(behind) == 1 else ''} for them"
-        text = f"possible deadlock of {ranks_text(circle)}: {', '.join(words)}"
+        more = f"; {some_ranks(behind)} wait{'s' if len(behind) == 1 else ''} for them"
+        text = f"possible deadlock of {some_ranks(circle)}: {', '.join(words)}"
         yield Finding(Concern.DEADLOCK, circle, behind, text + (more if behind else ""))
 
 
@@ -111,7 +110,7 @@ def mismatches(snapshot: Snapshot, min_wait_s: float, stale_after_s: float) -> I
         if len(routines) > 1:
             by_size = sorted(routines.items(), key=lambda item: len(item[1]))
             label = label_of(snapshot, key)
-            words = [f"{ranks_text(ranks)} in MPI_{name.capitalize()}" for name, ranks in by_size]
+            words = [f"{some_ranks(ranks)} in MPI_{name.capitalize()}" for name, ranks in by_size]
             text = f"collective call {number} on {label} is not the same: {', '.join(words)}"
             rest = tuple(sorted(rank for _, ranks in by_size[1:] for rank in ranks))
             yield Finding(Concern.MISMATCH, tuple(by_size[0][1]), rest, text)
@@ -135,23 +134,21 @@ def states(snapshot: Snapshot, stale_after_s: float) -> Iterator[Finding]:
         text = f"the process of rank {one.rank} on {one.host} is stopped: {_last_seen(one)}"
         yield Finding(Concern.STOPPED, (one.rank,), (), text)
     for one in by_state[State.SILENT]:
-        text = (
-            f"rank {one.rank} on {one.host} was not heard of for {seconds_text(one.since_update_s)}"
-        )
+        text = f"rank {one.rank} on {one.host} was not heard of for {duration(one.since_update_s)}"
         yield Finding(Concern.SILENT, (one.rank,), (), text)
     if snapshot.missing:
-        text = f"{ranks_text(snapshot.missing)} of {snapshot.size} have no record yet"
+        text = f"{some_ranks(snapshot.missing)} of {snapshot.size} have no record yet"
         text = text.replace("have", "has", 1) if len(snapshot.missing) == 1 else text
         yield Finding(Concern.MISSING, tuple(snapshot.missing), (), text)
     ended = tuple(one.rank for one in by_state[State.ENDED])
     if ended and len(ended) < len(snapshot.ranks):
-        text = f"{ranks_text(ended)} {'has' if len(ended) == 1 else 'have'} ended"
+        text = f"{some_ranks(ended)} {'has' if len(ended) == 1 else 'have'} ended"
         yield Finding(Concern.ENDED, ended, (), text)
 
 
 def _last_seen(one: RankSnapshot) -> str:
     where = f"in {one.now.routine}" if one.now.routine else "outside MPI"
-    return f"last seen {where}, {seconds_text(one.since_update_s)} ago"
+    return f"last seen {where}, {duration(one.since_update_s)} ago"
 
 
 def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[Finding]:
@@ -165,9 +162,9 @@ def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterato
     for roots, waits in sorted(groups.items(), key=lambda item: sorted(item[0])):
         ranks = tuple(sorted(wait.rank for wait in waits))
         routines = list(dict.fromkeys(wait.routine for wait in waits))
-        longest = seconds_text(max(wait.seconds for wait in waits))
-        who = f"{ranks_text(ranks)} wait{'s' if len(ranks) == 1 else ''}"
-        held = f"{who} in {' and '.join(routines)} ({longest}) for {ranks_text(roots)}"
+        longest = duration(max(wait.seconds for wait in waits))
+        who = f"{some_ranks(ranks)} wait{'s' if len(ranks) == 1 else ''}"
+        held = f"{who} in {' and '.join(routines)} ({longest}) for {some_ranks(roots)}"
         text = f"{held}{doing((by_rank[rank] for rank in roots), stale_after_s)}"
         chain = max((found.chain(rank) for rank in ranks), key=len)
         if 2 < len(chain) <= LONGEST_CHAIN:
@@ -184,9 +181,9 @@ def doing(ranks: Iterable[RankSnapshot], stale_after_s: float) -> str:
             found.append(GONE[state])
         elif one.now.routine:
             peer = f" of {one.now.peer}" if one.now.peer >= 0 else ""
-            found.append(f"is in {one.now.routine}{peer} ({seconds_text(one.in_call_s)})")
+            found.append(f"is in {one.now.routine}{peer} ({duration(one.in_call_s)})")
         else:
-            idle = f" (at least {seconds_text(one.idle_s)})" if one.idle_s >= 1 else ""
+            idle = f" (at least {duration(one.idle_s)})" if one.idle_s >= 1 else ""
             found.append(f"is outside MPI{idle}")
     if len(found) == 1:
         return f", which {found[0]}"

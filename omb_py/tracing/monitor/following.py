@@ -80,7 +80,7 @@ class Watcher:
 def read_records(folder: Path) -> list[Record]:
     """The records of a folder that can be read; one may just be made, or be damaged."""
     found = []
-    for path in sorted(folder.glob(f"rank-*{layout.SUFFIX}")):
+    for path in layout.record_paths(folder):
         try:
             found.append(read(path, events=False))
         except (UsageError, ValueError):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omb_py.core.text.units import duration, scaled, share_text
 from omb_py.core.text.words import count
 from omb_py.tracing.monitor.findings import Finding
 from omb_py.tracing.monitor.snapshots import Change, RankSnapshot, Snapshot, State
-from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def summary(seen: Observation) -> str:
         told += [f"{number} {value}" for number, value in known if number]
     whole = "" if seen.mpi is None else f", {share_text(seen.mpi)} in MPI"
     rates = f"{scaled(seen.calls_per_s)} calls/s, {scaled(seen.bytes_per_s, 'B/s')}{whole}"
-    return f"{seconds_text(seen.elapsed_s)}: {', '.join(told)}; {rates}"
+    return f"{duration(seen.elapsed_s)}: {', '.join(told)}; {rates}"
 
 
 def lines(seen: Observation) -> list[str]:

@@ -9,11 +9,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from omb_py.core.text.units import duration, scaled, share_text
 from omb_py.core.text.words import count
 from omb_py.tracing.monitor.findings import Concern
 from omb_py.tracing.monitor.lines import Observation, for_seconds, is_in, peer_of, summary
 from omb_py.tracing.monitor.snapshots import RankSnapshot, State
-from omb_py.tracing.monitor.words import scaled, seconds_text, share_text
 
 COLUMNS = ("rank", "host", "is in", "with", "for", "calls/s", "data", "in MPI", "memory")
 WORDS = 4
@@ -97,7 +97,7 @@ class Picture:
             one.host,
             is_in(one, state),
             peer_of(one, state),
-            "" if seconds is None else seconds_text(seconds),
+            "" if seconds is None else duration(seconds),
             scaled(rate.calls_per_s) if rate else "",
             scaled(rate.bytes_per_s, "B/s") if rate else "",
             share_text(recent.mpi if recent else None),

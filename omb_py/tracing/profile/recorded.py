@@ -20,8 +20,6 @@ from omb_py.tracing.profile.profile import (
 from omb_py.tracing.profile.tables import communication_of
 from omb_py.tracing.records import NS, Record, layout
 
-PATTERN = f"rank-*{layout.SUFFIX}"
-
 
 def folder_records(folder: Path) -> tuple[list[Record], list[str]]:
     """The records in a folder, and sentences on those that cannot be read.
@@ -31,7 +29,7 @@ def folder_records(folder: Path) -> tuple[list[Record], list[str]]:
     """
     read: list[Record] = []
     notes: list[str] = []
-    paths = sorted(folder.glob(PATTERN))
+    paths = layout.record_paths(folder)
     for path in paths:
         try:
             read.append(record_in(path))

@@ -6,20 +6,14 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.core.text import files as inputs
 from omb_py.tracing.profile import csv, json, text
 from omb_py.tracing.profile.mpitrace import RankFile, read_profile
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import PROTOBUF
-
-if TYPE_CHECKING:
-    from omb_py.tracing.profile.profile import Profile
-
 
 EXTREMES, ALL = "extremes", "all"
 RANK_TEXT = re.compile(r"profile\.(\d+)\.txt")
@@ -42,12 +36,10 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     wanted[folder / json.NAME] = json.text(profile)
     for path, content in wanted.items():
         files.write(path, content)
-    try:
+    with files.failing("write to", folder):
         for path in folder.iterdir():
             if RANK_TEXT.fullmatch(path.name) and path not in wanted:
                 path.unlink()
-    except OSError as error:
-        raise OmbError(f"cannot write to {folder}: {error.strerror or error}") from error
     return list(wanted)
 
 
@@ -68,36 +60,35 @@ RECORD, TEXT = "a record", "a profile of mpitrace"
 FILES_OF_MPITRACE = "mpi_profile.*"
 TIMELINES_ALONE = (".json.gz", *PROTOBUF)
 TIMELINE_BEGINS = b'{"displayTimeUnit"'
-RECORDS = f"rank-*{layout.SUFFIX}"
 
 
-def load_files(paths: Sequence[str]) -> Profile:
-    """The profile of one run; see `omb_py.tracing.profile.store.load`."""
+def load(paths: Sequence[str]) -> Profile:
+    """The profile of one run, from its folder, its records, mpitrace's files, or our CSV or JSON.
+
+    Raises `UsageError` where there is none, where a file is damaged, and for several runs.
+    """
     if not paths:
         raise UsageError("name the folder of a profile, or its files")
     if len(paths) == 1 and Path(paths[0]).is_dir():
         return _of_folder(Path(paths[0]))
-    files = [file for path in paths for file in _files(Path(path))]
-    kinds = {kind_of(file): str(file) for file in files}
+    found = [file for path in paths for file in _files(Path(path))]
+    kinds = {kind_of(file): str(file) for file in found}
     if len(kinds) > 1:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
     (kind,) = kinds
     if kind in (csv.KIND, json.KIND):
-        if len(files) > 1:
-            raise UsageError(f"{files[0]} and {files[1]} are whole profiles: give one of them")
-        return csv.read(files[0]) if kind == csv.KIND else json.read(files[0])
-    return _of_records(files) if kind == RECORD else _of_mpitrace(files)
+        if len(found) > 1:
+            raise UsageError(f"{found[0]} and {found[1]} are whole profiles: give one of them")
+        return csv.read(found[0]) if kind == csv.KIND else json.read(found[0])
+    return _of_records(found) if kind == RECORD else _of_mpitrace(found)
 
 
 def kind_of(path: Path) -> str:
     """What a file holds, from its first bytes; raises `UsageError` where it cannot be read."""
-    inputs.check(path, UsageError)
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    files.check(path, UsageError)
+    with files.failing("read", path, UsageError), path.open("rb") as file:
+        start = file.read(64)
     if not start:
         raise UsageError(f"{path} is empty: what should have written it wrote nothing")
     if start.startswith(layout.MAGIC) or path.name.endswith(layout.SUFFIX):
@@ -114,16 +105,16 @@ def kind_of(path: Path) -> str:
 def _of_folder(folder: Path) -> Profile:
     from omb_py.tracing.profile import recorded
 
-    if any(folder.glob(RECORDS)):
+    if layout.record_paths(folder):
         return recorded.profile_of(*recorded.folder_records(folder))
-    return load_files([str(file) for file in _files(folder)])
+    return load([str(file) for file in _files(folder)])
 
 
 def _files(path: Path) -> list[Path]:
     """The file, or a folder's: records, mpitrace's files, or the JSON that has all of it."""
     if not path.is_dir():
         return [path]
-    for pattern in (RECORDS, FILES_OF_MPITRACE, json.NAME, csv.NAME):
+    for pattern in (layout.PATTERN, FILES_OF_MPITRACE, json.NAME, csv.NAME):
         if found := sorted(file for file in path.glob(pattern) if file.is_file()):
             return found
     raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")
@@ -140,11 +131,3 @@ def _of_mpitrace(files: Sequence[Path]) -> Profile:
 
     found: list[tuple[str, RankFile]] = [(str(file), read_profile(str(file))) for file in files]
     return traced.profile_of(found)
-
-
-def load(paths: Sequence[str]) -> Profile:
-    """The profile of one run, from its folder, its records, mpitrace's files, or our CSV or JSON.
-
-    Raises `UsageError` where there is none, where a file is damaged, and for several runs.
-    """
-    return load_files(paths)

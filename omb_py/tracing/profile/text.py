@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import TextIO
 
 from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.core.text.ranks import one_line, one_word, some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing.profile import tables
@@ -27,7 +28,6 @@ from omb_py.tracing.profile.profile import (
 )
 
 THIN_RULE = "-" * 65
-MEBIBYTE = 1 << 20
 
 MAX_ROWS = 100
 """Rows of a section that may have very many; the CSV has all of them."""
@@ -230,7 +230,6 @@ ROOM = 5
 LONGEST = 60
 """Letters of what an MPI library says of itself."""
 
-MIB = 1 << 20
 SUMMARIES = 2
 """Ranks from which on they are compared."""
 
@@ -366,7 +365,7 @@ def _totals(member: RankProfile) -> Iterator[str]:
     if member.system_s is not None:
         yield f"system time              = {member.system_s:.3f} seconds."
     if member.memory_bytes is not None:
-        yield f"max resident set size    = {member.memory_bytes / MIB:.3f} MiB."
+        yield f"max resident set size    = {member.memory_bytes / MEBIBYTE:.3f} MiB."
     if member.io_s:
         yield f"total MPI-IO time        = {member.io_s:.3f} seconds."
     yield ""
@@ -392,7 +391,7 @@ def _sums(profile: Profile) -> Iterator[str]:
         yield f"longest elapsed time     = {elapsed.value:.3f} seconds, rank {elapsed.rank}."
     if most.memory is not None:
         memory = most.memory
-        yield f"max resident set size    = {memory.value / MIB:.3f} MiB, rank {memory.rank}."
+        yield f"max resident set size    = {memory.value / MEBIBYTE:.3f} MiB, rank {memory.rank}."
     yield ""
 
 

@@ -9,6 +9,7 @@ from math import ceil, copysign
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.core.text.ranks import other_ranks, some_ranks
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task
 from omb_py.tracing.profile.profile import (
@@ -24,7 +25,6 @@ from omb_py.tracing.profile.profile import (
 from omb_py.tracing.records.layout import size_bin
 
 JOB = re.compile(r"mpi_profile\.(.+)\.(\d+)")
-MIB = 1 << 20
 ROUNDING = 0.0051
 QUARTER = 0.00025
 
@@ -100,12 +100,12 @@ def _member(rank: int, file: RankFile | None, task: Task | None) -> RankProfile:
             communication_s=task.communicate_s,
             user_s=task.user_s,
             system_s=task.system_s,
-            memory_bytes=task.memory_mib * MIB,
+            memory_bytes=task.memory_mib * MEBIBYTE,
             switches=task.switches,
         )
     if file is None:
         return member
-    memory = None if file.memory_mib is None else file.memory_mib * MIB
+    memory = None if file.memory_mib is None else file.memory_mib * MEBIBYTE
     known = {
         "elapsed_s": _agreed(file.elapsed_s, member.elapsed_s),
         "communication_s": _agreed(file.communicate_s, member.communication_s),
@@ -155,7 +155,7 @@ def _extremes(files: Files, members: Sequence[RankProfile], ranks: int) -> Extre
         for name, field in (("elapsed time", "elapsed"), ("memory utilization", "memory")):
             if name in file.most and file.most[name][1] < ranks:
                 value, rank = file.most[name]
-                told[field] = Extreme(value * (MIB if field == "memory" else 1), rank)
+                told[field] = Extreme(value * (MEBIBYTE if field == "memory" else 1), rank)
     return replace(made, **told)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from omb_py.tracing.recorder.record_file import RecordFile
 from omb_py.tracing.recorder.recorder import PythonRecorder
+from omb_py.tracing.records.layout import NS_PER_SECOND
 from omb_py.tracing.records.routines import begins_collective
 
 SECONDS = 0.25
@@ -71,8 +72,8 @@ class Publisher:
     def _usage(self) -> dict[str, int]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
-            "user_ns": round(used.ru_utime * 1e9),
-            "system_ns": round(used.ru_stime * 1e9),
+            "user_ns": round(used.ru_utime * NS_PER_SECOND),
+            "system_ns": round(used.ru_stime * NS_PER_SECOND),
             "thread_ns": time.clock_gettime_ns(self._thread_clock),
             "memory_bytes": used.ru_maxrss * KIBIBYTE,
             "switches": used.ru_nivcsw,

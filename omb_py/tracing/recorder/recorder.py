@@ -18,6 +18,7 @@ from omb_py.tracing.records.layout import (
     EVENT_FORMAT,
     HEADER_OFFSETS,
     NOBODY,
+    NS_PER_SECOND,
     WORLD,
     Communicator,
     Kind,
@@ -26,7 +27,6 @@ from omb_py.tracing.records.layout import (
     self_key,
 )
 
-SECOND = 1e9
 CALL = int(Kind.CALL)
 EVENT_BYTES = EVENT_FORMAT.size
 pack = EVENT_FORMAT.pack_into
@@ -63,7 +63,7 @@ class PythonRecorder:
         self.sites = sites
         self.timeline = timeline
         self.clock: Callable[[], Any] = monotonic_ns if timeline else monotonic
-        self.tick = 1 if timeline else SECOND
+        self.tick = 1 if timeline else NS_PER_SECOND
         self.now = CallInProgress()
         self.tallies = Tallies(self.world_rank, self.tick)
         self.collectives: dict[int, int] = {}

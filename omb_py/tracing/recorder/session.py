@@ -18,13 +18,12 @@ from omb_py.core.mpi import launcher
 from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.backends import Backend, CBackend, PythonBackend, Settings
 from omb_py.tracing.recorder.record_file import RecordFile
-from omb_py.tracing.records.layout import path_in
+from omb_py.tracing.records.layout import NS_PER_SECOND, path_in
 
 if TYPE_CHECKING:
     from omb_py.tracing.recorder.method import CollectiveHook
     from omb_py.tracing.recorder.publisher import Publisher
 
-NS_PER_SECOND = 1e9
 NAME = "mpi4py.MPI"
 
 

@@ -15,9 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
+if TYPE_CHECKING:
+    from pathlib import Path
+
 MAGIC = b"OMBPYREC"
 VERSION = 1
 SUFFIX = ".record"
+PATTERN = f"rank-*{SUFFIX}"
+NS_PER_SECOND = 1e9
 
 PROTOBUF = (".pftrace", ".perfetto-trace")
 TIMELINES = (".json", ".json.gz", *PROTOBUF)
@@ -198,6 +204,13 @@ def communicator_of(line: str) -> Communicator | None:
 def path_in(folder: str, rank: int) -> str:
     """The file of a rank in the folder of a run."""
     return f"{folder}/rank-{rank:06d}{SUFFIX}"
+
+
+def record_paths(folder: str | Path) -> list[Path]:
+    """The records in the folder of a run, by rank."""
+    from pathlib import Path
+
+    return sorted(Path(folder).glob(PATTERN))
 
 
 # Keys of communicators are equal on all members and found without communication: that of

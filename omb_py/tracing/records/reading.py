@@ -17,7 +17,7 @@ import numpy as np
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing.records import layout
-from omb_py.tracing.records.layout import Communicator
+from omb_py.tracing.records.layout import NS_PER_SECOND, Communicator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,7 +167,7 @@ class Record:
             return times
         first, last = made[0], made[-1]
         drift = (last.offset - first.offset) / (last.at - first.at) if last.at > first.at else 0.0
-        offset = first.offset * 1e9 + drift * 1e9 * (times - first.at)
+        offset = first.offset * NS_PER_SECOND + drift * NS_PER_SECOND * (times - first.at)
         return times + np.rint(offset).astype(np.int64)
 
 
@@ -177,13 +177,10 @@ def read(path: str | Path, events: bool = True) -> Record:
     Without ``events`` only the little is read that a rank goes on changing.
     """
     files.check(path, UsageError, math.inf)
-    try:
-        if not os.path.isfile(path):
-            raise UsageError(f"{path} is no record of omb-py profile")
-        with open(path, "rb") as file:
-            return _record(file, str(path), events)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    if not os.path.isfile(path):
+        raise UsageError(f"{path} is no record of omb-py profile")
+    with files.failing("read", path, UsageError), open(path, "rb") as file:
+        return _record(file, str(path), events)
 
 
 def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
@@ -219,7 +216,7 @@ def read_folder(folder: str | Path) -> list[Record]:
     Raises `UsageError` when there is none, when one cannot be read, and for records of several
     runs in one folder.
     """
-    paths = sorted(Path(folder).glob(f"rank-*{layout.SUFFIX}"))
+    paths = layout.record_paths(folder)
     if not paths:
         raise UsageError(f"{folder} holds no records of omb-py profile")
     records = sorted((read(path) for path in paths), key=lambda record: record.rank)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from math import isfinite
 from typing import Any
 
 from omb_py.core import VERSION
+from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing.records import NS
 from omb_py.tracing.timeline.model import RankTimeline, Timeline
@@ -22,14 +23,14 @@ def notes(timeline: Timeline) -> list[str]:
 def _lacking(timeline: Timeline) -> Iterator[str]:
     ranks = timeline.ranks
     if timeline.missing:
-        yield f"there is no record of {numbers(timeline.missing)}"
+        yield f"there is no record of {some_ranks(timeline.missing)}"
     silent = [rank for rank in ranks if rank.alignment.record.header["events_capacity"] <= 0]
     if silent:
-        yield f"{numbers(r.rank for r in silent)} recorded no events"
+        yield f"{some_ranks(r.rank for r in silent)} recorded no events"
     unfinished = [rank for rank in ranks if not rank.alignment.record.complete]
     if unfinished:
         yield (
-            f"{numbers(r.rank for r in unfinished)} did not come to an end (or still runs): "
+            f"{some_ranks(r.rank for r in unfinished)} did not come to an end (or still runs): "
             "shown is what was recorded until now"
         )
     lossy = [rank for rank in ranks if rank.alignment.record.lost_events > 0]
@@ -38,7 +39,7 @@ def _lacking(timeline: Timeline) -> Iterator[str]:
         since = max(seconds(timeline, rank.complete_from) for rank in lossy)
         yield (
             f"{were(lost, 'event')} written over by later ones on "
-            f"{numbers(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
+            f"{some_ranks(r.rank for r in lossy)}: the timeline has all from {since:.6f} s on "
             "(omb-py profile --events keeps more)"
         )
     for attribute, what in (
@@ -93,14 +94,14 @@ def _of_times(timeline: Timeline) -> Iterator[str]:
     unknown = [rank for rank in timeline.ranks if rank.alignment.error is None]
     if unknown:
         yield (
-            f"the clock of {numbers(r.rank for r in unknown)} was not compared with rank 0's: "
+            f"the clock of {some_ranks(r.rank for r in unknown)} was not compared with rank 0's: "
             "its times are its own"
         )
     compared = [r for r in timeline.ranks if r.alignment.error and not r.alignment.shared]
     if compared:
         bound = max(rank.alignment.error or 0.0 for rank in compared)
         yield (
-            f"{numbers(r.rank for r in compared)} read other clocks than rank 0: "
+            f"{some_ranks(r.rank for r in compared)} read other clocks than rank 0: "
             f"their times are wrong by {bound * 1e6:.3f} us at most"
         )
     if sum(needed(timeline)) > sum(fillers(timeline)):
@@ -193,16 +194,3 @@ def seconds(timeline: Timeline, time: int) -> float:
 def were(number: int, noun: str) -> str:
     """A number of things, of which something is said to have been done to them."""
     return f"{count(number, noun)} {'was' if number == 1 else 'were'}"
-
-
-def numbers(ranks: Iterable[int]) -> str:
-    """Ranks in words: ``rank 3``, ``ranks 0-2, 5``."""
-    found = sorted(ranks)
-    runs: list[list[int]] = []
-    for rank in found:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    words = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-    return f"rank{'' if len(found) == 1 else 's'} {words}"

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import IO
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing.records.layout import PROTOBUF, TIMELINES
 from omb_py.tracing.timeline import json_trace, perfetto_trace
@@ -35,13 +35,11 @@ def write(timeline: Timeline, path: Path, force: bool = False) -> int:
     cannot be written, `MissingPackageError` for protobuf without the extra.
     """
     check(path, force)
-    try:
+    with files.failing("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(path) as file:
             _write(timeline, file, path.name)
         return path.stat().st_size
-    except OSError as error:
-        raise OmbError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _write(timeline: Timeline, file: IO[bytes], name: str) -> None:

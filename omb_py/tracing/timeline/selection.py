@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.timeline.diagnostics import numbers
+from omb_py.core.text.ranks import some_ranks
+from omb_py.tracing.records.layout import NS_PER_SECOND
 from omb_py.tracing.timeline.model import NONE, RankTimeline, Timeline
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def select(
     absent = sorted(set(ranks or ()) - set(there))
     if absent:
         raise UsageError(
-            f"there is no record of {numbers(absent)}: there are those of {numbers(there)}"
+            f"there is no record of {some_ranks(absent)}: there are those of {some_ranks(there)}"
         )
     kept, maps, outside = [], [], 0
     for rank in timeline.ranks:
@@ -73,9 +74,9 @@ def cut(
         slices = getattr(rank, name)
         keep = np.full(len(slices), wanted)
         if begin is not None:
-            keep &= slices["ended"] >= timeline.start + begin * 1e9
+            keep &= slices["ended"] >= timeline.start + begin * NS_PER_SECOND
         if end is not None:
-            keep &= slices["began"] <= timeline.start + end * 1e9
+            keep &= slices["began"] <= timeline.start + end * NS_PER_SECOND
         parts[name] = slices[keep]
         places = np.where(keep, np.cumsum(keep) - 1, NONE)
         left += int((~keep).sum())
@@ -84,7 +85,7 @@ def cut(
 
 def in_words(ranks: Sequence[int] | None, begin: float | None, end: float | None) -> str:
     """What was chosen."""
-    words = [] if ranks is None else [numbers(ranks)]
+    words = [] if ranks is None else [some_ranks(ranks)]
     if begin is not None:
         words.append(f"from {begin:g} s")
     if end is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from omb_py.core.text.tables import Sheet, markdown, on_console
-from omb_py.core.text.units import BINARY, digits, size_text
+from omb_py.core.text.units import amount, number
 from omb_py.tracing.traffic.paths import host_links
 from omb_py.tracing.traffic.report import COLUMNS, TrafficReport, amounts, rows
 
@@ -147,25 +147,3 @@ def _pairs(found: TrafficReport) -> Iterator[Sheet]:
     more = len(shown) - MAX_PAIRS
     remarks = (f"And {more} more pairs of ranks, which --format csv shows.",) if more > 0 else ()
     yield Sheet("Peers", columns, rows, remarks)
-
-
-def number(value: float | None) -> str:
-    """How many, in words; a dash where it is not known."""
-    return "-" if value is None else f"{round(value):,}".replace(",", " ")
-
-
-def amount(nbytes: float | None) -> str:
-    """So many bytes, with three digits where they are not a whole number of a unit.
-
-    >>> amount(10485760), amount(10551296), amount(None)
-    ('10 MiB', '10.1 MiB', '-')
-    """
-    if nbytes is None:
-        return "-"
-    value, unit = float(round(nbytes)), 0
-    exact = size_text(value)
-    if len(exact) <= len("1023 KiB"):
-        return exact
-    while value >= 1024 and unit < len(BINARY) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{digits(value)} {BINARY[unit]}"

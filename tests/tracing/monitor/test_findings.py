@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.units import duration, scaled
 from omb_py.tracing.monitor.findings import Concern, slow
 from omb_py.tracing.monitor.snapshots import (
     Change,
@@ -20,7 +22,6 @@ from omb_py.tracing.monitor.snapshots import (
     changes,
     inherit_idle,
 )
-from omb_py.tracing.monitor.words import ranks_text, scaled, seconds_text
 from tests.tracing.monitor.scenes import Rank, about, look, said
 
 
@@ -155,7 +156,7 @@ def test_who_was_killed_stopped_or_has_ended_is_told(tmp_path: Path) -> None:
 
 def test_ranks_without_a_record_are_told(tmp_path: Path) -> None:
     (found,) = said(look(tmp_path, Rank(), None, None))
-    assert found.text == "ranks 1 and 2 of 3 have no record yet"
+    assert found.text == "ranks 1-2 of 3 have no record yet"
 
 
 def test_records_of_an_earlier_run_with_other_ranks_are_left_out(tmp_path: Path) -> None:
@@ -168,18 +169,18 @@ def test_records_of_an_earlier_run_with_other_ranks_are_left_out(tmp_path: Path)
     ("ranks", "text"),
     [
         ([3], "rank 3"),
-        ([4, 3], "ranks 3 and 4"),
-        ([0, 1, 3], "ranks 0, 1 and 3"),
+        ([4, 3], "ranks 3-4"),
+        ([0, 1, 3], "ranks 0-1, 3"),
         (range(8), "ranks 0-7"),
-        ([0, 1, 2, 9], "ranks 0-2 and 9"),
-        (range(0, 40, 2), "20 ranks, 0 to 38"),
+        ([0, 1, 2, 9], "ranks 0-2, 9"),
+        (range(0, 40, 2), "ranks 0, 2, 4, 6, 8, 10, 12, 14 and 12 more"),
     ],
 )
 def test_ranks_in_words(ranks: list[int], text: str) -> None:
-    assert ranks_text(ranks) == text
+    assert some_ranks(ranks) == text
 
 
 @given(st.floats(0, 1e15))
 def test_numbers_and_times_are_short(value: float) -> None:
     assert len(scaled(value, "B/s")) <= 12
-    assert len(seconds_text(value / 1e6)) <= 16
+    assert len(duration(value / 1e6)) <= 16

@@ -78,7 +78,7 @@ def test_hosts_are_shown_where_there_are_several(tmp_path: Path) -> None:
 def test_lines_have_the_whole_run_and_what_there_is_to_say(tmp_path: Path) -> None:
     first, second = lines(late(tmp_path, 3, 1))
     assert first == "10.0 s: 3 ranks; 0.2 calls/s, 1 kB/s, 60 % in MPI"
-    assert second.startswith("  ranks 0 and 2 wait in MPI_Barrier")
+    assert second.startswith("  ranks 0, 2 wait in MPI_Barrier")
 
 
 def test_a_run_is_over_when_all_ranks_are(tmp_path: Path) -> None:

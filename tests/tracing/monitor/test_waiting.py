@@ -33,7 +33,7 @@ def test_ranks_in_a_barrier_wait_for_those_that_have_begun_fewer(tmp_path: Path)
     seen = look(tmp_path, barrier(3), barrier(3), after(2), barrier(3))
     (found,) = about(Concern.WAITING, said(seen))
     assert (found.ranks, found.waiting) == ((2,), (0, 1, 3))
-    assert found.text.startswith("ranks 0, 1 and 3 wait in MPI_Barrier (8.0 s) for rank 2")
+    assert found.text.startswith("ranks 0-1, 3 wait in MPI_Barrier (8.0 s) for rank 2")
 
 
 def test_nobody_waits_for_a_rank_that_has_left_the_collective_already(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_different_collectives_where_it_should_be_one_are_told(tmp_path: Path) -
     assert (found.ranks, found.waiting) == ((0,), (1, 2))
     assert found.text == (
         "collective call 3 on world is not the same: rank 0 in MPI_Barrier, "
-        "ranks 1 and 2 in MPI_Allreduce"
+        "ranks 1-2 in MPI_Allreduce"
     )
 
 
