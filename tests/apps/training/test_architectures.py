@@ -7,7 +7,7 @@ import pytest
 from omb_py.apps.training import REPLAYED_MODELS
 from omb_py.apps.training.architectures import ARCHITECTURES, tensors_of
 from omb_py.apps.training.fusion import ddp, horovod
-from omb_py.core.options import MEBIBYTE
+from omb_py.core.text.numbers import MEBIBYTE
 
 PUBLISHED = {
     "resnet50": (161, 25_557_032),
