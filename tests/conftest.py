@@ -24,7 +24,11 @@ import pytest
 from omb_py.cli import main
 from tests.helpers import browsers
 
-pytest_plugins = ["tests.layers", "tests.helpers.properties"]
+pytest_plugins = [
+    *("tests.layers", "tests.helpers.properties"),
+    # no conftest.py of those folders: pytest loses one between files of two folders by turns
+    *("tests.mpi.fixtures", "tests.hosts.fixtures", "tests.schedulers.fixtures"),
+]
 
 BIN = Path(sys.executable).parent
 OMB_PY, MPIEXEC = str(BIN / "omb-py"), str(BIN / "mpiexec")

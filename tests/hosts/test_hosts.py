@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Finished, rows_of
 from tests.helpers.battery import Battery, Line, line, passes, refused
-from tests.hosts.conftest import FAR
+from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
 from tests.mpi.test_failing_well import ended_by_timeout

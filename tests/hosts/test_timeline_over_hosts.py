@@ -10,7 +10,7 @@ from omb_py.tracing import records
 from omb_py.tracing import timeline as timelines
 from omb_py.tracing.records import NS
 from tests.conftest import OMB_PY, run
-from tests.hosts.conftest import FAR
+from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import SECONDS_BETWEEN_CLOCKS, Hosts
 from tests.tracing.timeline.rules import written

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts import virtual_hosts
-from tests.hosts.conftest import FAR
+from tests.hosts.fixtures import FAR
 from tests.hosts.network import Link
 from tests.hosts.virtual_hosts import CannotMakeHostsError, Host, Hosts
 from tests.hosts.waiting import wait_for
