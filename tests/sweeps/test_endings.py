@@ -8,15 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.endings import (
-    FINISHED,
-    FORGOTTEN,
-    STOPPED,
-    UNKNOWN,
-    End,
-    Evidence,
-    end_of,
-)
 from omb_py.sweeps.jobs import Report
 from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.scheduler import (
@@ -31,6 +22,15 @@ from omb_py.sweeps.scheduler import (
     WALLTIME,
 )
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.status import (
+    FINISHED,
+    FORGOTTEN,
+    STOPPED,
+    UNKNOWN,
+    End,
+    Evidence,
+    end_of,
+)
 
 COBALTLOG = "Sun Nov 22 20:00:00 2026 +0000 (UTC) Info: "
 NORMALLY = "task completed normally with an exit code of"

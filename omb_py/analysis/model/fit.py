@@ -12,11 +12,10 @@ import pandas as pd
 
 from omb_py.analysis.model import lines, over_ranks
 from omb_py.analysis.model.bounded import NORMAL, Array, Mask
-from omb_py.analysis.model.costs import collective_of, neighbours_of
+from omb_py.analysis.model.costs import Shape, collective_of, neighbours_of, shapes
 from omb_py.analysis.model.lines import Lines, doublings
 from omb_py.analysis.model.over_ranks import OverRanks, Points
 from omb_py.analysis.model.piecewise import MISFIT
-from omb_py.analysis.model.shapes import Shape, shapes
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing_columns, label, value_column
 from omb_py.core.errors import OmbError
 

@@ -20,9 +20,9 @@ from omb_py.analysis.model.bounded import (
     relative_variance,
 )
 from omb_py.analysis.model.bounded import fit as fit_all
+from omb_py.analysis.model.costs import Shape
 from omb_py.analysis.model.lines import Switch, doublings, growth, switches_of
 from omb_py.analysis.model.piecewise import Series, all_ranges, boundaries
-from omb_py.analysis.model.shapes import Shape
 
 UNKNOWN_GROWTH = 0.15
 """Relative error supposed for each doubling of the ranks where one rank count was measured."""

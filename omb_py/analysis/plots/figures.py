@@ -14,12 +14,11 @@ from omb_py.analysis.plots import lines as figure_lines
 from omb_py.analysis.plots import overhead as figure_overhead
 from omb_py.analysis.plots import winner as figure_winner
 from omb_py.analysis.plots.bars import BarChart, bar_charts
-from omb_py.analysis.plots.charts import Chart, rank_charts, size_charts
+from omb_py.analysis.plots.charts import QUANTITIES, Chart, is_measured, rank_charts, size_charts
 from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
 from omb_py.analysis.plots.style import apply_style
-from omb_py.analysis.plots.values import QUANTITIES, is_measured
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows

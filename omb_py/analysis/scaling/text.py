@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
-from omb_py.analysis.scaling.laws import serial_fraction
-from omb_py.analysis.scaling.prediction import MAX_ERROR, Fit, band, fits_of
+from omb_py.analysis.scaling.prediction import MAX_ERROR, Fit, band, fits_of, serial_fraction
 from omb_py.analysis.scaling.series import PHASES, Point, Series, Spread
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text

@@ -16,8 +16,8 @@ from omb_py.analysis.model.costs import (
     collective_of,
     lg,
     neighbours_of,
+    shapes,
 )
-from omb_py.analysis.model.shapes import shapes
 from omb_py.benchmarks import all_benchmarks
 
 ALPHA, BETA, GAMMA = 10.0, 0.5, 0.25

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis.model.check import check, scores
+from omb_py.analysis.model.costs import shapes
 from omb_py.analysis.model.fit import Model, model
 from omb_py.analysis.model.loggp import loggp
 from omb_py.analysis.model.parameters import parameters
-from omb_py.analysis.model.shapes import shapes
 from omb_py.analysis.model.text import write
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command

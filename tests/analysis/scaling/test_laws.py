@@ -10,22 +10,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from omb_py.analysis.scaling.laws import (
+from omb_py.analysis.scaling.prediction import (
     AMDAHL,
     AMDAHL_LOG,
     GUSTAFSON,
-    Law,
-    laws_of,
-    serial_fraction,
-)
-from omb_py.analysis.scaling.prediction import (
     MAX_CORNERS,
     Fit,
+    Law,
     band,
     bounded,
     corners,
     fit,
     fits_of,
+    laws_of,
+    serial_fraction,
 )
 from omb_py.analysis.scaling.rows import Run
 from omb_py.analysis.scaling.series import Series, series_of
