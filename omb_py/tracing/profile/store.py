@@ -9,7 +9,8 @@ from pathlib import Path
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
-from omb_py.tracing.profile import csv, json, text
+from omb_py.tracing.profile import formats, text
+from omb_py.tracing.profile.formats import CSV, JSON, NAMES
 from omb_py.tracing.profile.mpitrace import RankFile, read_profile
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
@@ -32,8 +33,8 @@ def write(profile: Profile, folder: str | Path, ranks: str = EXTREMES) -> list[P
     )
     wanted = {folder / "profile.txt": _text(profile, None)}
     wanted |= {folder / f"profile.{rank}.txt": _text(profile, rank) for rank in chosen}
-    wanted[folder / csv.NAME] = csv.text(profile)
-    wanted[folder / json.NAME] = json.text(profile)
+    wanted[folder / NAMES[CSV]] = formats.csv_text(profile)
+    wanted[folder / NAMES[JSON]] = formats.json_text(profile)
     for path, content in wanted.items():
         files.write(path, content)
     with files.failing("write to", folder):
@@ -77,10 +78,10 @@ def load(paths: Sequence[str]) -> Profile:
         (one, first), (other, second), *_ = kinds.items()
         raise UsageError(f"{first} is {one}, {second} is {other}: give files of one kind")
     (kind,) = kinds
-    if kind in (csv.KIND, json.KIND):
+    if kind in NAMES:
         if len(found) > 1:
             raise UsageError(f"{found[0]} and {found[1]} are whole profiles: give one of them")
-        return csv.read(found[0]) if kind == csv.KIND else json.read(found[0])
+        return formats.read(found[0], kind)
     return _of_records(found) if kind == RECORD else _of_mpitrace(found)
 
 
@@ -97,9 +98,9 @@ def kind_of(path: Path) -> str:
         raise UsageError(
             f"{path} is a timeline: open it at https://ui.perfetto.dev, or name the run's folder"
         )
-    if start.startswith(csv.MARK):
-        return csv.KIND
-    return json.KIND if start.lstrip().startswith(b"{") else TEXT
+    if start.startswith(formats.MARK):
+        return CSV
+    return JSON if start.lstrip().startswith(b"{") else TEXT
 
 
 def _of_folder(folder: Path) -> Profile:
@@ -114,7 +115,7 @@ def _files(path: Path) -> list[Path]:
     """The file, or a folder's: records, mpitrace's files, or the JSON that has all of it."""
     if not path.is_dir():
         return [path]
-    for pattern in (layout.PATTERN, FILES_OF_MPITRACE, json.NAME, csv.NAME):
+    for pattern in (layout.PATTERN, FILES_OF_MPITRACE, NAMES[JSON], NAMES[CSV]):
         if found := sorted(file for file in path.glob(pattern) if file.is_file()):
             return found
     raise UsageError(f"{path} holds no profile: name a folder that omb-py profile made")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
-from omb_py.tracing.profile import csv, json, text
+from omb_py.tracing.profile import formats, store, text
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.profile.store import load
 from tests import ROOT
@@ -22,7 +22,7 @@ from tests.tracing.profile.made_profiles import made_run, profiles
 
 DATA = ROOT / "tests" / "data" / "mpitrace"
 FORMATS = pytest.mark.parametrize(
-    ("written", "name"), [(csv.text, "profile.csv"), (json.text, "profile.json")]
+    ("written", "name"), [(formats.csv_text, "profile.csv"), (formats.json_text, "profile.json")]
 )
 Written = Callable[[Profile], str]
 
@@ -54,14 +54,6 @@ def test_nothing_of_records_is_lost(written: Written, name: str, tmp_path: Path)
     assert read_back(written(profile).encode(), name) == profile
 
 
-@pytest.mark.parametrize("write", [csv.write, json.write])
-def test_a_file_is_written_and_read(write: Callable[[Profile, Path], None], tmp_path: Path) -> None:
-    profile = load([str(made_run(tmp_path))])
-    path = tmp_path / "kept"
-    write(profile, path)
-    assert load([str(path)]) == profile
-
-
 @FORMATS
 @given(profile=profiles(), data=st.data())
 @examples(100)
@@ -91,7 +83,7 @@ def test_damage_is_read_or_refused_in_a_sentence(
 @given(st.binary(max_size=300))
 @examples(200)
 def test_any_bytes_are_no_profile(content: bytes) -> None:
-    for start in (b"", b"{", csv.MARK, csv.MARK + b"\n# version: 1\n", b"OMBPYREC"):
+    for start in (b"", b"{", formats.MARK, formats.MARK + b"\n# version: 1\n", b"OMBPYREC"):
         with pytest.raises(UsageError):
             read_back(start + content, "profile")
 
@@ -109,14 +101,14 @@ def test_any_bytes_are_no_profile(content: bytes) -> None:
     ],
 )
 def test_what_cannot_be_is_named(old: str, new: str, words: str, tmp_path: Path) -> None:
-    content = json.text(load([str(made_run(tmp_path))]))
+    content = formats.json_text(load([str(made_run(tmp_path))]))
     assert old in content
     with pytest.raises(UsageError, match=words):
         read_back(content.replace(old, new).encode(), "profile.json")
 
 
 def test_numbers_beyond_all_reason_are_refused(tmp_path: Path) -> None:
-    content = json.text(load([str(made_run(tmp_path))]))
+    content = formats.json_text(load([str(made_run(tmp_path))]))
     for number in ("1" + 400 * "0", "1" + 5000 * "0", "1e999"):
         with pytest.raises(UsageError):
             read_back(content.replace('"switches": 3', f'"switches": {number}').encode(), "a.json")
@@ -128,7 +120,7 @@ def test_the_csv_is_one_table_for_everybody(tmp_path: Path) -> None:
     import pandas as pd
 
     made_run(tmp_path)
-    csv.write(load([str(tmp_path)]), tmp_path / "profile.csv")
+    store.write(load([str(tmp_path)]), tmp_path)
     table = pd.read_csv(tmp_path / "profile.csv", comment="#")
     calls = table[table["row"] == "calls"]
     assert calls.groupby("routine")["calls"].sum()["MPI_Allreduce"] == 4 * 4

@@ -15,7 +15,7 @@ from omb_py.cli.profile import command, settings_of
 from omb_py.core.errors import UsageError
 from omb_py.results.readers import source_of
 from omb_py.tracing import records
-from omb_py.tracing.profile import csv, json
+from omb_py.tracing.profile import formats
 from omb_py.tracing.profile.mpitrace import parse, read_profile
 from omb_py.tracing.profile.profile import LOST_NAME, Extreme, Profile
 from omb_py.tracing.profile.store import load
@@ -186,9 +186,9 @@ def test_a_folder_may_hold_only_what_was_made_of_the_records(tmp_path: Path) -> 
     profile = load([str(made_run(tmp_path))])
     kept = tmp_path / "kept"
     kept.mkdir()
-    csv.write(profile, kept / "profile.csv")
+    (kept / "profile.csv").write_text(formats.csv_text(profile))
     assert load([str(kept)]) == profile
-    json.write(profile, kept / "profile.json")
+    (kept / "profile.json").write_text(formats.json_text(profile))
     assert load([str(kept)]) == profile
 
 
@@ -208,9 +208,9 @@ def test_what_is_no_profile_is_said(names: list[str], words: str, tmp_path: Path
     made_run(tmp_path)
     profile = load([str(tmp_path)])
     (tmp_path / "empty").mkdir()
-    csv.write(profile, tmp_path / "profile.csv")
-    csv.write(profile, tmp_path / "copy.csv")
-    json.write(profile, tmp_path / "profile.json")
+    (tmp_path / "profile.csv").write_text(formats.csv_text(profile))
+    (tmp_path / "copy.csv").write_text(formats.csv_text(profile))
+    (tmp_path / "profile.json").write_text(formats.json_text(profile))
     (tmp_path / "some.txt").write_text("some words\n")
     with pytest.raises(UsageError, match=words):
         load([str(tmp_path / name) for name in names])

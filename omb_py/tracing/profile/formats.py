@@ -1,10 +1,10 @@
-"""CSV: all of a profile as one table, for spreadsheets and data frames.
+"""All of a profile in JSON, for programs, and in CSV, for spreadsheets and data frames.
 
-Comment lines say what the run was, each ``# name: value`` with a value in JSON. A row is a rank
-(``row`` is ``rank``), calls that are alike (``calls``), or all calls of a routine as the file that
-was read told them (``routine``; only of mpitrace's files). Cells of a column that a row has nothing
-to say of are empty. In texts ``%25``, ``%23``, ``%0A``, ``%0D`` and ``%00`` stand for the per cent
-sign, the hash, ends of lines and a null.
+The CSV is one table. Comment lines say what the run was, each ``# name: value`` with a value in
+JSON. A row is a rank (``row`` is ``rank``), calls that are alike (``calls``), or all calls of a
+routine as the file that was read has them (``routine``; only of mpitrace's files). Cells of a
+column that a row has nothing to say of are empty. In texts ``%25``, ``%23``, ``%0A``, ``%0D`` and
+``%00`` stand for the per cent sign, the hash, ends of lines and a null.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.tracing.profile.profile import FORMAT, Profile
 
-KIND = "a profile in CSV"
-NAME = "profile.csv"
+CSV, JSON = "a profile in CSV", "a profile in JSON"
+NAMES = {CSV: "profile.csv", JSON: "profile.json"}
 MARK = f'# format: "{FORMAT}"'.encode()
 
 RANK, CALLS, ROUTINE = "rank", "calls", "routine"
@@ -43,12 +43,15 @@ LISTS = {ROUTINE: "routines", CALLS: "calls"}
 """Where a rank's plain values have its other rows."""
 
 
-def write(profile: Profile, path: str | Path) -> None:
-    """Write all of a profile; raises `OmbError` when the file cannot be written."""
-    files.write(path, text(profile))
+def json_text(profile: Profile) -> str:
+    """The JSON of a profile: a line for each rank."""
+    found = profile.plain()
+    rows = ",\n".join(map(json.dumps, found.pop("members")))
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()]
+    return "{\n" + ",\n".join([*lines, f'"members": [\n{rows}\n]']) + "\n}\n"
 
 
-def text(profile: Profile) -> str:
+def csv_text(profile: Profile) -> str:
     """The CSV of a profile."""
     found = profile.plain()
     members = found.pop("members")
@@ -65,15 +68,22 @@ def text(profile: Profile) -> str:
     return out.getvalue()
 
 
-def read(path: str | Path) -> Profile:
-    """The profile in a file; raises `UsageError` where it is none or is damaged."""
+def read(path: str | Path, kind: str) -> Profile:
+    """The profile in a file of this kind, `CSV` or `JSON`.
+
+    Raises `UsageError` where it is none or is damaged, `MissingPackageError` without pydantic.
+    """
+    with needing("analysis"):
+        from omb_py.tracing.profile.schema import profile_of
+
     content = files.read(path, UsageError)
     try:
-        return _profile(content.decode())
+        return profile_of(_plain(content.decode()) if kind == CSV else json.loads(content))
     except UsageError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except (ValueError, RecursionError, csv.Error) as error:
-        raise UsageError(f"{path} is damaged: {error}") from error
+        what = error if kind == CSV else "it is no JSON"
+        raise UsageError(f"{path} is damaged: {what}") from error
 
 
 def _cells(row: str, values: Mapping[str, Any]) -> list[Any]:
@@ -88,9 +98,7 @@ def _cells(row: str, values: Mapping[str, Any]) -> list[Any]:
     return cells
 
 
-def _profile(content: str) -> Profile:
-    with needing("analysis"):
-        from omb_py.tracing.profile.schema import profile_of
+def _plain(content: str) -> dict[str, Any]:
     lines = content.replace("\r\n", "\n").split("\n")
     if lines[-1]:
         raise UsageError("its last line has no end")
@@ -114,7 +122,7 @@ def _profile(content: str) -> Profile:
             if (rank := values.pop("rank", None)) not in members:
                 raise UsageError("it has calls of ranks that are not there")
             members[rank][name].append(values)
-    return profile_of(about)
+    return about
 
 
 def _about(lines: list[str]) -> tuple[dict[str, Any], int]:
