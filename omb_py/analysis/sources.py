@@ -9,6 +9,7 @@ from pathlib import PurePath
 import pandas as pd
 
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
+from omb_py.core.text.words import first_of
 from omb_py.results.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")
@@ -45,12 +46,10 @@ def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     names = short_names(alike["file"].unique())
     rows.loc[alike.index, "source"] = alike["file"].map(names)
     missing = [name for name in UNSAID if alike[name].isna().any()]
-    listed = ", ".join(list(names.values())[:MAX_FILES])
-    more = len(names) - MAX_FILES
     return rows, [
         f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
         "so they are kept apart, not taken for repeated runs: "
-        f"{listed}{f' and {more} more' if more > 0 else ''}; if they are repeated runs, add "
+        f"{first_of(list(names.values()), MAX_FILES)}; if they are repeated runs, add "
         + " ".join(f"--assume {name}=..." for name in missing)
     ]
 

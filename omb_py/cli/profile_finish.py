@@ -13,6 +13,7 @@ from pathlib import Path
 
 from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
+from omb_py.core.text.ranks import some_ranks
 from omb_py.tracing import records
 from omb_py.tracing.records.layout import PROTOBUF, path_in, record_paths
 
@@ -77,9 +78,8 @@ def report(
     """
     late = wait_for(folder, ranks)
     if late:
-        shown = ", ".join(map(str, late[:5])) + (" …" if len(late) > 5 else "")
         launcher.note(
-            f"no end of rank {shown} in {folder}: where ranks run on several hosts, name "
+            f"no end of {some_ranks(late)} in {folder}: where ranks run on several hosts, name "
             "a folder that they share",
             0,
         )

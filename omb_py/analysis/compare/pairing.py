@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT
 from omb_py.core.errors import UsageError
+from omb_py.core.text.words import first_of
 
 STRICT = ("benchmark", "part", "unit")
 """Columns that must agree even where they are empty: an empty ``part`` is the whole."""
@@ -232,5 +233,4 @@ def nothing_in_common(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str,
 def list_names(values: Iterable[object]) -> str:
     """Some values in a sentence."""
     texts = sorted(map(str, values), key=lambda text: (len(text), text))
-    more = f" and {len(texts) - MAX_VALUES} more" if len(texts) > MAX_VALUES else ""
-    return ", ".join(texts[:MAX_VALUES]) + more
+    return first_of(texts, MAX_VALUES)

@@ -15,6 +15,7 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.words import first_of
 
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
@@ -276,7 +277,4 @@ def at(nbytes: object) -> str:
 def sizes_text(sizes: Iterable[object]) -> str:
     """Several message sizes in a sentence."""
     texts = [size_text(float(str(size))) for size in sizes if not pd.isna(size)]
-    if not texts:
-        return ""
-    more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
-    return f" at {', '.join(texts[:5])}{more}"
+    return f" at {first_of(texts, 5)}" if texts else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,7 @@ from omb_py.analysis.model.over_ranks import OverRanks, Points
 from omb_py.analysis.model.piecewise import MISFIT
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing_columns, label, value_column
 from omb_py.core.errors import OmbError
-
-MAX_NAMED = 12
-"""Benchmarks or numbers of ranks that are named before a list is cut short."""
+from omb_py.core.text.words import first_of
 
 
 def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -41,14 +39,14 @@ def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str
             )
     if shared := oversubscribed(rows, runs):
         found.append(
-            f"On {shorten(shared)} ranks there were more ranks than cores: these times measure "
+            f"On {first_of(shared)} ranks there were more ranks than cores: these times measure "
             "how the system shares cores out, and what is fitted to them predicts no machine with "
             "enough."
         )
     means = rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist()
     if means:
         found.append(
-            f"Values of {shorten(means)} are means: one preemption of a rank can make one many "
+            f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
             "times too long."
         )
     if rows["ranks"].eq(1).any() and rows["benchmark"].map(collective_of).notna().any():
@@ -63,17 +61,12 @@ def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
         rows, are = ("row", "is") if wrong == 1 else ("rows", "are")
         found.append(f"{wrong} {rows} whose data was wrong {are} left out.")
     if len(unknown):
-        names = shorten(unknown["benchmark"].drop_duplicates().tolist())
+        names = first_of(unknown["benchmark"].drop_duplicates().tolist())
         found.append(
             f"Rows of {names} do not say their number of ranks and are left out: give it with "
             "--assume ranks=N."
         )
     return found
-
-
-def shorten(words: Sequence[object]) -> str:
-    """A list, cut short."""
-    return ", ".join(map(str, words[:MAX_NAMED])) + (" ..." if len(words) > MAX_NAMED else "")
 
 
 def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:

@@ -15,6 +15,7 @@ from omb_py.analysis.model.loggp import loggp
 from omb_py.analysis.model.parameters import parameters
 from omb_py.core.text.tables import Sheet, markdown, on_console
 from omb_py.core.text.units import amount, digits, size_text, value_text
+from omb_py.core.text.words import first_of
 
 WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
@@ -299,9 +300,6 @@ def percent(part: float) -> str:
 
 FORMATS = ("text", "csv", "markdown", "json")
 
-MAX_NAMED = 12
-"""Curves that are named before a list is cut short."""
-
 
 def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], kind: str, out: TextIO) -> None:
     """Parameters, check and predictions in one of `FORMATS`.
@@ -338,9 +336,7 @@ def warnings_of(model: Model) -> Iterator[str]:
     """What to bear in mind, and what is not in the tables."""
     yield from model.notes
     if model.skipped:
-        shown = ", ".join(model.skipped[:MAX_NAMED])
-        more = len(model.skipped) - MAX_NAMED
         yield (
             "Not fitted, for there is one message size and one number of ranks: "
-            f"{shown}{f', and {more} more' if more > 0 else ''}."
+            f"{first_of(model.skipped)}."
         )

@@ -23,15 +23,13 @@ from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.words import first_of
 
 KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts")
 
 UNITS = ("decimal", "binary")
 
 Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead
-
-MAX_NAMED = 12
-"""Benchmarks that a note names."""
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -155,8 +153,7 @@ def left_out(results: Results, request: Request, found: Mapping[str, Picture]) -
         for name in rows["benchmark"].dropna().unique()
         if not any(f"{drawn}-".startswith(f"{plain(str(name))}-") for drawn in drawn_names)
     ]:
-        more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-        yield f"not drawn with these options: {', '.join(missing[:MAX_NAMED])}{more}"
+        yield f"not drawn with these options: {first_of(missing)}"
 
 
 def every(results: Results, request: Request) -> Iterator[Picture]:

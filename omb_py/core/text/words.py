@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -13,6 +13,16 @@ def count(number: int, noun: str) -> str:
     '2 ranks'
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def first_of(things: Sequence[object], most: int = 12) -> str:
+    """The first few things of a list, and how many more there are.
+
+    >>> first_of(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return ", ".join(map(str, things[:most])) + more
 
 
 SHORTEST_PART = 3

@@ -9,6 +9,7 @@ import numpy as np
 
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import UsageError
+from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.dependency_graph import DependencyGraph, dependency_graph
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, intervals_of
@@ -154,10 +155,10 @@ def _polls(name: str) -> bool:
 def _whole(records: Sequence[Record]) -> Iterator[str]:
     """What is missing of a run."""
     if missing := missing_ranks(list(records)):
-        yield f"no records of ranks {_some(missing)}: nothing here has them"
+        yield f"no records of {some_ranks(missing)}: nothing here has them"
     if unfinished := [record.rank for record in records if not record.complete]:
         yield (
-            f"ranks {_some(unfinished)} did not come to their end, or still run: their times are "
+            f"{some_ranks(unfinished)} did not come to their end, or still run: their times are "
             "those up to when they were last heard of"
         )
     if not aligned(records):
@@ -204,8 +205,3 @@ def _of_calls(every: Sequence[Intervals]) -> Iterator[str]:
             f"{count(polls, 'call')} tested or probed without waiting: the time between such calls "
             "counts as outside MPI"
         )
-
-
-def _some(ranks: Sequence[int]) -> str:
-    named = ", ".join(map(str, ranks[:MAX_NAMED]))
-    return f"{named} and {len(ranks) - MAX_NAMED} more" if len(ranks) > MAX_NAMED else named

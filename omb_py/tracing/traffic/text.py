@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import TextIO
 
+from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet, markdown, on_console
 from omb_py.core.text.units import amount, number
 from omb_py.tracing.traffic.paths import host_links
@@ -43,8 +44,9 @@ def notes(found: TrafficReport) -> list[str]:
     if missing:
         said.append(f"there is no traffic of {missing} of {first.ranks} ranks.")
     if unfinished:
-        shown = ", ".join(map(str, unfinished[:5])) + (" …" if len(unfinished) > 5 else "")
-        said.append(f"rank {shown} did not come to the end: nothing was counted in all.")
+        said.append(
+            f"{some_ranks(unfinished)} did not come to the end: nothing was counted in all."
+        )
     reasons = dict.fromkeys(one.why for one in found.ranks if one.why)
     said += [f"what the library moved: {reason}." for reason in reasons]
     if found.asked.persistent and found.pairs is not None:

@@ -206,7 +206,7 @@ def test_the_call_that_a_killed_rank_died_in_is_no_computation(made: Made) -> No
     other.call("MPI_Barrier", 50, 60, sequence=1)
     found = measured([died, other.finish(300)])
     assert found.times.outside == pytest.approx((90e-9, 290e-9))
-    assert any("ranks 0 did not come to their end" in note for note in found.notes)
+    assert any("rank 0 did not come to their end" in note for note in found.notes)
 
 
 def test_what_is_not_replayed_is_said(made: Made) -> None:
