@@ -1,4 +1,4 @@
-"""Below MPI: what the library moved for a program, what wires carried, which algorithms ran.
+"""Below MPI: what the library moved for a program, what links carried, which algorithms ran.
 
 While a program runs, `meters.Traffic` reads counters at its beginning and end, and `probe.Probe`
 around some collective calls. Each rank writes them to a file in the folder of the profile, which

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 METERS: tuple[Meter, ...] = (kernel.interfaces, kernel.ports, nvml.links, kernel.segments)
-"""What reads wires, on one rank of each host."""
+"""What reads links, on one rank of each host."""
 
 LIBRARIES: Mapping[str, Callable[[Any], LibraryCounts]] = {"Open MPI": open_mpi.OpenMPICounts}
 """What reads an MPI library's own counts, by mpi4py's name of the library."""
@@ -39,8 +39,8 @@ def before_mpi(environ: MutableMapping[str, str]) -> None:
 
 
 def read_links(root: Path = ROOT) -> list[dict[str, Any]]:
-    """All wires of this host with what their counters say now, for a file."""
-    return [wire.row() for meter in METERS for wire in meter(root)]
+    """All links of this host with what their counters say now, for a file."""
+    return [link.row() for meter in METERS for link in meter(root)]
 
 
 class TrafficCollector:
@@ -94,7 +94,7 @@ class TrafficCollector:
     def end(self, together: bool = True) -> None:
         """Count no more and write what was counted; the last before MPI's end.
 
-        Collective, unless ranks do not come to their end ``together``: then the wires are not read.
+        Collective, unless ranks do not come to their end ``together``: then the links are not read.
         What goes wrong is said on stderr, for the program has done its work.
         """
         if self._comm is None:
@@ -145,7 +145,7 @@ class TrafficCollector:
 
 
 def _leader(comm: MPI.Intracomm) -> int:
-    """The lowest rank on this host, which reads the meters of its wires; collective."""
+    """The lowest rank on this host, which reads the meters of its links; collective."""
     from mpi4py import MPI
 
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)

@@ -1,6 +1,6 @@
 """What this process itself sent over TCP, by the kernel's counts of its own connections.
 
-Unlike the counters of a wire these are nobody else's. Bytes are those of the streams, without
+Unlike the counters of a link these are nobody else's. Bytes are those of the streams, without
 headers (tcpi_bytes_acked and its neighbours in tcp_info, linux/tcp.h; RFC 4898, tcpEStatsAppHC).
 """
 

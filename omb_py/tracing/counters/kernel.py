@@ -9,7 +9,7 @@ from omb_py.tracing.counters.links import HOST, NETWORK, Link, names_in, number_
 
 # TCP of this host: segments, and how many were sent again (RFC 1213, tcpOutSegs, tcpRetransSegs).
 #
-# It explains why a wire carried more than was sent; bytes are counted by the interfaces.
+# It explains why a link carried more than was sent; bytes are counted by the interfaces.
 
 TCP_EVENTS = {"segments sent": "OutSegs", "segments sent again": "RetransSegs"}
 

@@ -1,6 +1,6 @@
 """What carries bytes in or between hosts, and its counters at one moment.
 
-Counters are the host's: they count what others send over the same wire, too.
+Counters are the host's: they count what others send over the same link, too.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 NETWORK, HOST = "network", "host"
-"""How far a wire reaches: to other hosts, or no farther than its own."""
+"""How far a link reaches: to other hosts, or no farther than its own."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A wire's counters at one moment; None stands for what could not be read.
+    """A link's counters at one moment; None stands for what could not be read.
 
-    ``sent`` and ``received`` are bytes since the wire was set up. A counter of ``bits`` bits begins
-    anew when it is full, or stays there if it ``sticks``. ``over`` names wires that carry the same
+    ``sent`` and ``received`` are bytes since the link was set up. A counter of ``bits`` bits begins
+    anew when it is full, or stays there if it ``sticks``. ``over`` names links that carry the same
     bytes below this one. ``events`` are further counters, named in words.
     """
 
@@ -41,12 +41,12 @@ class Link:
 
 
 Meter: TypeAlias = Callable[[Path], Sequence[Link]]
-"""Reads all wires of a kind on this host, below the root of its file system; raises nothing."""
+"""Reads all links of a kind on this host, below the root of its file system; raises nothing."""
 
 
 @dataclass(frozen=True)
 class LinkUsage:
-    """What a wire carried between two moments, in bytes; None where that is not known.
+    """What a link carried between two moments, in bytes; None where that is not known.
 
     ``remark`` says what there is to know of the numbers.
     """
@@ -62,7 +62,7 @@ class LinkUsage:
 
 
 def usage(before: Link, after: Link) -> LinkUsage:
-    """The difference of a wire's counters."""
+    """The difference of a link's counters."""
     remarks = [text for text in dict.fromkeys((before.problem, after.problem)) if text]
     amounts = []
     for start, end in ((before.sent, after.sent), (before.received, after.received)):
@@ -81,16 +81,16 @@ def usage(before: Link, after: Link) -> LinkUsage:
     )
 
 
-def _difference(start: int | None, end: int | None, wire: Link) -> tuple[int | None, str]:
+def _difference(start: int | None, end: int | None, link: Link) -> tuple[int | None, str]:
     if start is None or end is None:
         return None, ""
-    maximum = (1 << wire.bits) * wire.unit
-    if wire.sticks and end >= maximum - wire.unit:
-        return None, f"a counter of {wire.bits} bits is full"
+    maximum = (1 << link.bits) * link.unit
+    if link.sticks and end >= maximum - link.unit:
+        return None, f"a counter of {link.bits} bits is full"
     if end >= start:
         return end - start, ""
-    if wire.bits < 64 and start < maximum:
-        return end - start + maximum, f"a counter of {wire.bits} bits began anew, once or more"
+    if link.bits < 64 and start < maximum:
+        return end - start + maximum, f"a counter of {link.bits} bits began anew, once or more"
     return None, "a counter was set back"
 
 

@@ -26,7 +26,7 @@ SENDS, PERSISTENT, WINDOWS, REST, ALL = (
 
 @dataclass(frozen=True)
 class TrafficEntry:
-    """One row: ``calls`` with ``nbytes`` of all ranks together, None where nobody asked.
+    """One row: ``calls`` with ``nbytes`` of all ranks together, None where nobody requested.
 
     ``each`` are the bytes of one rank in one call, as records count them; None without calls.
 
@@ -49,21 +49,21 @@ Seen: TypeAlias = dict[tuple[str, int, int], list[tuple[Call, tuple[int, ...]]]]
 
 
 def breakdown(
-    ranks: Sequence[RankTraffic], asked: Requested, ways: Sequence[HostPath]
+    ranks: Sequence[RankTraffic], requested: Requested, ways: Sequence[HostPath]
 ) -> list[TrafficEntry]:
     """The rows: sends, windows, each collective, the rest, and all together."""
     pairs = moved(ranks)
     where = {one.rank: one.leader for one in ranks}
     found = [
         _pairs(what, wanted, pairs, where, ways)
-        for what, wanted in ((SENDS, asked.sends), (WINDOWS, asked.windows))
+        for what, wanted in ((SENDS, requested.sends), (WINDOWS, requested.windows))
         if wanted
     ]
-    if asked.persistent:
+    if requested.persistent:
         # Open MPI starts persistent requests past what counts its messages
-        uncounted = _pairs(PERSISTENT, asked.persistent, None, where, ways)
+        uncounted = _pairs(PERSISTENT, requested.persistent, None, where, ways)
         found.append(replace(uncounted, algorithm=NOT_REPORTED))
-    found += _collectives(ranks, asked, where, ways)
+    found += _collectives(ranks, requested, where, ways)
     if pairs is None:
         return found
     others = {pair: amount for pair, amount in pairs.items() if pair[0] != pair[1]}
@@ -99,7 +99,10 @@ def _between(pairs: Iterable[tuple[int, int]], where: dict[int, int]) -> list[tu
 
 
 def _collectives(
-    ranks: Sequence[RankTraffic], asked: Requested, where: dict[int, int], ways: Sequence[HostPath]
+    ranks: Sequence[RankTraffic],
+    requested: Requested,
+    where: dict[int, int],
+    ways: Sequence[HostPath],
 ) -> Iterator[TrafficEntry]:
     seen: Seen = defaultdict(list)
     for call, members in calls(list(ranks)):
@@ -112,7 +115,7 @@ def _collectives(
     vendor = ranks[0].vendor
     done = set()
     for (routine, size, number), wanted in sorted(
-        asked.collectives.items(), key=lambda item: -item[1].nbytes
+        requested.collectives.items(), key=lambda item: -item[1].nbytes
     ):
         key = (base(routine), size, number)
         if not is_probed(routine) or key not in sizes:

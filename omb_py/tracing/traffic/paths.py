@@ -1,4 +1,4 @@
-"""Which way data went: what ranks moved within and between hosts, beside what wires carried."""
+"""Which way data went: what ranks moved within and between hosts, beside what links carried."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LEAST = 256 << 10
 """Bytes below which other traffic of a host is no less."""
 
 CARRIED, PART = 0.5, 0.1
-"""A wire carried data if it sent so much of it; one of several, if so much."""
+"""A link carried data if it sent so much of it; one of several, if so much."""
 
 RANKS_TCP = "TCP of the ranks"
 SHARED_MEMORY = "shared memory"
 NOTHING = "-"
 TOO_LITTLE = "too little to tell"
-NO_WIRE = "no wire with counters"
+NO_WIRE = "no link with counters"
 NOT_READ = "wires were not read"
 
 
@@ -30,7 +30,7 @@ NOT_READ = "wires were not read"
 class HostPath:
     """Data that ranks of a host moved ``within`` it, or to other hosts.
 
-    ``asked`` and ``moved`` are messages and bytes, the former of the program's sends alone;
+    ``requested`` and ``moved`` are messages and bytes, the former of the program's sends alone;
     ``moved`` is None where the library does not tell. ``path`` says in words what carried it:
     ``host_links`` where it was any.
     """
@@ -38,10 +38,10 @@ class HostPath:
     host: str
     ranks: tuple[int, ...]
     within: bool
-    asked: tuple[int, int]
+    requested: tuple[int, int]
     moved: tuple[int, int] | None
     path: str
-    wires: tuple[LinkUsage, ...]
+    links: tuple[LinkUsage, ...]
 
 
 def moved(ranks: Iterable[RankTraffic]) -> Pairs | None:
@@ -69,10 +69,10 @@ def rank_tcp(ranks: Iterable[RankTraffic]) -> Connections | None:
 
 
 def host_links(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, LinkUsage]]:
-    """Hosts and what their wires carried, and what the ranks' own connections did of it."""
+    """Hosts and what their links carried, and what the ranks' own connections did of it."""
     for one in ranks:
-        for wire in one.wires:
-            yield one.host, wire
+        for link in one.links:
+            yield one.host, link
         tcp = rank_tcp(other for other in ranks if other.leader == one.rank)
         if tcp is not None and one.rank == one.leader:
             events = {"bytes within the host": tcp.within, "bytes sent again": tcp.again}
@@ -81,7 +81,7 @@ def host_links(ranks: Sequence[RankTraffic]) -> Iterator[tuple[str, LinkUsage]]:
             yield one.host, LinkUsage(METER, RANKS_TCP, sent, tcp.received, HOST, events=events)
 
 
-def host_paths(ranks: Sequence[RankTraffic], asked: Requested) -> list[HostPath]:
+def host_paths(ranks: Sequence[RankTraffic], requested: Requested) -> list[HostPath]:
     """Two for each host: within it, and from it to others where there are any."""
     pairs = moved(ranks)
     if pairs is not None and len(ranks) < ranks[0].ranks:
@@ -92,12 +92,12 @@ def host_paths(ranks: Sequence[RankTraffic], asked: Requested) -> list[HostPath]
         mine = tuple(rank for rank in leader if leader[rank] == first)
         host = next((one for one in ranks if one.rank == first), None)
         name = next(one.host for one in ranks if one.leader == first)
-        carried = host.wires if host is not None and host.complete else None
+        carried = host.links if host is not None and host.complete else None
         tcp = rank_tcp(one for one in ranks if one.leader == first)
         for within in (True, False):
             if not within and len(set(leader.values())) < 2:
                 continue
-            found.append(_way(name, mine, within, asked, pairs, carried, tcp))
+            found.append(_way(name, mine, within, requested, pairs, carried, tcp))
     return found
 
 
@@ -105,7 +105,7 @@ def _way(
     name: str,
     mine: tuple[int, ...],
     within: bool,
-    asked: Requested,
+    requested: Requested,
     pairs: Pairs | None,
     carried: Sequence[LinkUsage] | None,
     tcp: Connections | None,
@@ -119,7 +119,7 @@ def _way(
             if source in members and source != target and (target in members) == within
         ]
 
-    messages = asked.messages()
+    messages = requested.messages()
     wanted = total(messages, chosen(messages))
     amount = None if pairs is None else total(pairs, chosen(pairs))
     if carried is None:
@@ -127,12 +127,12 @@ def _way(
     if within and len(mine) < 2:
         return HostPath(name, mine, within, wanted, amount, NOTHING, ())
     if amount is not None:
-        uncounted = total(asked.persistent, chosen(asked.persistent))[1]
-        path, wires = carriers(carried, within, amount[1] + uncounted, CARRIED, tcp)
+        uncounted = total(requested.persistent, chosen(requested.persistent))[1]
+        path, links = carriers(carried, within, amount[1] + uncounted, CARRIED, tcp)
     else:  # collectives move about what they are asked for, by whichever way
-        scale = wanted[1] + sum(asked.by_rank.get(rank, 0) for rank in mine)
-        path, wires = carriers(carried, within, scale, PART, tcp)
-    return HostPath(name, mine, within, wanted, amount, path, wires)
+        scale = wanted[1] + sum(requested.by_rank.get(rank, 0) for rank in mine)
+        path, links = carriers(carried, within, scale, PART, tcp)
+    return HostPath(name, mine, within, wanted, amount, path, links)
 
 
 def carriers(
@@ -142,9 +142,9 @@ def carriers(
     share: float,
     tcp: Connections | None = None,
 ) -> tuple[str, tuple[LinkUsage, ...]]:
-    """What carried so many bytes, in words, and the wires that did, the busiest first.
+    """What carried so many bytes, in words, and the links that did, the busiest first.
 
-    A wire did where all such together carried that ``share`` of the bytes. A network interface did
+    A link did where all such together carried that ``share`` of the bytes. A network interface did
     not where ``tcp``, what the ranks' own connections sent, is less, unless it is the only one that
     can have.
     """
@@ -153,16 +153,16 @@ def carriers(
     if nbytes < LEAST:
         return TOO_LITTLE, ()
     reach = HOST if within else NETWORK
-    there = [wire for wire in carried if wire.reach == reach and wire.sent is not None]
-    names = {wire.name for wire in there}
-    # where wires lie over each other, the lowest ones count
-    lowest = [wire for wire in there if not names.intersection(wire.over)]
+    there = [link for link in carried if link.reach == reach and link.sent is not None]
+    names = {link.name for link in there}
+    # where links lie over each other, the lowest ones count
+    lowest = [link for link in there if not names.intersection(link.over)]
     if tcp is not None and (tcp.within if within else tcp.beyond) < PART * nbytes:
-        others = [wire for wire in lowest if wire.meter != METER]
-        if within or sum(wire.sent or 0 for wire in others) >= share * nbytes:
+        others = [link for link in lowest if link.meter != METER]
+        if within or sum(link.sent or 0 for link in others) >= share * nbytes:
             lowest = others
-    busy = [wire for wire in lowest if (wire.sent or 0) >= PART * nbytes]
-    busy.sort(key=lambda wire: -(wire.sent or 0))
-    if sum(wire.sent or 0 for wire in busy) < share * nbytes:
+    busy = [link for link in lowest if (link.sent or 0) >= PART * nbytes]
+    busy.sort(key=lambda link: -(link.sent or 0))
+    if sum(link.sent or 0 for link in busy) < share * nbytes:
         return (SHARED_MEMORY if within else NO_WIRE), ()
-    return ", ".join(wire.name for wire in busy), tuple(busy)
+    return ", ".join(link.name for link in busy), tuple(busy)

@@ -50,7 +50,7 @@ class CallKind(Row):
 class RankTraffic(Row):
     """What one rank's file says. ``moved`` is empty and ``why`` says why where nobody counted.
 
-    ``leader`` is the lowest rank on the same host; it has the ``wires`` of the host.
+    ``leader`` is the lowest rank on the same host; it has the ``links`` of the host.
     ``connections`` is None where the rank did not report them.
     """
 
@@ -70,10 +70,10 @@ class RankTraffic(Row):
     connections: Connections | None = None
 
     @property
-    def wires(self) -> list[LinkUsage]:
+    def links(self) -> list[LinkUsage]:
         """What the links of the host carried."""
-        after = {(wire.meter, wire.name): wire for wire in self.after}
-        pairs = ((wire, after.get((wire.meter, wire.name))) for wire in self.before)
+        after = {(link.meter, link.name): link for link in self.after}
+        pairs = ((link, after.get((link.meter, link.name))) for link in self.before)
         return [usage(before, after) for before, after in pairs if after is not None]
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ class TrafficReport:
     """All that is known of a run's traffic; ``pairs`` is None where the library does not tell."""
 
     ranks: Sequence[RankTraffic]
-    asked: Requested
+    requested: Requested
     ways: Sequence[HostPath]
     items: Sequence[TrafficEntry]
     pairs: Pairs | None
@@ -53,10 +53,10 @@ class Amounts:
 def amounts(found: TrafficReport) -> dict[tuple[int, int], Amounts]:
     """What was sent between each pair of ranks."""
     known: Pairs = found.pairs or {}
-    messages = found.asked.messages()
+    messages = found.requested.messages()
     table = {}
     for pair in sorted(known.keys() | messages.keys()):
-        moved, counted = known.get(pair, (0, 0)), found.asked.sends.get(pair, (0, 0))
+        moved, counted = known.get(pair, (0, 0)), found.requested.sends.get(pair, (0, 0))
         own = max(0, moved[0] - counted[0]), max(0, moved[1] - counted[1])
         table[pair] = Amounts(messages.get(pair, (0, 0)), moved, own)
     return table
@@ -84,22 +84,22 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "table": "paths",
             "host": way.host,
             "what": "within" if way.within else "to other hosts",
-            "asked_messages": way.asked[0],
-            "asked_bytes": way.asked[1],
+            "asked_messages": way.requested[0],
+            "asked_bytes": way.requested[1],
             "moved_messages": way.moved[0] if way.moved else None,
             "moved_bytes": way.moved[1] if way.moved else None,
-            "sent_bytes": sum(wire.sent or 0 for wire in way.wires) if way.wires else None,
+            "sent_bytes": sum(link.sent or 0 for link in way.links) if way.links else None,
             "path": way.path,
         }
-    for host, wire in host_links(found.ranks):
-        events = [f"{count} {name}" for name, count in wire.events.items()]
+    for host, link in host_links(found.ranks):
+        events = [f"{count} {name}" for name, count in link.events.items()]
         yield {
             "table": "wires",
             "host": host,
-            "wire": wire.name,
-            "sent_bytes": wire.sent,
-            "received_bytes": wire.received,
-            "remark": "; ".join(filter(None, [*events, wire.remark])),
+            "wire": link.name,
+            "sent_bytes": link.sent,
+            "received_bytes": link.received,
+            "remark": "; ".join(filter(None, [*events, link.remark])),
         }
     for (source, target), amount in amounts(found).items():
         yield {

@@ -32,7 +32,7 @@ def write(found: TrafficReport, kind: str, out: TextIO) -> None:
 
 def sheets(found: TrafficReport) -> list[Sheet]:
     """The tables."""
-    return [_items(found), _ways(found), _wires(found), *_pairs(found)]
+    return [_items(found), _ways(found), _links(found), *_pairs(found)]
 
 
 def notes(found: TrafficReport) -> list[str]:
@@ -49,10 +49,10 @@ def notes(found: TrafficReport) -> list[str]:
         )
     reasons = dict.fromkeys(one.why for one in found.ranks if one.why)
     said += [f"what the library moved: {reason}." for reason in reasons]
-    if found.asked.persistent and found.pairs is not None:
+    if found.requested.persistent and found.pairs is not None:
         said.append(f"{first.vendor} does not count the messages of persistent requests.")
     if not found.recorded:
-        said.append("there are no records of what the program asked for.")
+        said.append("there are no records of what the program requested.")
     return said
 
 
@@ -73,52 +73,52 @@ def _items(found: TrafficReport) -> Sheet:
         for item in found.items
     )
     columns = (
-        *("asked for", "algorithm", "path", "ranks", "calls", "bytes each", "bytes"),
+        *("requested", "algorithm", "path", "ranks", "calls", "bytes each", "bytes"),
         *("messages moved", "bytes moved", "to other hosts"),
     )
     remarks = (
         "Bytes are those of all ranks together, bytes each those of one rank in one call. Of each "
         "kind of collective call a few were looked at, the others are taken to have sent the same.",
     )
-    return Sheet(f"Asked for and moved, {found.ranks[0].library}", columns, rows, remarks, left=3)
+    return Sheet(f"Requested and moved, {found.ranks[0].library}", columns, rows, remarks, left=3)
 
 
 def _ways(found: TrafficReport) -> Sheet:
     rows = []
     for way in found.ways:
-        sent = sum(wire.sent or 0 for wire in way.wires)
+        sent = sum(link.sent or 0 for link in way.links)
         scale = way.moved[1] if way.moved else 0
         rows.append(
             (
                 way.host,
                 f"within, {len(way.ranks)} ranks" if way.within else "to other hosts",
-                amount(way.asked[1]),
+                amount(way.requested[1]),
                 amount(way.moved[1] if way.moved else None),
                 way.path,
-                amount(sent) if way.wires else "-",
-                f"{sent / scale:.3f}" if way.wires and scale else "-",
+                amount(sent) if way.links else "-",
+                f"{sent / scale:.3f}" if way.links and scale else "-",
             )
         )
     columns = ("host", "way", "program's messages", "moved", "path", "carried", "per byte moved")
     return Sheet("Paths", columns, tuple(rows), left=2)
 
 
-def _wires(found: TrafficReport) -> Sheet:
+def _links(found: TrafficReport) -> Sheet:
     rows = []
-    for host, wire in host_links(found.ranks):
-        if not (wire.sent or wire.received or wire.events or wire.remark):
+    for host, link in host_links(found.ranks):
+        if not (link.sent or link.received or link.events or link.remark):
             continue
-        events = [f"{number(count)} {name}" for name, count in wire.events.items()]
-        said = [*events, *([f"over {', '.join(wire.over)}"] if wire.over else []), wire.remark]
+        events = [f"{number(count)} {name}" for name, count in link.events.items()]
+        said = [*events, *([f"over {', '.join(link.over)}"] if link.over else []), link.remark]
         also = "; ".join(filter(None, said))
-        rows.append((host, wire.name, amount(wire.sent), amount(wire.received), also))
+        rows.append((host, link.name, amount(link.sent), amount(link.received), also))
     remarks = (
-        "A host's wires carry what others send on it at the same time, too."
+        "A host's links carry what others send on it at the same time, too."
         if rows
         else "None carried anything.",
     )
-    columns = ("host", "wire", "sent", "received", "also")
-    return Sheet("Wires", columns, tuple(rows), remarks, left=2)
+    columns = ("host", "link", "sent", "received", "also")
+    return Sheet("Links", columns, tuple(rows), remarks, left=2)
 
 
 def _pairs(found: TrafficReport) -> Iterator[Sheet]:
