@@ -13,8 +13,8 @@ from pathlib import Path
 from omb_py.sweeps.estimate import guess
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.settings import Setting, planned_sizes
-from omb_py.sweeps.subjects import parse_subject, subject
+from omb_py.sweeps.point_options import Setting, planned_sizes
+from omb_py.sweeps.targets import parse_target, target
 
 BIN = Path(sys.executable).parent
 BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "put_latency")
@@ -25,8 +25,8 @@ def point_of(name: str, checked: bool) -> Point:
     """Two ranks and the benchmark's own sizes and counts."""
     settings = (Setting("validation", True),) if checked else ()
     point = Point(name, "numpy", "buffer", 1, 2, (), settings)
-    options = parse_subject(name, point.arguments(())[1:])
-    sizes, _ = planned_sizes(subject(name), options, None, 2)
+    options = parse_target(name, point.arguments(())[1:])
+    sizes, _ = planned_sizes(target(name), options, None, 2)
     return Point(name, "numpy", "buffer", 1, 2, sizes, settings)
 
 

@@ -24,7 +24,7 @@ from omb_py.sweeps.field_types import (
     Suggested,
     distinct,
 )
-from omb_py.sweeps.subjects import APPLICATION, families, subject
+from omb_py.sweeps.targets import APPLICATION, families, target
 from omb_py.sweeps.toml import Strict, suggestion
 
 EVERYTHING = "all"
@@ -35,7 +35,7 @@ def benchmark(name: str) -> str:
     if name == EVERYTHING or name in families():
         return name
     try:
-        return subject(name).name
+        return target(name).name
     except UsageError as error:
         raise ValueError(f"{error} (or a family: {', '.join(families())}; or all)") from error
 

@@ -9,7 +9,7 @@ from statistics import median
 from omb_py.sweeps.folder import DONE, Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.subjects import APPLICATION, parse_subject, subject
+from omb_py.sweeps.targets import APPLICATION, parse_target, target
 
 START_SECONDS = 0.8
 """Of a job of few ranks, with Python and NumPy to import."""
@@ -34,14 +34,14 @@ OVERSUBSCRIPTION = 8.0
 
 def guess(point: Point, machine: Machine) -> float:
     """Seconds that a point may take, from nothing but its sizes, iterations and their check."""
-    benchmark = subject(point.benchmark)
+    benchmark = target(point.benchmark)
     crowd = max(1.0, point.ranks_per_node / machine.cores)
     start = START_SECONDS * crowd
     if benchmark.start_up is not None:
         return start
     if benchmark.family == APPLICATION:
         return start + APPLICATION_SECONDS * crowd
-    options = parse_subject(point.benchmark, point.arguments(())[1:])
+    options = parse_target(point.benchmark, point.arguments(())[1:])
     steps = point.ranks if "all" in point.benchmark else 1 + log2(point.ranks)
     messages = options.window if "window" in benchmark.options else 1
     slow = OVERSUBSCRIPTION * crowd if crowd > 1 else 1.0

@@ -17,8 +17,8 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.settings import Setting, checked, combinations, planned_sizes
-from omb_py.sweeps.subjects import APPLICATION, families, parse_subject, subject
+from omb_py.sweeps.point_options import Setting, checked, combinations, planned_sizes
+from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
 
 DATA = "data"
 """The file of benchmarks of files, in the folder where the ranks run."""
@@ -74,13 +74,13 @@ class Point:
     def arguments(self, sizes: tuple[int, ...]) -> list[str]:
         """The words after ``omb-py`` that measure ``sizes`` of this point."""
         words = [self.benchmark, "--buffer", self.buffer]
-        if subject(self.benchmark).start_up is None:
+        if target(self.benchmark).start_up is None:
             words += ["--binding", self.binding]
         if self.library_algorithm is not None:
             words += ["--coll-algorithm", self.library_algorithm]
         if self.variant is not None:
             words.append(f"--label={self.variant}")
-        if "file" in subject(self.benchmark).options:
+        if "file" in target(self.benchmark).options:
             words.append(f"--file={DATA}")
         words += [word for setting in self.settings for word in setting.words()]
         if sizes and selectable(self.benchmark):
@@ -238,7 +238,7 @@ def select_benchmarks(experiment: Experiment) -> Iterator[Benchmark]:
     """The benchmarks of an experiment, families and ``all`` written out."""
     without = {found.name for name in experiment.without for found in members(name)}
     names = (found.name for name in experiment.benchmarks for found in members(name))
-    yield from (subject(name) for name in dict.fromkeys(names) if name not in without)
+    yield from (target(name) for name in dict.fromkeys(names) if name not in without)
 
 
 @cache
@@ -252,7 +252,7 @@ def members(name: str) -> tuple[Benchmark, ...]:
             if family != APPLICATION
             for found in found_in
         )
-    return known[name] if name in known else (subject(name),)
+    return known[name] if name in known else (target(name),)
 
 
 def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]]:
@@ -302,7 +302,7 @@ def on_device(buffer: str) -> bool:
 
 def selectable(benchmark: str) -> bool:
     """Whether the benchmark can be told which sizes to measure."""
-    found = subject(benchmark)
+    found = target(benchmark)
     return found.sized and found.elements is None
 
 
@@ -320,7 +320,7 @@ def sized(
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
     point = replace(point, settings=checked(point.settings, benchmark.name))
     try:
-        options = parse_subject(point.benchmark, point.arguments(())[1:])
+        options = parse_target(point.benchmark, point.arguments(())[1:])
     except UsageError as error:
         raise UsageError(f"{benchmark.name}: {error}") from error
     if not benchmark.sized or benchmark.start_up is not None:
@@ -334,4 +334,4 @@ def sized(
 
 def in_parts(benchmark: str) -> bool:
     """Whether the benchmark's rows are parts of a start, the last of them the total."""
-    return subject(benchmark).start_up is StartUp.PARTS
+    return target(benchmark).start_up is StartUp.PARTS

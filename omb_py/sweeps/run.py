@@ -25,7 +25,7 @@ from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
-from omb_py.sweeps.subjects import APPLICATION, subject
+from omb_py.sweeps.targets import APPLICATION, target
 
 CAPTURED = (
     *("SLURM_", "PBS_", "COBALT_", "LSB_", "FLUX_", "OMB_PY_", "LOADEDMODULES", "MODULEPATH"),
@@ -115,7 +115,7 @@ def begin(
 
 def filter_points(plan: Plan) -> str:
     """The command that shows what was measured."""
-    applications = all(subject(point.benchmark).family == APPLICATION for point in plan.points)
+    applications = all(target(point.benchmark).family == APPLICATION for point in plan.points)
     return "scaling" if applications else "report"
 
 

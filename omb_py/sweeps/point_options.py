@@ -16,7 +16,7 @@ from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.option import note_old_name
 from omb_py.options.parse import long_names
 from omb_py.options.types import size_list, size_range
-from omb_py.sweeps.subjects import parameters_of
+from omb_py.sweeps.targets import parameters_of
 from omb_py.sweeps.toml import suggestion
 
 OWN = {

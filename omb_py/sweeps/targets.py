@@ -20,7 +20,7 @@ APPLICATION = "application"
 
 
 @cache
-def subject(name: str) -> Benchmark:
+def target(name: str) -> Benchmark:
     """The benchmark or application called ``name``; raises `UsageError` when there is none."""
     try:
         return find_benchmark(name)
@@ -35,22 +35,22 @@ def subject(name: str) -> Benchmark:
 def families() -> dict[str, tuple[Benchmark, ...]]:
     """All families of benchmarks, and the applications that need no argument."""
     found = {name: tuple(members) for name, members in by_family().items()}
-    applications = map(subject, APPLICATIONS.names())
+    applications = map(target, APPLICATIONS.names())
     return found | {APPLICATION: tuple(filter(_needs_no_argument, applications))}
 
 
 @cache
 def parameters_of(name: str) -> tuple[click.Parameter, ...]:
     """The parameters that a subject takes as words."""
-    found = subject(name)
+    found = target(name)
     if found.family == APPLICATION:
         return tuple(application_parameters(APPLICATIONS.load(name)))
     return tuple(parameters(found))
 
 
-def parse_subject(name: str, words: list[str]) -> Options:
+def parse_target(name: str, words: list[str]) -> Options:
     """The options that words after a subject's name stand for; raises `UsageError` for others."""
-    found = subject(name)
+    found = target(name)
     if found.family == APPLICATION:
         return parse_application(APPLICATIONS.load(name), words).options
     return parse(found, words)
