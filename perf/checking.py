@@ -12,8 +12,8 @@ from pathlib import Path
 
 from omb_py.sweeps.estimate import guess
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point
 from omb_py.sweeps.point_options import Setting, planned_sizes
+from omb_py.sweeps.points import Point
 from omb_py.sweeps.targets import parse_target, target
 
 BIN = Path(sys.executable).parent

@@ -6,8 +6,8 @@ import pytest
 
 from omb_py.sweeps.estimate import guess
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point
 from omb_py.sweeps.point_options import Setting, planned_sizes
+from omb_py.sweeps.points import Point
 from omb_py.sweeps.targets import parse_target, target
 
 MACHINE = Machine(name="here", nodes=1, cores_per_node=2)
