@@ -67,7 +67,7 @@ class Option(click.Option):
                     value = self.old_values[value]
                 else:
                     note_old_name(old, self.new_name)
-                opts = {**opts, str(self.name): value}
+                opts = {str(self.name): value, **opts}
         return super().handle_parse_result(ctx, opts, args)
 
 

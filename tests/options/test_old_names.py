@@ -60,6 +60,11 @@ def test_an_old_name_means_the_new_one(
     assert capsys.readouterr().err == "", "one note in a process"
 
 
+@pytest.mark.parametrize("words", ["--variant old --label new", "--label new --variant old"])
+def test_beside_an_old_name_the_new_one_counts(words: str) -> None:
+    assert parse(find_benchmark("latency"), words.split()).variant == "new"
+
+
 def test_an_old_name_means_the_new_one_in_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     benchmark = find_benchmark("allreduce")
     assert words_of(benchmark, {"library_algorithm": "ring"}) == ["--coll-algorithm=ring"]
