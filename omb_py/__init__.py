@@ -4,11 +4,22 @@ from omb_py.core import VERSION
 
 __version__ = VERSION
 
-API = ("compare", "figures", "load", "load_overhead", "metadata", "model", "phase", "run")
+API = (
+    "OmbError",
+    "compare",
+    "figures",
+    "load",
+    "load_overhead",
+    "metadata",
+    "model",
+    "phase",
+    "run",
+)
 """What `omb_py.api` offers and can be had here; nothing is imported for it until then."""
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
 if TYPE_CHECKING:
+    from omb_py.api import OmbError as OmbError
     from omb_py.api import compare as compare
     from omb_py.api import figures as figures
     from omb_py.api import load as load

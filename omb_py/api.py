@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
 from omb_py.tracing.recorder.annotation import phase as phase
 

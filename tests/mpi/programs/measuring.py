@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import omb_py
-from omb_py.core.errors import OmbError
+from omb_py import OmbError
 
 if sys.argv[1] == "before":
     from mpi4py import MPI
