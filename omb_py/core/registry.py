@@ -42,12 +42,12 @@ class Registry:
     def has(self, name: str) -> bool:
         """Whether ``name`` is a member of ours or anybody's; none is loaded."""
         name = name.replace("-", "_")
-        return name in self.builtin() or name in self._entry_points()
+        return name in self.builtin() or name in _points(self.group)
 
     def names(self) -> list[str]:
         """Names of all members, the built-in ones first."""
         builtin = self.builtin()
-        return builtin + sorted(set(self._entry_points()) - set(builtin))
+        return builtin + sorted(set(_points(self.group)) - set(builtin))
 
     def load(self, name: str) -> Any:
         """The member called ``name``; hyphens and underscores are one.
@@ -72,13 +72,10 @@ class Registry:
             except ModuleNotFoundError as error:
                 if error.name != module:
                     raise
-        entry_point = self._entry_points().get(name)
+        entry_point = _points(self.group).get(name)
         if entry_point is None:
             raise UsageError(f"unknown {self.kind} {name!r}: choose from {', '.join(self.names())}")
         return entry_point.load()
-
-    def _entry_points(self) -> dict[str, Any]:
-        return _points(self.group)
 
 
 class Rows(Mapping[str, Row]):

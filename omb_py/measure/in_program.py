@@ -9,12 +9,10 @@ from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import Benchmark
-from omb_py.bindings import BINDINGS
 from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
-from omb_py.measure.benchmark import BenchmarkMeasurement
-from omb_py.measure.launch import launch
+from omb_py.measure.launch import launch, measurement
 from omb_py.results.writer import Collector, Writer
 
 
@@ -38,8 +36,7 @@ def measure(
     started = mpi.load().Is_initialized()
     writers = partial(_with_collector, collector, more_writers)
     with launch(benchmark, options, True, writers) as context:
-        binding = BINDINGS.load(options.binding)(context.job.comm, options)
-        BenchmarkMeasurement(context, binding).run()
+        measurement(context).run()
     if not started:
         atexit.register(finalize)
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
