@@ -13,7 +13,7 @@ import click
 from omb_py import algorithms
 from omb_py.apps import APPLICATIONS
 from omb_py.benchmarks import Benchmark, by_family
-from omb_py.benchmarks import algorithms as _own_algorithms
+from omb_py.benchmarks import algorithms as own_algorithms
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core import VERSION, mpi
@@ -129,8 +129,8 @@ def print_algorithms(kind: str) -> None:
         for name in library.table:
             click.echo(f"  {name:<22}{', '.join(library.words(name))}")
     click.echo("omb-py's own, for --p2p-algorithm:")
-    for name in _own_algorithms.TABLE:
-        click.echo(f"  {name:<22}{', '.join(_own_algorithms.words(name))}")
+    for name in own_algorithms.TABLE:
+        click.echo(f"  {name:<22}{', '.join(own_algorithms.words(name))}")
 
 
 def print_info() -> None:

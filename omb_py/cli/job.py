@@ -260,7 +260,6 @@ def status_command(as_json: bool, **wishes: Any) -> int:
     """
     with needing("sweep"):
         from omb_py.sweeps import status
-        from omb_py.sweeps import status as job_table
 
     job = described(**wishes)
     found = status.status(job)
@@ -270,7 +269,7 @@ def status_command(as_json: bool, **wishes: Any) -> int:
         click.echo(json.dumps(status.as_json(found), indent=1))
     else:
         words = [job.sweep_word, "--machine", job.machine_word, *job.wishes]
-        job_table.show(found, shlex.join(["omb-py", "job", "submit", *words]))
+        status.show(found, shlex.join(["omb-py", "job", "submit", *words]))
     if found.trouble:
         click.echo(f"omb-py: {found.trouble}", err=True)
     return found.exit_code

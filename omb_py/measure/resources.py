@@ -111,7 +111,7 @@ def _part(tile: bytes, start: int, length: int) -> bytes:
 
 
 class Resources:
-    """What `Provider` promises, on one communicator."""
+    """What `omb_py.benchmarks.Resources` promises, on one communicator."""
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         self.buffer: Buffer | None = None

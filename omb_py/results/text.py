@@ -55,13 +55,13 @@ def align(cells: tuple[str, ...]) -> str:
 
 
 def times(row: Row) -> tuple[str, ...]:
-    """Least, mean and maximum time of a rank in milliseconds."""
+    """Minimum, mean and maximum time of a rank in milliseconds."""
     values = (row.latency_min_us, row.latency_us, row.latency_max_us)
     return tuple("-" if value is None else f"{value / 1e3:.2f}" for value in values)
 
 
 def counts(row: Row) -> tuple[str, ...]:
-    """Least, mean and maximum number of files that a rank opened; dashes where not counted."""
+    """Minimum, mean and maximum number of files that a rank opened; dashes where not counted."""
     if row.files is None:
         return ("-",) * 3
     return f"{row.files_min}", f"{row.files:.1f}", f"{row.files_max}"

@@ -26,7 +26,6 @@ from omb_py.core.errors import (
 from omb_py.core.text.units import duration
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
-from omb_py.sweeps import processes as leftovers
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
 from omb_py.sweeps.machine import Machine
@@ -190,7 +189,7 @@ class Runner:
             clear_scratch(scratch)
             for path in (scratch, log.parent, csv.parent):
                 path.mkdir(parents=True, exist_ok=True)
-            telling = leftovers.watch(records) if point.nodes == 1 else {}
+            telling = processes.watch(records) if point.nodes == 1 else {}
             with (
                 log.open("ab") as file,
                 temporary_folder(self.launcher, point.nodes, records) as own,
@@ -242,7 +241,7 @@ class Runner:
 
 def clear_scratch(scratch: Path) -> None:
     """Remove where ranks ran, and what they left elsewhere on this host."""
-    leftovers.remove(scratch / RECORDS)
+    processes.remove(scratch / RECORDS)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -275,8 +274,8 @@ def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[
     if launcher != "openmpi" or nodes > 1:
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix=leftovers.PREFIX, ignore_cleanup_errors=True) as own:
-        leftovers.note_folder(records, own)
+    with tempfile.TemporaryDirectory(prefix=processes.PREFIX, ignore_cleanup_errors=True) as own:
+        processes.note_folder(records, own)
         yield {"TMPDIR": own}
 
 

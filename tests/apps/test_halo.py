@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omb_py.apps.halo import Grid, check_fits, compare, generate, sequential
-from omb_py.apps.numerics import grid as _grid
+from omb_py.apps.numerics import grid as halo_grid
 from omb_py.apps.numerics.grid import EVERYWHERE, Stencil, block_of, regions
 from omb_py.core.calls.topology import grid
 from omb_py.core.errors import UsageError
@@ -82,7 +82,7 @@ def test_overlapping_updates_every_cell_once_and_waits_for_those_at_neighbours(
 def test_each_cell_becomes_the_mean_of_its_four_neighbours(
     team: Any, strip: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_grid, "STRIP_BYTES", strip)
+    monkeypatch.setattr(halo_grid, "STRIP_BYTES", strip)
     old = np.random.default_rng(1).random((9, 12))
     new = np.full_like(old, -1)
     Stencil(team, old, new, *EVERYWHERE).update(np)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.buffers import Buffer
-from omb_py.buffers.device import driver as _driver
+from omb_py.buffers.device import driver as cuda_driver
 from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import COMPARISON
 from omb_py.core.datatypes import TYPES, Datatype, find_types
@@ -36,7 +36,7 @@ def opened(driver: Path) -> Iterator[Buffer]:
     from tests.conftest import PLUGIN
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_driver, "LIBRARY", str(driver))
+        patch.setattr(cuda_driver, "LIBRARY", str(driver))
         patch.setattr(sys, "path", [*sys.path, str(PLUGIN)])
         from omb_test_device import RAW, Raw
 
@@ -107,9 +107,9 @@ def test_more_than_the_device_has(opened: Buffer, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_driver, "LIBRARY", "libno-such-driver.so.1")
+    monkeypatch.setattr(cuda_driver, "LIBRARY", "libno-such-driver.so.1")
     with pytest.raises(UnsupportedError, match=r"no CUDA driver here \(libno-such-driver"):
-        _driver.Driver.load()
+        cuda_driver.Driver.load()
 
 
 @given(

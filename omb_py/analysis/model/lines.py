@@ -29,7 +29,7 @@ from omb_py.analysis.model.piecewise import (
 )
 
 GROWTH = 0.05
-"""Least relative error added for each doubling beyond what was measured: nothing is known there."""
+"""Minimum relative error added for each doubling beyond the measured range."""
 
 MAX_LEFT_OUT = 48
 """Sizes that the check leaves out, evenly among all where there are more."""

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from omb_py.analysis.plots.figures import Picture, draw
 from omb_py.analysis.plots.style import FORMATS, image
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text import files as atomic
+from omb_py.core.text.files import failing
+from omb_py.core.text.files import write as write_file
 
 MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
 BEGINNING = 4096
@@ -69,13 +70,13 @@ def write_figures(
         if name != made:
             figure = draw(name)
             made = name
-        atomic.write(path, image(figure, form))
+        write_file(path, image(figure, form))
         yield path
 
 
 def check_replaceable(path: Path, form: str) -> bool:
     """Whether nothing is lost but an image when a file is written."""
-    with atomic.failing("read", path):
+    with failing("read", path):
         if not path.exists():
             return True
         if not path.is_file():

@@ -83,9 +83,9 @@ def report(
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
-    ``statistic`` is the number of a row, as in `valued`; ``launch_spread`` what launches differ by,
-    as in `compare`. Raises `OmbError` where no row has a
-    number, `UsageError` where it is not clear what to compare with what.
+    ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
+    differ by, as in `compare`. Raises `OmbError` where no row has a number, `UsageError` where it
+    is not clear what to compare with what.
     """
     table = (
         None

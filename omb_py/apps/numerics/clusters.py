@@ -21,8 +21,8 @@ falls to either side, and each iteration moves the centers further apart."""
 class Clusters(Samples):
     """Samples to be put into clusters, and the numbers of clusters to try."""
 
-    k_from: int = option(2, "Least number of clusters to try.", minimum=1)
-    k_to: int = option(16, "Greatest number of clusters to try.", minimum=1)
+    k_from: int = option(2, "Minimum number of clusters to try.", minimum=1)
+    k_to: int = option(16, "Maximum number of clusters to try.", minimum=1)
     k_step: int = option(2, "From one number of clusters to the next.", minimum=1)
     iterations: int = option(20, "Lloyd's iterations for each k; all of them are done.", minimum=1)
     divide: str = option(

@@ -1,4 +1,7 @@
-"""Architectures whose gradients are replayed: their tensors, in the order in which they come."""
+"""The parameters of well-known networks: names and shapes, in order of declaration.
+
+Each family generates them from how its networks are built; nothing is computed with them.
+"""
 
 from __future__ import annotations
 
@@ -206,10 +209,6 @@ def _convolution(name: str, inputs: int, outputs: int, side: int) -> Iterator[Te
 def _dense(given: int) -> Iterator[Tensor]:
     return weighted("dense", given, CIFAR_CLASSES, bias=CIFAR_CLASSES)
 
-
-# The parameters of well-known networks: names and shapes, in order of declaration.
-#
-# Each family generates them from how its networks are built; nothing is computed with them.
 
 ARCHITECTURES: dict[str, Callable[[], Iterator[Tensor]]] = {
     "resnet50": partial(bottlenecks, (3, 4, 6, 3)),

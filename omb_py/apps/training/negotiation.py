@@ -1,4 +1,9 @@
-"""Negotiation, as in Horovod: the ranks agree on which gradients are ready on all of them."""
+"""How ranks agree on which gradients all of them have, call for call as Horovod does it.
+
+Ranks may finish gradients in different orders, and a collective must be called in the same order
+everywhere. Therefore Horovod's background threads meet in cycles (``Controller`` in its source).
+Here gradients arrive in the same order on all ranks, so that "so many" are the first so many.
+"""
 
 from __future__ import annotations
 
@@ -133,12 +138,6 @@ def length_of(records: int) -> int:
     padded = 1 << (records - 1).bit_length() if records else 0
     return HEADER_WORDS + RECORD_WORDS * padded
 
-
-# How ranks agree on which gradients all of them have, call for call as Horovod does it.
-#
-# Ranks may finish gradients in different orders, and a collective must be called in the same order
-# everywhere. Therefore Horovod's background threads meet in cycles (``Controller`` in its source).
-# Here gradients arrive in the same order on all ranks, so that "so many" are the first so many.
 
 STATUS = 0b111
 STATUS_BITS = 3

@@ -8,7 +8,7 @@ from omb_py.core.errors import UnsupportedError
 
 # The kernels that add up elements where they are, on a device: one for each width of them.
 #
-# PTX like that of `omb_py.buffers.device.kernels`, by the same grid-stride loop:
+# A grid-stride loop:
 #
 #     for (i = block * threads + thread; i < count; i += blocks * threads) total[i] += other[i];
 #
@@ -116,7 +116,7 @@ def addition_kernel(dtype: str) -> Kernel:
 # The kernel that checks data where it is: the first byte that differs from a repeated tile.
 #
 # It is PTX, which the driver itself compiles for the device at hand. So every library's memory is
-# checked by the same code, without a CUDA toolkit. The source below is a grid-stride loop:
+# checked by one code, without a CUDA toolkit. The source below is a grid-stride loop:
 #
 #     for (i = block * threads + thread; i < length; i += blocks * threads)
 #         if (data[i] != tile[i % period]) { atomicMin(result, i); break; }

@@ -25,7 +25,7 @@ ROUND_TRIPS = 100
 """Ping-pongs of one comparison; the fastest decides."""
 
 SECONDS_FOR_DRIFT = 1.0
-"""Least time between two comparisons that a drift is computed from."""
+"""Minimum time between two comparisons that a drift is computed from."""
 
 BROADCASTS = 20
 """Broadcasts from which `CommonStart` learns how long the news of a start takes."""

@@ -1,8 +1,8 @@
 """Below MPI: what the library moved for a program, what links carried, which algorithms ran.
 
-While a program runs, `meters.Traffic` reads counters at its beginning and end, and `probe.Probe`
-around some collective calls. Each rank writes them to a file in the folder of the profile, which
-`reading` reads and `text` shows.
+While a program runs, `collector.TrafficCollector` reads counters at its beginning and end, and
+`probe.Probe` around some collective calls. Each rank writes them to a file in the folder of the
+profile, which `omb_py.tracing.traffic` reads.
 """
 
 VERSION = 1

@@ -2,7 +2,7 @@
 
 A profile has a table of routines, then for each routine that moves data a table of message sizes,
 each row the average of a power of two; rank 0's has a table of all ranks, too. Whole lines are
-taken, whatever stands between them. `profiles.text` writes the same tables.
+taken, whatever stands between them. `text` writes the same tables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rows of the first tables are those of mpitrace (https://github.com/IBM/mpitrace): a routine's calls,
 their average size and their time, then for each routine that moves data the same for each power
-of two of sizes, with the average size in it. `profiles.mpitrace` reads a rank's text again.
+of two of sizes, with the average size in it. `mpitrace` reads a rank's text again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from omb_py.tracing.profile.profile import (
     ranked,
 )
 
-THIN_RULE = "-" * 65
+RULE, SHORT_RULE = "-" * 71, "-" * 65
 
 MAX_ROWS = 100
 """Rows of a section that may have very many; the CSV has all of them."""
@@ -46,7 +46,7 @@ def sites(members: Sequence[RankProfile]) -> Iterator[str]:
     if not lines:
         return
     shown = _short({line.site for line in lines})
-    yield from (THIN_RULE, "Points of call:", "")
+    yield from (SHORT_RULE, "Points of call:", "")
     width = max(len(one_line(line.routine)) for line in lines)
     head = f"{'time(sec)':>12} {'#calls':>10} {'avg. bytes':>14}  {'MPI Routine':<{width}}"
     yield f"{head}  file:line function"
@@ -72,7 +72,7 @@ def communicators(members: Sequence[RankProfile]) -> Iterator[str]:
     if tables.distinct_communicators(members) < 2:
         return
     lines = tables.communicators(members)
-    yield from (THIN_RULE, "Calls by the size of their communicator:", "")
+    yield from (SHORT_RULE, "Calls by the size of their communicator:", "")
     width = max(len(one_line(line.routine)) for line in lines)
     head = f"{'size':>8} {'communicators':>14}  {'MPI Routine':<{width}}"
     yield f"{head} {'#calls':>12} {'avg. bytes':>14} {'time(sec)':>14}"
@@ -90,7 +90,7 @@ def peers(members: Sequence[RankProfile]) -> Iterator[str]:
     number = len(lines)
     if number > MAX_ROWS:
         lines = sorted(lines, key=lambda line: (-line.nbytes, line.rank, line.peer))[:MAX_ROWS]
-    yield from (THIN_RULE, "Who sends to whom (ranks of MPI_COMM_WORLD):", "")
+    yield from (SHORT_RULE, "Who sends to whom (ranks of MPI_COMM_WORLD):", "")
     head = f"{'taskid':>6} {'to':>8} {'#calls':>12} {'bytes':>16}"
     yield f"{head} {'avg. bytes':>14} {'time(sec)':>12}"
     for line in lines:
@@ -114,7 +114,7 @@ def processors(profile: Profile, members: Sequence[RankProfile]) -> Iterator[str
     known = [member for member in members if _outside(member) is not None]
     if not known:
         return
-    yield from (THIN_RULE, "Time outside MPI, by the wall clock and by the CPU:", "")
+    yield from (SHORT_RULE, "Time outside MPI, by the wall clock and by the CPU:", "")
     yield f"{'taskid':>6} {'wall(s)':>12} {'CPU(s)':>12} {'part(%)':>10}"
     wall = cpu = 0.0
     for member in known:
@@ -146,7 +146,7 @@ def _outside(member: RankProfile) -> float | None:
 
 def ranks(profile: Profile) -> Iterator[str]:
     """The extremes of all ranks, and a row for each."""
-    yield from (THIN_RULE, "", "Communication summary for all tasks:", "")
+    yield from (SHORT_RULE, "", "Communication summary for all tasks:", "")
     extremes = profile.extremes
     if extremes.memory is not None:
         most = extremes.memory
@@ -220,9 +220,8 @@ def _two_digits(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-RULE, SHORT_RULE = "-" * 71, "-" * 65
 NAMES, SIZES = 28, 20
-"""Least widths of names of routines, and of what stands before the calls of a size."""
+"""Minimum widths of names of routines, and of what stands before the calls of a size."""
 
 ROOM = 5
 """Columns of numbers of calls into which the name above them reaches."""

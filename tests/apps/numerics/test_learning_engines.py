@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.kmeans import engine
-from omb_py.apps.numerics import samples as _samples
+from omb_py.apps.numerics import samples as shared_samples
 from omb_py.apps.numerics.lloyd import WIDTH, Engine
 from omb_py.apps.numerics.neighbours import Nearest, smallest, vote
 from omb_py.core.errors import MissingPackageError, UsageError
@@ -61,7 +61,7 @@ def test_sums_of_clusters_are_those_of_the_nearest_centers(
     samples = random.integers(-4, 5, (count, features)).astype(np.float64)
     centers = random.integers(-4, 5, (k, features)).astype(np.float64)  # so that there are ties
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_samples, "HOST_BYTES", bytes_at_a_time)
+        patch.setattr(shared_samples, "HOST_BYTES", bytes_at_a_time)
         totals = totals_of(name, samples, centers)
         inertia = engine_of(name, samples, k).inertia(centers)
     nearest = nearest_of(samples, centers)

@@ -1,4 +1,11 @@
-"""Intel MPI Benchmarks' words, which of its benchmarks are ours, and what its rows must fulfil."""
+"""Intel MPI Benchmarks' words, which of its benchmarks are ours, and what its rows must fulfil.
+
+A benchmark has our name where one iteration, the clocks and the mean are those of
+``docs/definitions.md``. The sources, and the calls that version 2021.11 makes, show what differs:
+Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between iterations
+(Biband another handshake besides), and the non-blocking collectives without ``_pure`` print the
+times of the rank that overlapped worst. They are called ``imb_`` and their own name.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omb_py.results.readers.formats.fixed_width import Shown, shown
-
-# Intel MPI Benchmarks' words, and which of its benchmarks are ours.
-#
-# A benchmark has our name where one iteration, the clocks and the mean are those of
-# ``docs/definitions.md``. What differs is told by the sources and by the calls that version 2021.11
-# makes: Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between
-# iterations (Biband another handshake besides), and the non-blocking collectives without ``_pure``
-# print the times of the rank that overlapped worst. They are called ``imb_`` and their own name.
 
 COLLECTIVES = frozenset(
     "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce reduce_scatter "

@@ -1,4 +1,9 @@
-"""The words of nccl-tests and rccl-tests, and what their rows must fulfil."""
+"""The words of nccl-tests and rccl-tests, and what their rows must fulfil.
+
+Sizes: nccl-tests prints the whole of what a rank holds, we the block that goes to each other rank
+(``docs/definitions.md``); its ``count`` is the elements of that block for every collective but
+the reductions and broadcasts. Times: it starts all iterations one after another and waits once.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,6 @@ from statistics import median
 from typing import Any
 
 from omb_py.results.readers.formats.fixed_width import Shown, columns_kept, shown, word_ends
-
-# The words of nccl-tests (and rccl-tests): programs, element types, factors, what a run says.
-#
-# Sizes: nccl-tests prints the whole of what a rank holds, we the block that goes to each other rank
-# (``docs/definitions.md``); its ``count`` is the elements of that block for every collective but
-# the reductions and broadcasts. Times: it starts all iterations one after another and waits once.
 
 
 @dataclass(frozen=True)
