@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from re import Pattern
 from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import patterns
+from omb_py.core.dataclass import dataclass, field
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Rows
 from omb_py.core.text.words import nearest

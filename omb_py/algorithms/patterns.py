@@ -22,10 +22,11 @@ blocks to whole elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 from typing import TypeAlias
+
+from omb_py.core.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

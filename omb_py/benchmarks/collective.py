@@ -6,13 +6,13 @@ should arrive, how much memory it takes, and what in-place means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Literal
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import IN_PLACE, Call, Form, Message, Operand
+from omb_py.core.dataclass import dataclass
 from omb_py.core.options import Options
 
 

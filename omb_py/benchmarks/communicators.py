@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Defaults, Plan
 from omb_py.core.calls import Call, Slot
+from omb_py.core.dataclass import replace
 
 COLORS = 2
 """How many communicators a split makes."""

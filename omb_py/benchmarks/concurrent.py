@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import lcm
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.benchmarks.pt2pt import COMMON, PING_PONG, ping_pong
+from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.benchmarks.variants import nonblocking_form, persistent_form
 from omb_py.core.calls import Call, Form
+from omb_py.core.dataclass import dataclass
 from omb_py.core.options import Options
 
 

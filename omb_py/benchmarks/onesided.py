@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from omb_py.benchmarks import (
 )
 from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner, window_memory
 from omb_py.core.calls import Call, Slot, Step
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import Options
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Plan
 from omb_py.core.calls import Call
+from omb_py.core.dataclass import replace
 from omb_py.core.datatypes.layout import CONTIGUOUS
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from omb_py.benchmarks import (
     Benchmark,
     Case,
@@ -15,6 +13,7 @@ from omb_py.benchmarks import (
     Ranks,
 )
 from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.dataclass import replace
 from omb_py.core.datatypes.layout import CONTIGUOUS
 from omb_py.core.options import VARIED_WINDOWS, Options
 

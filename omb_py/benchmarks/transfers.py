@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Content, Defaults, Metric, Plan
@@ -16,6 +15,7 @@ from omb_py.benchmarks.pt2pt import (
     plan_of,
 )
 from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
 
 

@@ -5,11 +5,11 @@ for; persistent ones, set up once, outside the time. Everything but their calls 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Plan, collective, pt2pt
 from omb_py.core.calls import Call
 from omb_py.core.calls.forms import nonblocking, persistent
+from omb_py.core.dataclass import replace
 
 OF_BLOCKING_CALLS = frozenset({"library_algorithm", "algorithm", "node_map"})
 """Features of blocking collectives alone."""

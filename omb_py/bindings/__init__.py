@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
 from omb_py.core.options import Options

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from omb_py.buffers import PAGE, Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OutOfMemoryError
 from omb_py.core.memory import Memory
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class NumpyMemory(Memory):

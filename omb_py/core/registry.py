@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeVar
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingPackageError, UsageError
 
 Row = TypeVar("Row")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, comb, floor, fsum, sqrt
+
+from omb_py.core.dataclass import dataclass
 
 LARGEST_EXACT = 1000
 """Samples up to which the interval's ranks come from the binomial distribution itself."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from omb_py.algorithms import Algorithm, Library, function_of
@@ -14,6 +13,7 @@ from omb_py.algorithms.comparison import Sent, difference
 from omb_py.algorithms.patterns import Shape
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import LeftOutError, OmbError, SharedError, UnsupportedError, UsageError
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.tool_interface import ToolInterface

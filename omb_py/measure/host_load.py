@@ -12,12 +12,11 @@ import os
 import time
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.mpi.job import Job
 
-PROC = Path("/proc")
+PROC = "/proc"
 TICKS_PER_SECOND = 100
 """The unit of /proc/stat (USER_HZ), the same on every architecture that runs MPI."""
 
@@ -96,14 +95,20 @@ def read(whole: bool) -> Reading | None:
     None where the system does not have them.
     """
     try:
-        waited = waited_seconds((PROC / "self/schedstat").read_text())
-        stat = (PROC / "stat").read_text() if whole else ""
+        waited = waited_seconds(content("self/schedstat"))
+        stat = content("stat") if whole else ""
         launcher = launcher_seconds() if whole else 0.0
         ended = os.times()
     except (OSError, ValueError, IndexError):
         return None
     own = time.process_time() + ended.children_user + ended.children_system
     return Reading(time.perf_counter(), core_seconds(stat), own, launcher, waited)
+
+
+def content(name: str) -> str:
+    """A file of `PROC`; raises `OSError` where there is none."""
+    with open(f"{PROC}/{name}", errors="replace") as file:
+        return file.read()
 
 
 def core_seconds(stat: str) -> dict[int, tuple[float, float]]:
@@ -131,11 +136,10 @@ def launcher_seconds() -> float:
 
     The one is what started the ranks on this host, the other the launcher, or their shell.
     """
-    parent, _, _ = process_seconds((PROC / "self/stat").read_text(errors="replace"))
-    launcher, own, ended = process_seconds((PROC / f"{parent}/stat").read_text(errors="replace"))
-    above = PROC / f"{launcher}/stat"
+    parent, _, _ = process_seconds(content("self/stat"))
+    launcher, own, ended = process_seconds(content(f"{parent}/stat"))
     try:
-        return own + ended + process_seconds(above.read_text(errors="replace"))[1]
+        return own + ended + process_seconds(content(f"{launcher}/stat"))[1]
     except OSError:
         return own + ended  # the parent is the first process of its namespace
 
@@ -228,4 +232,5 @@ def core_mask() -> bytearray:
 
 def cores_in(mask: bytearray) -> set[int]:
     """The cores of a mask."""
-    return {core for core in range(8 * len(mask)) if mask[core // 8] >> core % 8 & 1}
+    used = ((index, byte) for index, byte in enumerate(mask) if byte)
+    return {8 * index + bit for index, byte in used for bit in range(8) if byte >> bit & 1}

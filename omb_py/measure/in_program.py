@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core import mpi
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.launch import launch, measurement

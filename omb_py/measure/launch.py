@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.memory import Place

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
 from omb_py.core.memory import Place

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from omb_py.benchmarks import Case, Metric, Plan
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.measurement import Measurement, RunContext

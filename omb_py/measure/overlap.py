@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.dataclass import replace
 from omb_py.core.memory import Local
 from omb_py.core.mpi.job import Job
 from omb_py.core.statistics import percentile, summarize

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import tempfile
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -33,7 +30,7 @@ def check(comm: MPI.Intracomm, file: str) -> None:
     made = ""
     if comm.rank == 0:
         with contextlib.suppress(OSError):
-            made = _new_file(Path(file).absolute().parent)
+            made = _new_file(os.path.dirname(os.path.abspath(file)))
     name = _told(comm, made, 0)
     blind = array("q", [comm.rank if name and not os.path.exists(name) else comm.size])
     first = array("q", [0])
@@ -49,7 +46,9 @@ def check(comm: MPI.Intracomm, file: str) -> None:
         )
 
 
-def _new_file(folder: Path) -> str:
+def _new_file(folder: str) -> str:
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(prefix=".omb-py-", dir=folder)
     os.close(descriptor)
     return name
@@ -191,6 +190,8 @@ class Resources:
         self._held.append(MPI.Detach_buffer)
 
     def fork(self, processes: int) -> None:
+        import signal
+
         children = []
         for _ in range(processes):
             child = os.fork()
@@ -243,6 +244,8 @@ def _refused(text: str) -> Iterator[None]:
 
 
 def _end(children: list[int]) -> None:
+    from signal import SIGKILL
+
     for child in children:
-        os.kill(child, signal.SIGKILL)
+        os.kill(child, SIGKILL)
         os.waitpid(child, 0)

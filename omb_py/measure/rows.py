@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.memory import Place
 from omb_py.core.mpi.job import Combined
 from omb_py.core.options import Options

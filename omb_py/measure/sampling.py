@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from omb_py.core.calls.loop import Loop
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi.job import Job
 from omb_py.core.options import Options

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from omb_py.benchmarks import Benchmark
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options

@@ -7,11 +7,11 @@ the timed part, as programs do whose MPI library does not know devices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from omb_py.benchmarks import CheckedIteration, Content, Plan
 from omb_py.bindings import calls_of
 from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.dataclass import replace
 from omb_py.core.memory import Local, Memory, StagedMemory
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from omb_py.benchmarks import StartUp
 from omb_py.core import BEGAN, BEGAN_CPU, opened_files
+from omb_py.core.dataclass import dataclass
 from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.startup_timer import (
     INIT,

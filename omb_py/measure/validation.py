@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
 from functools import lru_cache
-from pathlib import Path
 
 from omb_py.benchmarks import CheckedIteration, Content
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
 
@@ -127,21 +127,26 @@ def check_log(directory: str, rank: int) -> None:
 
     Raises `OmbError` when that cannot be.
     """
-    before = (Path(directory) / f"rank-{rank}.log").exists()
+    before = os.path.exists(log_path(directory, rank))
     path = write_log(directory, rank, "", [])
     if not before:
-        path.unlink()
+        os.unlink(path)
 
 
-def write_log(directory: str, rank: int, where: str, faults: list[str]) -> Path:
+def log_path(directory: str, rank: int) -> str:
+    """Where a rank logs its faults."""
+    return os.path.join(directory, f"rank-{rank}.log")
+
+
+def write_log(directory: str, rank: int, where: str, faults: list[str]) -> str:
     """Add every fault of this rank to ``directory/rank-N.log``, one a line; the file's path.
 
     Raises `OmbError` when the file cannot be written.
     """
-    path = Path(directory) / f"rank-{rank}.log"
+    path = log_path(directory, rank)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        os.makedirs(directory, exist_ok=True)
+        with open(path, "a", encoding="utf-8") as file:
             file.writelines(f"{where}: {fault}\n" for fault in faults)
     except OSError as error:
         raise OmbError(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TextIO
 
 from omb_py.core import VERSION
+from omb_py.core.dataclass import dataclass
 from omb_py.core.text.words import count
 from omb_py.results.writer import Writer
 

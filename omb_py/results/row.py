@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, fields
 from typing import Any
+
+from omb_py.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class OverheadRow:
 
 def columns(record: type[Any]) -> tuple[str, ...]:
     """Names of a record's columns, in the order in which every format writes them."""
-    return tuple(column.name for column in fields(record))
+    return tuple(record.__annotations__)
 
 
 COLUMNS = columns(Row)
@@ -152,9 +153,9 @@ COLUMNS = columns(Row)
 
 
 KINDS = {
-    column.name: str(column.type).removesuffix(" | None")
+    name: kind.removesuffix(" | None")
     for record in (Row, OverheadRow)
-    for column in fields(record)
+    for name, kind in record.__annotations__.items()
 }
 """What a column holds: ``int``, ``float``, ``str`` or ``bool``; all else is written as text."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict
 from typing import Any, Generic, TypeVar
 
 from omb_py.core.datatypes import Datatype
@@ -46,6 +45,8 @@ class Collector(Writer[Any]):
         self.runs.setdefault(run, {}).update(metadata)
 
     def row(self, row: Any) -> None:
+        from dataclasses import asdict
+
         values = asdict(row)
         if "percentiles" in values:
             words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]

@@ -136,7 +136,7 @@ def test_other_texts_and_other_systems_tell_nothing(
     assert core_seconds("cpu0 1 2\ncpux 1 2 3 4 5 6 7 8\n\n") == {}
     bare = reading(100.0, "")
     assert load(bare, reading(101.0, BEFORE), {0, 1}, 0.0, 0.0, 2) is None
-    monkeypatch.setattr(host_load, "PROC", tmp_path)
+    monkeypatch.setattr(host_load, "PROC", str(tmp_path))
     assert host_load.read(whole=True) is None
     assert host_load.read(whole=False) is None
 

@@ -198,8 +198,8 @@ def test_faults_are_added_to_the_log_of_their_rank(tmp_path: Path) -> None:
     for where in ("8 bytes", "16 bytes"):
         path = write_log(folder, 3, where, ["one", "wrong \N{HORIZONTAL ELLIPSIS}"])
         check_log(folder, 3)
-    assert path == tmp_path / "new" / "log" / "rank-3.log"
-    assert path.read_text(encoding="utf-8").splitlines() == [
+    assert path == str(tmp_path / "new" / "log" / "rank-3.log")
+    assert Path(path).read_text(encoding="utf-8").splitlines() == [
         "8 bytes: one",
         "8 bytes: wrong \N{HORIZONTAL ELLIPSIS}",
         "16 bytes: one",

@@ -6,7 +6,6 @@ An algorithm is a function of a module beside this one, and a row here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from omb_py.benchmarks import Case, Plan
@@ -15,6 +14,7 @@ from omb_py.benchmarks.algorithms import bcast as spreading
 from omb_py.benchmarks.algorithms.members import Members
 from omb_py.benchmarks.algorithms.reductions import Sum
 from omb_py.core.calls import Call, Message, Step
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
 from omb_py.core.registry import Rows

@@ -8,7 +8,6 @@ algorithm cuts. `omb_py.algorithms.patterns` has the sources behind the letters,
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from omb_py.algorithms.folding import staying
@@ -18,6 +17,7 @@ from omb_py.benchmarks.algorithms.bcast import binomial, children, gather_around
 from omb_py.benchmarks.algorithms.members import Members, part, pieces, shares, span
 from omb_py.benchmarks.algorithms.reductions import Sum
 from omb_py.core.calls import Message, Step
+from omb_py.core.dataclass import replace
 
 Inner: TypeAlias = Callable[[Members, Sum], Iterator[Step]]
 """An algorithm for powers of two of members."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from omb_py.core.calls import Call, Message, Slot, Step
+from omb_py.core.dataclass import dataclass, replace
 
 TAG = 1
 """One for all messages: those between two ranks stay in order."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from omb_py.benchmarks.algorithms.members import Members, part
 from omb_py.core.calls import Call, Message, Step
+from omb_py.core.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from mpi4py import MPI
 
 from omb_py.core.calls import Message
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import UnsupportedError

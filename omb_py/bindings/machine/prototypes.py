@@ -25,6 +25,8 @@ an array of those and ``D`` one of MPI_Aint.
 
 from __future__ import annotations
 
+from functools import cache
+
 COLLECTIVES = {
     "allgather": "bntbntc",
     "allgatherv": "bntbNDtc",
@@ -129,11 +131,18 @@ def shape(kinds: str, handle_bytes: int, large: bool) -> str:
 
     ``i`` has 32 bits, ``q`` 64; ``p`` is a pointer, and ``r`` one that moves from time to time.
     """
+    return kinds.translate(machine_types(handle_bytes, large))
+
+
+@cache
+def machine_types(handle_bytes: int, large: bool) -> dict[int, str]:
+    """The machine type of each letter of a prototype."""
     handle = "i" if handle_bytes == 4 else "p"
     count = "q" if large else "i"
-    types = dict.fromkeys("nz", count) | dict.fromkeys("ilk", "i") | dict.fromkeys("dOq", "q")
+    types = dict.fromkeys(map(chr, range(ord("A"), ord("z") + 1)), "p") | dict.fromkeys("nz", count)
+    types |= dict.fromkeys("ilk", "i") | dict.fromkeys("dOq", "q")
     types |= dict.fromkeys("tocwgIH", handle) | {"r": "r"}
-    return "".join(types.get(kind, "p") for kind in kinds)
+    return str.maketrans(types)
 
 
 def all_shapes() -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -19,6 +18,7 @@ import numpy as np
 from omb_py.buffers import PAGE, Buffer, Device
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import (
     MissingPackageError,

@@ -7,7 +7,6 @@ library is imported, and before MPI is started.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from omb_py.buffers import Device
 from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import MAX_BLOCKS, THREADS
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
 
 # The kernels that add up elements where they are, on a device: one for each width of them.

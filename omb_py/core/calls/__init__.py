@@ -6,11 +6,11 @@ in lower case: ``send``, ``allgatherv``, ``reduce_scatter_block``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
 from omb_py.core.errors import BenchmarkError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
+from omb_py.core.dataclass import replace
 
 R = TypeVar("R", bound=Iteration)
 

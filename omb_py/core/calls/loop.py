@@ -13,10 +13,11 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import cycle, islice, repeat
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from omb_py.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes.layout import number_pairs, numbers
 from omb_py.core.errors import UsageError
 

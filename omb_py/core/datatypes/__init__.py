@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 
 X86_EXTENDED_BYTES = 10

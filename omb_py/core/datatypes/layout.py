@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_count
 

@@ -13,10 +13,11 @@ import os
 import zlib
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from omb_py.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
 
 from mpi4py import MPI
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
 
 CUDA = 0

@@ -8,12 +8,12 @@ import time
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import fsum, inf
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from omb_py.core import mpi
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages

@@ -8,12 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from omb_py.core import BEGAN
 
-STAT = Path("/proc/self/stat")
+STAT = "/proc/self/stat"
 START = 22 - 3
 """Where the start stands among the fields of `STAT` after the command's name, the second."""
 
@@ -25,7 +24,8 @@ def seconds_before(moment: float, cpu_seconds: float) -> float | None:
     tell, or tells nonsense.
     """
     try:
-        started = start_in(STAT.read_text(errors="replace"), os.sysconf("SC_CLK_TCK"))
+        with open(STAT, errors="replace") as stat:
+            started = start_in(stat.read(), os.sysconf("SC_CLK_TCK"))
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
     except (OSError, AttributeError, ValueError, IndexError):
         return None
