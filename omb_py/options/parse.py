@@ -18,14 +18,12 @@ from omb_py.options.option import Option, note_old_name
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
-ATTACHED = {"c": "--validation", "z": "--tail-lat"}
-"""Options whose value may only be attached, as for native OMB's getopt: ``-z50,90``."""
-
 ATTACHED_VALUES = {
     "--validation": re.compile("log(:.*)?"),
     "--tail-lat": re.compile(r"[\d.]+(,[\d.]+)*"),
 }
-"""What their values look like."""
+"""Options whose value may only be attached, as for native OMB's getopt: ``-z50,90``; and what it
+looks like."""
 
 EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
     (
@@ -70,20 +68,17 @@ EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
 
 
 class OptionsCommand(click.Command):
-    """A command whose ``-c`` and ``-z`` take a value only where it is attached."""
+    """A command whose short options are read as long ones."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        names = {name for parameter in self.params for name in parameter.opts}
-        if names.isdisjoint(ATTACHED.values()):
-            return super().parse_args(ctx, args)
-        with_value = {
-            name[1]
-            for parameter in self.params
-            if isinstance(parameter, click.Option) and not parameter.is_flag
-            for name in parameter.opts
-            if len(name) == 2
-        }
-        return super().parse_args(ctx, detach_values(args, with_value.__contains__))
+        valued: dict[str, str] = {}
+        flags: dict[str, str] = {}
+        for option in self.params:
+            if isinstance(option, click.Option):
+                long = max(option.opts, key=len)
+                letters = (name[1] for name in option.opts if len(name) == 2)
+                (flags if option.is_flag else valued).update(dict.fromkeys(letters, long))
+        return super().parse_args(ctx, spell_out(args, valued, flags))
 
 
 def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
@@ -196,39 +191,42 @@ def _plain(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def detach_values(arguments: list[str], takes_value: Callable[[str], bool]) -> list[str]:
-    """Rewrite ``-c`` and ``-z``, whose value may only be attached, as long options with a value.
+def spell_out(
+    arguments: list[str], valued: Mapping[str, str], flags: Mapping[str, str]
+) -> list[str]:
+    """Rewrite short options as long ones, also ``-c`` and ``-z`` with their attached values.
 
-    ``takes_value`` tells whether a letter is an option that consumes what follows it. Everything
-    else, and all after ``--``, stays as it is. Raises `UsageError` where their value stands apart.
+    ``valued`` and ``flags`` have the long names by letter, of options that consume what follows
+    them and of others. Everything else, and all after ``--``, stays as it is: click reads short
+    options, too, but looks for a long one of that name first, and loads `difflib` for it. Raises
+    `UsageError` where the value of ``-c`` or ``-z`` stands apart.
     """
+    attached = ATTACHED_VALUES.keys() & valued.values()
     rewritten: list[str] = []
     rest = deque(arguments)
     while rest:
         argument = rest.popleft()
         if argument == "--":
             return [*rewritten, argument, *rest]
-        if argument in ATTACHED.values():
+        if argument in attached:
             rewritten.append(f"{argument}={default_value(argument, f'{argument}=', rest)}")
             continue
         if argument.startswith("--") or not argument.startswith("-") or argument == "-":
             rewritten.append(argument)
             continue
         for position, letter in enumerate(argument[1:], start=1):
-            if letter in ATTACHED:
-                if position > 1:
-                    rewritten.append(argument[:position])
-                name = ATTACHED[letter]
-                value = argument[position + 1 :] or default_value(name, argument, rest)
-                rewritten.append(f"{name}={value}")
+            value = argument[position + 1 :]
+            name = valued.get(letter, "")
+            if name in attached:
+                rewritten.append(f"{name}={value or default_value(name, argument, rest)}")
                 break
-            if takes_value(letter):
-                rewritten.append(argument)
-                if position == len(argument) - 1 and rest:
-                    rewritten.append(rest.popleft())
+            if name and (value or rest):
+                rewritten.append(f"{name}={value or rest.popleft()}")
                 break
-        else:
-            rewritten.append(argument)
+            if letter not in flags:
+                rewritten.append(f"-{argument[position:]}")
+                break
+            rewritten.append(flags[letter])
     return rewritten
 
 

@@ -22,7 +22,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.options.option import Option
-from omb_py.options.parse import detach_values, parse
+from omb_py.options.parse import parse, spell_out
 from omb_py.options.table import parameters
 from tests import ROOT
 from tests.conftest import Finished
@@ -112,7 +112,34 @@ def test_placement_may_follow_c_and_z() -> None:
 
 def test_a_value_that_looks_like_an_option_stays_one() -> None:
     arguments = ["--output", "x.csv", "-o", "-c", "-i", "3", "--", "-c"]
-    assert detach_values(arguments, "oi".__contains__) == arguments
+    assert spell_out(arguments, {"o": "--origin", "i": "--iterations"}, {}) == [
+        *("--output", "x.csv", "--origin=-c", "--iterations=3", "--", "-c")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "spelled"),
+    [
+        (["-fi5"], ["--full", "--iterations=5"]),
+        (["-fi", "5", "D"], ["--full", "--iterations=5", "D"]),
+        (["-i"], ["-i"]),
+        (["-fQ5"], ["--full", "-Q5"]),
+        (["-fclog"], ["--full", "--validation=log"]),
+        (["-", "-5"], ["-", "-5"]),
+    ],
+)
+def test_short_options_are_spelled_out(arguments: list[str], spelled: list[str]) -> None:
+    valued = {"i": "--iterations", "c": "--validation"}
+    assert spell_out(arguments, valued, {"f": "--full"}) == spelled
+
+
+def test_no_option_costs_the_search_for_similar_ones() -> None:
+    script = (
+        "import sys; from omb_py.benchmarks import find_benchmark; from omb_py.options import parse"
+        "; parse.parse(find_benchmark('allreduce'), ['-fm8', '-i', '5', '-c'])"
+        "; sys.exit('difflib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize(
