@@ -150,6 +150,8 @@ jobs: $(VENV)/.installed
 	done
 
 keys: $(VENV)/.installed
+	$(VENV)/bin/omb-py list --format index > omb_py/benchmarks/_index.new
+	mv omb_py/benchmarks/_index.new omb_py/benchmarks/_index.py
 	$(VENV)/bin/omb-py machine schema > configs/machine.schema.json
 	$(VENV)/bin/omb-py machine schema --sweep > configs/sweep.schema.json
 	sed -i '/^## Keys/,$$d' docs/machines.md

@@ -8,12 +8,13 @@ into a `Plan`: which calls one iteration makes, and what data they should move.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+from omb_py.benchmarks._index import MODULES
 from omb_py.buffers import Buffer
 from omb_py.core.calls import Form, Iteration, Message, Step
+from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import BenchmarkError, UsageError
@@ -305,14 +306,27 @@ BENCHMARK_MODULES = Registry(
 )
 
 
-PREFERRED_MODULES = ("pt2pt", "collective", "variants")
-"""Modules that are looked into first, so that what most jobs want loads no others."""
-
-
 def all_benchmarks() -> Iterator[Benchmark]:
     """Every benchmark, family by family."""
-    for module in dict.fromkeys((*PREFERRED_MODULES, *BENCHMARK_MODULES.names())):
+    for module in dict.fromkeys((*MODULES, *BENCHMARK_MODULES.names())):
         yield from BENCHMARK_MODULES.load(module)
+
+
+def indexed_families() -> dict[str, list[str]]:
+    """The names of omb-py's own benchmarks, by family; no module is loaded for it."""
+    found: dict[str, list[str]] = {}
+    for families in MODULES.values():
+        for family, names in families.items():
+            found.setdefault(family, []).extend(names.split())
+    return found
+
+
+def indexed_module(name: str) -> str | None:
+    """The module of the benchmark called ``name``, where the index has it."""
+    for module, families in MODULES.items():
+        if any(name in names.split() for names in families.values()):
+            return module
+    return None
 
 
 def by_family() -> dict[str, list[Benchmark]]:
@@ -323,21 +337,27 @@ def by_family() -> dict[str, list[Benchmark]]:
     return found
 
 
+def plain_name(name: str) -> str:
+    """A benchmark's name without native OMB's ``osu_``; hyphens and underscores are one."""
+    return name.replace("-", "_").removeprefix("osu_")
+
+
 def find_benchmark(name: str, others: Iterable[str] = ()) -> Benchmark:
     """The benchmark called ``name``; hyphens, underscores and a leading ``osu_`` don't matter.
 
     Raises `UsageError` when there is none, with the nearest names, of which ``others`` are too.
     """
-    wanted = name.replace("-", "_").removeprefix("osu_")
-    for module in dict.fromkeys((*PREFERRED_MODULES, *BENCHMARK_MODULES.builtin())):
-        for benchmark in BENCHMARK_MODULES.load(module):
-            if benchmark.name == wanted:
-                return benchmark  # type: ignore[no-any-return]
-    known = {benchmark.name: benchmark for benchmark in all_benchmarks()}
-    if wanted in known:
-        return known[wanted]
+    wanted = plain_name(name)
+    module = indexed_module(wanted)
+    for benchmark in BENCHMARK_MODULES.load(module) if module else ():
+        if benchmark.name == wanted:
+            return benchmark  # type: ignore[no-any-return]
+    known = list(all_benchmarks())
+    for benchmark in known:
+        if benchmark.name == wanted:
+            return benchmark
     from omb_py.core.text.words import nearest
 
-    near = nearest(wanted, [*known, *others], most=3)
+    near = nearest(wanted, [*(benchmark.name for benchmark in known), *others], most=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "'omb-py list' names them all"
     raise UsageError(f"unknown benchmark {name!r}: {hint}")

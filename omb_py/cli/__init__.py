@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from omb_py.core import VERSION
+from omb_py.core import VERSION, archive
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
@@ -44,12 +44,9 @@ class Commands(click.Group):
             return self.commands[cmd_name]
         if cmd_name in LAZY_COMMANDS:
             return lazy_command(cmd_name)
-        from omb_py.benchmarks import find_benchmark
-        from omb_py.cli.benchmark import benchmark_command
+        from omb_py.benchmarks import find_benchmark, indexed_module, plain_name
 
-        try:
-            benchmark = find_benchmark(cmd_name)
-        except UsageError:
+        if indexed_module(plain_name(cmd_name)) is None:
             from omb_py.apps import APPLICATIONS
 
             if APPLICATIONS.has(cmd_name):
@@ -57,20 +54,20 @@ class Commands(click.Group):
 
                 return application_command(APPLICATIONS.load(cmd_name))
             find_benchmark(cmd_name, [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands])
-            raise
-        return benchmark_command(benchmark)
+        from omb_py.cli.benchmark import benchmark_command
+
+        return benchmark_command(find_benchmark(cmd_name))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS
-        from omb_py.benchmarks import by_family
+        from omb_py.benchmarks import indexed_families
         from omb_py.cli.help import screen
 
         def summary(name: str, limit: int) -> str:
             found = self.get_command(ctx, name)
             return "" if found is None else found.get_short_help_str(limit)
 
-        families = {name: [one.name for one in members] for name, members in by_family().items()}
-        formatter.write(screen(families, APPLICATIONS.names(), COMMANDS, summary))
+        formatter.write(screen(indexed_families(), APPLICATIONS.builtin(), COMMANDS, summary))
 
 
 def lazy_command(name: str) -> click.Command:
@@ -94,9 +91,10 @@ def command() -> None:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["text", "markdown"]),
+    type=click.Choice(["text", "markdown", "index"]),
     default="text",
-    help="markdown: the benchmarks as in docs/benchmarks.md, with what ran where.",
+    help="markdown: the benchmarks as in docs/benchmarks.md, with what ran where; index: the "
+    "source of omb_py/benchmarks/_index.py.",
 )
 @click.option(
     "--algorithms",
@@ -110,14 +108,14 @@ def list_command(kind: str, algorithms: bool) -> None:
 
         print_algorithms(kind)
         return
+    from omb_py.cli import inventory
+
     if kind == "markdown":
-        from omb_py.cli.inventory import markdown
-
-        click.echo(markdown())
-        return
-    from omb_py.cli.inventory import print_list
-
-    print_list()
+        click.echo(inventory.markdown())
+    elif kind == "index":
+        click.echo(inventory.index())
+    else:
+        inventory.print_list()
 
 
 @command.command("info")
@@ -180,6 +178,8 @@ def main() -> NoReturn:
             print_exception(error)
         alone = isinstance(error, OmbError) and not error.shared
         leave(sentence(error), getattr(error, "exit_code", 1), alone)
+    if launcher.rank() == 0:
+        archive.update()
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -7,12 +7,13 @@ import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
 from omb_py import algorithms
 from omb_py.apps import APPLICATIONS
-from omb_py.benchmarks import Benchmark, by_family
+from omb_py.benchmarks import BENCHMARK_MODULES, Benchmark, _index, by_family
 from omb_py.benchmarks import algorithms as own_algorithms
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
@@ -60,6 +61,25 @@ def markdown() -> str:
         lines += ["", "## Why not", ""]
         lines += [f"{number}. {reason}" for reason, number in reasons.items()]
     return "\n".join(lines)
+
+
+def index() -> str:
+    """The source of `omb_py.benchmarks._index`."""
+    lines = [f'"""{_index.__doc__}"""', "", "MODULES = {"]
+    for module in dict.fromkeys((*_index.MODULES, *BENCHMARK_MODULES.builtin())):
+        families: dict[str, list[str]] = {}
+        for benchmark in BENCHMARK_MODULES.load(module):
+            families.setdefault(benchmark.family, []).append(benchmark.name)
+        lines.append(f'    "{module}": {{')
+        for family, names in families.items():
+            lines += [f'        "{family}": """', *indented(names), '        """,']
+        lines.append("    },")
+    return "\n".join([*lines, "}"])
+
+
+def indented(names: list[str]) -> list[str]:
+    """Names in lines of a source file."""
+    return wrap(" ".join(names), 96, initial_indent=" " * 12, subsequent_indent=" " * 12)
 
 
 def described(benchmark: Benchmark) -> tuple[str, str, str]:

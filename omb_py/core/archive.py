@@ -1,0 +1,176 @@
+"""One file that holds omb-py's compiled modules, so that a rank opens it and not a hundred others.
+
+Python keeps each compiled module in a file of its own, and lists folders to find it: under
+``mpiexec`` every rank does so at once. The archive, in the package's ``__pycache__``, has the
+contents of all these ``.pyc`` files, and they count as there: only where the source still has the
+time and size written in them. `update` writes it at the end of a command that imported a module
+otherwise. Where there is no archive, or it cannot be written, Python imports as always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import sys
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+PACKAGE = __name__.partition(".")[0]
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+INIT = "__init__"
+SOURCE, COMPILED = ".py", ".pyc"
+
+STAMP = slice(8, 16)
+"""Where a ``.pyc`` file has the time and size of its source."""
+
+MAGIC = b"omb-py modules 1"
+HEADER = len(MAGIC) + 8
+"""Bytes before the index: what the file is, and the length of the index."""
+
+
+class Archive:
+    """The file ``path``, held open: each module's name, whether it is a package, and its place."""
+
+    def __init__(self, path: str) -> None:
+        """Read the index; it is empty where there is no such archive."""
+        self.path = path
+        self.index: dict[str, tuple[bool, int, int]] = {}
+        try:
+            self._file = os.open(path, os.O_RDONLY)
+            header = os.pread(self._file, HEADER, 0)
+            length = int.from_bytes(header[len(MAGIC) :], "little")
+            self._modules = HEADER + length
+            if header.startswith(MAGIC):
+                self.index = marshal.loads(os.pread(self._file, length, HEADER))
+        except (OSError, EOFError, ValueError, TypeError, OverflowError):
+            return
+
+    def compiled(self, name: str) -> bytes:
+        """The ``.pyc`` of a module of the index; raises `OSError` where it cannot be read."""
+        _, start, length = self.index[name]
+        return os.pread(self._file, length, self._modules + start)
+
+
+class Loader(SourceFileLoader):
+    """Loads a module whose ``.pyc`` has been read, as Python does otherwise."""
+
+    def __init__(self, name: str, path: str, source: os.stat_result, compiled: bytes) -> None:
+        super().__init__(name, path)
+        self.archive = _archive.path
+        self._source = source
+        self._compiled = compiled
+
+    def path_stats(self, path: Any) -> dict[str, float]:
+        return {"mtime": self._source.st_mtime, "size": self._source.st_size}
+
+    def get_data(self, path: Any) -> bytes:
+        return self._compiled if path.endswith(COMPILED) else super().get_data(path)
+
+
+class Finder(FileFinder):
+    """Finds in a folder of omb-py the modules of the archive, and all others as Python does."""
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        return self._archived(fullname) or super().find_spec(fullname, target)
+
+    def _archived(self, fullname: str) -> ModuleSpec | None:
+        if fullname not in _archive.index:
+            return None
+        package = _archive.index[fullname][0]
+        path = os.path.join(self.path, fullname.rpartition(".")[2])
+        file = os.path.join(path, INIT + SOURCE) if package else path + SOURCE
+        try:
+            source, compiled = os.stat(file), _archive.compiled(fullname)
+        except OSError:
+            return None
+        if compiled[STAMP] != stamp(source):
+            return None
+        loader = Loader(fullname, file, source, compiled)
+        spec = ModuleSpec(fullname, loader, origin=file, is_package=package)
+        spec.has_location = True
+        if package:
+            spec.submodule_search_locations = [path]
+        return spec
+
+
+def stamp(source: os.stat_result) -> bytes:
+    """Time and size of a source file, as a ``.pyc`` file has them."""
+    numbers = int(source.st_mtime), source.st_size
+    return b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in numbers)
+
+
+def install() -> None:
+    """Import omb-py's modules from the archive from now on."""
+    if _archive.path:
+        sys.path_hooks.insert(0, find_modules)
+        for folder in (FOLDER, os.path.dirname(os.path.abspath(__file__))):  # imported without it
+            sys.path_importer_cache.pop(folder, None)
+
+
+def find_modules(folder: str) -> Finder:
+    """The finder for a folder of this package; raises `ImportError` for others."""
+    if folder != FOLDER and not folder.startswith(FOLDER + os.sep):
+        raise ImportError
+    return Finder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
+
+
+def update() -> None:
+    """Write the archive where a module was imported without it; silent where that fails."""
+    if not _archive.path or sys.dont_write_bytecode:
+        return
+    loaders = (
+        getattr(getattr(module, "__spec__", None), "loader", None)
+        for name, module in sys.modules.items()
+        if name.startswith(f"{PACKAGE}.") and name not in _before
+    )
+    if not any(type(loader) is SourceFileLoader for loader in loaders):
+        return
+    temporary = f"{_archive.path}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        try:
+            with open(temporary, "xb") as file:
+                file.writelines(contents())
+            os.replace(temporary, _archive.path)
+        except OSError:
+            os.unlink(temporary)
+
+
+def contents() -> list[bytes]:
+    """An archive's parts: its header, its index, and every ``.pyc`` that its source agrees with."""
+    index: dict[str, tuple[bool, int, int]] = {}
+    modules: list[bytes] = []
+    end = 0
+    for folder, _, files in os.walk(FOLDER):
+        parents = os.path.relpath(folder, os.path.dirname(FOLDER)).split(os.sep)
+        for stem in sorted(name[: -len(SOURCE)] for name in files if name.endswith(SOURCE)):
+            try:
+                source = os.stat(os.path.join(folder, stem + SOURCE))
+                with open(os.path.join(folder, "__pycache__", stem + _suffix), "rb") as file:
+                    compiled = file.read()
+            except OSError:
+                continue
+            if compiled[STAMP] == stamp(source):
+                name = ".".join(parents if stem == INIT else [*parents, stem])
+                index[name] = (stem == INIT, end, len(compiled))
+                end += len(compiled)
+                modules.append(compiled)
+    listed = marshal.dumps(index)
+    return [MAGIC, len(listed).to_bytes(8, "little"), listed, *modules]
+
+
+def _archive_path(cached: str | None) -> str:
+    """The archive's place; none where Python keeps no compiled modules beside their sources."""
+    if cached is None or os.path.dirname(cached) != os.path.join(FOLDER, "__pycache__"):
+        return ""
+    return cached.replace(INIT, "modules").removesuffix(COMPILED) + ".archive"
+
+
+_before = frozenset(sys.modules)
+_cached = getattr(sys.modules[PACKAGE].__spec__, "cached", None)
+_suffix = os.path.basename(_cached or "").removeprefix(INIT)
+_archive = Archive(_archive_path(_cached))
