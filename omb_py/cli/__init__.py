@@ -151,6 +151,15 @@ def overhead_group() -> None:
 
 def main() -> NoReturn:
     """Run the command line; every failure is one sentence from rank 0 and an exit code."""
+    try:
+        run()
+    finally:
+        if launcher.rank() == 0:
+            archive.update()
+
+
+def run() -> NoReturn:
+    """Run the command line, and leave."""
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
     try:
@@ -178,8 +187,6 @@ def main() -> NoReturn:
             print_exception(error)
         alone = isinstance(error, OmbError) and not error.shared
         leave(sentence(error), getattr(error, "exit_code", 1), alone)
-    if launcher.rank() == 0:
-        archive.update()
     sys.exit(code if isinstance(code, int) else 0)
 
 

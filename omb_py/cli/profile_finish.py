@@ -5,17 +5,16 @@ It makes room for their records, then writes texts and tables from them.
 
 from __future__ import annotations
 
-import tempfile
+import os
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.ranks import some_ranks
 from omb_py.tracing import records
-from omb_py.tracing.records.layout import PROTOBUF, path_in, record_paths
+from omb_py.tracing.records.layout import PROTOBUF, path_in, record_names
 
 SECONDS = 20.0
 """How long to wait for the records of ranks that end later."""
@@ -29,37 +28,39 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     Raises `OneRankError` where a name cannot be that of a file or others' records are in the way,
     and `OmbError` where something cannot be written.
     """
-    if Path(folder).exists() and not Path(folder).is_dir():
+    if os.path.exists(folder) and not os.path.isdir(folder):
         raise OneRankError(f"--dir {folder} is a file: name a folder")
     for name in timelines:
-        if Path(name).is_dir():
+        if os.path.isdir(name):
             raise OneRankError(f"--timeline {name} is a folder: name a file in it")
-    there = record_paths(folder)
-    if there and not force:
+    earlier = record_names(folder)
+    if earlier and not force:
         raise OneRankError(
             f"{folder} holds the profile of another run: name another folder with --dir, or "
             "replace it with --force"
         )
-    _try_to_write(Path(folder), folder, "--dir")
+    _try_to_write(folder, folder, "--dir")
     for name in timelines:
-        _try_to_write(Path(name).parent, name, "--timeline")
+        _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
         if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
             raise MissingPackageError(
                 f"--timeline {name}", "perfetto", "pip install 'omb-py[perfetto]'"
             )
-    for path in (*there, *Path(folder).glob("profile*"), *Path(folder).glob("traffic-*")):
+    earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
+    for path in (os.path.join(folder, name) for name in earlier):
         try:
-            path.unlink()
+            os.unlink(path)
         except OSError as error:
             raise OmbError(f"cannot remove {path}: {error.strerror or error}") from error
 
 
-def _try_to_write(folder: Path, name: str, option: str) -> None:
+def _try_to_write(folder: str, name: str, option: str) -> None:
     """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        os.makedirs(folder, exist_ok=True)
+        tried = os.path.join(folder, f".omb-py-{os.getpid()}")
+        with open(tried, "xb"):
+            os.unlink(tried)
     except OSError as error:
         taken = isinstance(error, FileExistsError)
         reason = "Not a directory" if taken else error.strerror or error
@@ -86,16 +87,18 @@ def report(
     from omb_py.tracing.profile import store
     from omb_py.tracing.profile.store import load
 
-    written: list[Path] = store.write(load([folder]), folder, texts)
+    written = store.write(load([folder]), folder, texts)
     if timelines:
+        from pathlib import Path
+
         from omb_py.tracing.timeline import diagnostics, read
         from omb_py.tracing.timeline import files as timeline_files
 
         timeline = read(folder)
         for sentence in diagnostics.notes(timeline):
             launcher.note(sentence, 0)
-        for path in timelines:
-            timeline_files.write(timeline, Path(path), force=True)
+        for name in timelines:
+            timeline_files.write(timeline, Path(name), force=True)
     if not quiet:
         names: Sequence[object] = (written[0], *timelines)
         launcher.note(f"profile of {ranks} ranks: {', '.join(map(str, names))}", 0)

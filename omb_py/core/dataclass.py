@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import replace as replace
+    from typing import Any
+
+    def values(record: Any) -> dict[str, Any]:
+        """The fields of a data class by name, in their order."""
 else:
 
     def dataclass(*, frozen, eq=True):
@@ -42,9 +46,13 @@ else:
         """A field whose default is made anew for each object; ``hash`` leaves it out of hashes."""
         return _Factory(default_factory, hash)
 
-    def replace(record, **changes):
+    def replace(record, /, **changes):
         """A copy of ``record`` in which some fields differ."""
-        return type(record)(**{name: getattr(record, name) for name in record._defaults} | changes)
+        return type(record)(**values(record) | changes)
+
+    def values(record):
+        """The fields of a data class by name, in their order."""
+        return {name: getattr(record, name) for name in record._defaults}
 
     _REQUIRED = object()
 
@@ -75,12 +83,14 @@ else:
                 fields.append((name, kind, made))
             return getattr(dataclasses.make_dataclass(cls.__name__, fields, frozen=True), self.name)
 
-    def _initialize(self, *values, **named):
+    def _initialize(self, /, *values, **named):
         state, defaults = self.__dict__, self._defaults
         state.update(zip(defaults, values, strict=False))
-        if len(values) > len(defaults) or not named.keys() <= defaults.keys() - state.keys():
-            wrong = ", ".join(map(repr, named.keys() - (defaults.keys() - state.keys())))
-            raise TypeError(f"{type(self).__name__}() cannot take {wrong or 'so many values'}")
+        if len(values) > len(defaults):
+            raise TypeError(f"{type(self).__name__}() cannot take so many values")
+        for name in named:
+            if name in state or name not in defaults:
+                raise TypeError(f"{type(self).__name__}() cannot take {name!r}")
         state.update(named)
         if len(state) < len(defaults):
             for name, default in defaults.items():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.benchmarks import Benchmark
 from omb_py.core.mpi import launcher
+
+if TYPE_CHECKING:
+    from omb_py.benchmarks import Benchmark
 
 
 @cache

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.core.calls.topology import parse_topology
-from omb_py.core.datatypes.layout import parse_layout
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
 
@@ -152,6 +150,20 @@ def thread_counts(text: str) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
+def layout(text: str) -> Any:
+    """A `Layout`."""
+    from omb_py.core.datatypes.layout import parse_layout
+
+    return parse_layout(text)
+
+
+def topology(text: str) -> Any:
+    """A `Topology`."""
+    from omb_py.core.calls.topology import parse_topology
+
+    return parse_topology(text)
+
+
 def label(text: str) -> str:
     """A name of the user's own: any text of one line."""
     text = text.strip()
@@ -220,7 +232,7 @@ def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
 BYTES = TextType("bytes", parse_bytes)
 DEVICES = TextType("n,n,…", device_list)
 LABEL = TextType("text", label)
-LAYOUT = TextType("layout", parse_layout)
+LAYOUT = TextType("layout", layout)
 MEMBER_NAME = TextType("name", lambda text: text.replace("-", "_"))
 NODE_MAP = TextType("n|n,n,…", node_map)
 PERCENTILES = TextType("p,p,…", percentiles)
@@ -229,6 +241,6 @@ ROOT = TextType("fixed:rank|rotate", root)
 SIZE_LIST = TextType("size,size,…", size_list)
 SIZE_RANGE = TextType("[min:]max", size_range)
 THREADS = TextType("n[:n]", thread_counts)
-TOPOLOGY = TextType("topology", parse_topology)
+TOPOLOGY = TextType("topology", topology)
 VALIDATION_LOG = TextType("log[:dir]", validation_log)
 WARMUP = TextType("n|auto", warmup)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
+from omb_py.core.dataclass import values
 from omb_py.core.datatypes import Datatype
 
 Record = TypeVar("Record", contravariant=True)
@@ -45,10 +46,8 @@ class Collector(Writer[Any]):
         self.runs.setdefault(run, {}).update(metadata)
 
     def row(self, row: Any) -> None:
-        from dataclasses import asdict
-
-        values = asdict(row)
-        if "percentiles" in values:
+        kept = values(row)
+        if "percentiles" in kept:
             words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]
-            values["percentiles"] = " ".join(words) or None
-        self.rows.append(values)
+            kept["percentiles"] = " ".join(words) or None
+        self.rows.append(kept)

@@ -84,8 +84,17 @@ def test_what_dataclasses_offers_works_on_them() -> None:
     assert {one.name: one.type for one in dataclasses.fields(point)}["tags"] == "dict[str, int]"
     assert dataclasses.is_dataclass(point)
     assert dataclasses.replace(point, y=3) == ours.replace(point, y=3) == Named(1, 3, name="n")
-    assert dataclasses.asdict(Slot(2)) == {"count": 2}
+    assert dataclasses.asdict(Slot(2)) == ours.values(Slot(2)) == {"count": 2}
     assert repr(Slot(2)) == "Slot(count=2)"
+
+
+def test_a_field_may_have_any_name() -> None:
+    @ours.dataclass(frozen=True)
+    class Odd:
+        record: int
+        values: int = 0
+
+    assert ours.replace(Odd(1), record=2, values=3) == Odd(2, 3)
 
 
 def test_a_data_class_can_extend_one() -> None:

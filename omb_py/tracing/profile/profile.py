@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from omb_py.core.dataclass import dataclass, field, values
 from omb_py.tracing.records.layout import Communicator
 
 FORMAT, VERSION = "omb-py profile", 1
@@ -140,7 +140,9 @@ class Profile:
 
     def plain(self) -> dict[str, Any]:
         """All of it for a file, in values that JSON has; those that are None are left out."""
-        extremes = {name: one and list(one.values()) for name, one in asdict(self.extremes).items()}
+        extremes = {
+            name: one and [one.value, one.rank] for name, one in values(self.extremes).items()
+        }
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -156,27 +158,27 @@ class Profile:
 
 
 def _plain_member(member: RankProfile) -> dict[str, Any]:
-    values = _known(member)
-    values.pop("told")
-    values.pop("cells", None)
-    return values | {
+    known = _known(member)
+    known.pop("told")
+    known.pop("cells", None)
+    return known | {
         "counted": member.cells is not None,
-        "routines": [asdict(line) for line in member.told],
+        "routines": [values(line) for line in member.told],
         "calls": [_plain_calls(cell) for cell in member.cells or ()],
     }
 
 
 def _plain_calls(cell: CallStats) -> dict[str, Any]:
-    values = _known(cell)
+    known = _known(cell)
     if (communicator := cell.communicator) is not None:
-        values["communicator"] = communicator.key
-        values["communicator_size"] = communicator.size
-        values["communicator_label"] = communicator.label
-    return values
+        known["communicator"] = communicator.key
+        known["communicator_size"] = communicator.size
+        known["communicator_label"] = communicator.label
+    return known
 
 
 def _known(row: RankProfile | CallStats) -> dict[str, Any]:
-    return {name: value for name, value in vars(row).items() if value is not None}
+    return {name: value for name, value in values(row).items() if value is not None}
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:

@@ -125,7 +125,7 @@ def _cells(record: Record) -> Iterable[CallStats]:
         ns,
         minimum,
         maximum,
-    ) in record.cells.tolist():
+    ) in record.cell_values():
         if calls <= 0:
             continue
         yield CallStats(

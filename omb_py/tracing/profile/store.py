@@ -11,7 +11,6 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing.profile import formats, text
 from omb_py.tracing.profile.formats import CSV, JSON, NAMES
-from omb_py.tracing.profile.mpitrace import RankFile, read_profile
 from omb_py.tracing.profile.profile import Profile
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import PROTOBUF
@@ -129,6 +128,7 @@ def _of_records(files: Sequence[Path]) -> Profile:
 
 def _of_mpitrace(files: Sequence[Path]) -> Profile:
     from omb_py.tracing.profile import traced
+    from omb_py.tracing.profile.mpitrace import RankFile, read_profile
 
     found: list[tuple[str, RankFile]] = [(str(file), read_profile(str(file))) for file in files]
     return traced.profile_of(found)

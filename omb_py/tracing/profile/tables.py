@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from omb_py.core.dataclass import dataclass
 from omb_py.tracing.profile.profile import (
     CallStats,
     Extreme,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from omb_py.core.dataclass import dataclass
 from omb_py.tracing.recorder import annotation
 from omb_py.tracing.recorder.record_file import PYTHON, C, RecordFile
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cache
 from textwrap import indent
 from typing import Any
 
 from mpi4py import MPI
 
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.tracing.recorder.collective_calls import bytes_of
 from omb_py.tracing.recorder.message_sizes import COLLECTIVES, Pickled, spec_bytes, together
 from omb_py.tracing.recorder.method import NO_COMMUNICATOR, Method, Observed, meet

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from omb_py.core.dataclass import dataclass
 from omb_py.tracing.recorder.recorder import PythonRecorder
 from omb_py.tracing.recorder.tallies import MISS, Cache, Tally, remember
 from omb_py.tracing.records.layout import NOBODY, UNKNOWN_BYTES

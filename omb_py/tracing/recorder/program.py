@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tokenize
-from dataclasses import dataclass
 from types import ModuleType
 
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 
 
@@ -35,8 +34,10 @@ def find_program(name: str, arguments: tuple[str, ...], module: bool) -> Program
         return Program(name, arguments, module)
     if os.path.exists(name):
         return Program(name, arguments)
+    from shutil import which
+
     beside = os.path.dirname(sys.executable)
-    path = None if os.sep in name else shutil.which(name) or shutil.which(name, path=beside)
+    path = None if os.sep in name else which(name) or which(name, path=beside)
     if path is None:
         raise UsageError(f"there is no program {name}: name a Python script, or -m and a module")
     with open(path, "rb") as file:

@@ -8,7 +8,6 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from functools import wraps
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "mpi4py.MPI"
 
 
-class ImportHook(MetaPathFinder, Loader):
+class ImportHook:
     """Notices when a program imports ``mpi4py.MPI``, and not before: calls back around its import.
 
     What a program does until then (``mpi4py.rc`` and variables of the environment) must have its
@@ -37,7 +36,7 @@ class ImportHook(MetaPathFinder, Loader):
     def __init__(self, before: Callable[[], None], after: Callable[[ModuleType], None]) -> None:
         self._before = before
         self._after = after
-        self._loader: Loader | None = None
+        self._loader: Any = None  # a type of importlib.abc, whose import takes 5 ms
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -50,7 +49,7 @@ class ImportHook(MetaPathFinder, Loader):
                 spec = finder.find_spec(name, path, target)
                 if spec is not None and spec.loader is not None:
                     self._loader = spec.loader
-                    spec.loader = self
+                    spec.loader = self  # type: ignore[assignment]
                     return spec
         return None
 
@@ -58,7 +57,8 @@ class ImportHook(MetaPathFinder, Loader):
         """Load the library: what must be there before is called first."""
         assert self._loader is not None
         self._before()
-        return self._loader.create_module(spec)
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module, then tell that it is there."""
@@ -139,7 +139,8 @@ class Session:
         """Wait for the program to import mpi4py.MPI."""
         import mpi4py  # noqa: F401 - its own finder, which must come after ours
 
-        sys.meta_path.insert(0, ImportHook(self.backend.before, self._imported))
+        hook = ImportHook(self.backend.before, self._imported)
+        sys.meta_path.insert(0, hook)
 
     def _imported(self, module: Any) -> None:
         self._module = module

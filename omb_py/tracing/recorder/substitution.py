@@ -89,6 +89,7 @@ class Substitution:
         self._observed: dict[type, type] = {}
         self._makers: dict[type, Callable[[Any], Any]] = {}
         self._constants: dict[int, str] = {}
+        self._methods: dict[tuple[str, Any, str], Observed] = {}
         for name in CLASSES:
             original = getattr(module, name)
             observed = self._observed[original] = self._derived(name, original)
@@ -132,18 +133,23 @@ class Substitution:
                 attributes[plain] = wraps(found)(cancelling(found))
         for row, parameters in _rows(name).items():
             plain = row.removesuffix("!")
-            static = getattr_static(original, plain, None)
+            of_class = row.endswith("!")
+            static = (getattr_static if of_class else getattr)(original, plain, None)
             if static is None:
                 continue  # of a later mpi4py
             routine = methods.routine_of(name, row)
-            of_class = row.endswith("!")
             makes = of_class and name not in REQUESTS
+            key = (plain, static if makes or not of_class else name, routine)
+            if key in self._methods:  # what a class has from another is the same for both
+                attributes[plain] = self._methods[key]
+                continue
             target = _bound_to(static) if makes else getattr(original, plain)
             if self._cpu_time:
                 target = _with_cpu_time(target, self._recorder)
             method = Method(plain, routine, tuple(parameters.split()), target, self.adopt)
             made = wraps(getattr(original, plain))(self._observe(name, method, of_class))
             attributes[plain] = classmethod(made) if of_class else made
+            self._methods[key] = attributes[plain]
         derived = Substituted(original.__name__, (original,), attributes)
         Substituted.originals[derived] = original
         return derived

@@ -1,7 +1,7 @@
 """Records of a run: what every rank called, when, for how long, with how many bytes.
 
-`layout` says what a record is. What reads records needs NumPy, and is loaded when it is asked for:
-ranks that write a record stay without.
+`layout` says what a record is. What reads records is loaded when it is asked for: ranks that write
+a record stay without.
 """
 
 from __future__ import annotations
@@ -9,24 +9,16 @@ from __future__ import annotations
 from omb_py.tracing.records.layout import Communicator as Communicator
 from omb_py.tracing.records.layout import Kind as Kind
 
-READING = (
-    *("Comparison", "Now", "Record", "read", "read_folder", "missing_ranks", "numpy_type"),
-    *("HEADER_TYPE", "CELL_TYPE", "EVENT_TYPE", "NUMPY_TYPES", "NS"),
-)
+READING = ("Comparison", "Now", "Record", "read", "read_folder", "missing_ranks", "NS")
 """What `omb_py.tracing.records.reading` offers and can be had here."""
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
 if TYPE_CHECKING:
-    from omb_py.tracing.records.reading import CELL_TYPE as CELL_TYPE
-    from omb_py.tracing.records.reading import EVENT_TYPE as EVENT_TYPE
-    from omb_py.tracing.records.reading import HEADER_TYPE as HEADER_TYPE
     from omb_py.tracing.records.reading import NS as NS
-    from omb_py.tracing.records.reading import NUMPY_TYPES as NUMPY_TYPES
     from omb_py.tracing.records.reading import Comparison as Comparison
     from omb_py.tracing.records.reading import Now as Now
     from omb_py.tracing.records.reading import Record as Record
     from omb_py.tracing.records.reading import missing_ranks as missing_ranks
-    from omb_py.tracing.records.reading import numpy_type as numpy_type
     from omb_py.tracing.records.reading import read as read
     from omb_py.tracing.records.reading import read_folder as read_folder
 

@@ -10,10 +10,12 @@ A name of a communicator is a line of its own: `communicator_line`.
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from omb_py.core.dataclass import dataclass
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 MAGIC = b"OMBPYREC"
 VERSION = 1
 SUFFIX = ".record"
-PATTERN = f"rank-*{SUFFIX}"
+BEGINS = "rank-"
+PATTERN = f"{BEGINS}*{SUFFIX}"
 NS_PER_SECOND = 1e9
 
 PROTOBUF = (".pftrace", ".perfetto-trace")
@@ -203,14 +206,20 @@ def communicator_of(line: str) -> Communicator | None:
 
 def path_in(folder: str, rank: int) -> str:
     """The file of a rank in the folder of a run."""
-    return f"{folder}/rank-{rank:06d}{SUFFIX}"
+    return f"{folder}/{BEGINS}{rank:06d}{SUFFIX}"
 
 
 def record_paths(folder: str | Path) -> list[Path]:
     """The records in the folder of a run, by rank."""
     from pathlib import Path
 
-    return sorted(Path(folder).glob(PATTERN))
+    return [Path(folder, name) for name in record_names(folder)]
+
+
+def record_names(folder: str | Path) -> list[str]:
+    """The names of the records in the folder of a run, by rank; none where there is no folder."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return sorted(name for name in names if name.startswith(BEGINS) and name.endswith(SUFFIX))
 
 
 # Keys of communicators are equal on all members and found without communication: that of

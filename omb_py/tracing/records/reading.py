@@ -1,6 +1,7 @@
 """Records read: what every rank of a run called, when, for how long, with how many bytes.
 
-A record can be read while its rank still writes it, and after the rank was killed.
+A record can be read while its rank still writes it, and after the rank was killed. NumPy is loaded
+for events and for arrays of cells alone: a profile is written without.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
+from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
 from omb_py.tracing.records import layout
@@ -22,20 +23,19 @@ from omb_py.tracing.records.layout import NS_PER_SECOND, Communicator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NUMPY_TYPES = {"i": np.int32, "q": np.int64, "d": np.float64, "64s": "S64"}
-
-
-def numpy_type(fields: tuple[tuple[str, str], ...]) -> np.dtype[Any]:
-    """Fields of a record as a structured type."""
-    return np.dtype([(name, NUMPY_TYPES[kind]) for name, kind in fields])
-
-
-HEADER_TYPE, CELL_TYPE, EVENT_TYPE = map(numpy_type, (layout.HEADER, layout.CELL, layout.EVENT))
-
 MAX_RANKS = 1 << 24
 """A record that tells of more is damaged."""
 
 NS = 1e-9
+
+NUMPY_TYPES = {"i": "i4", "q": "i8", "d": "f8"}
+
+
+def array_of(packed: bytes, fields: tuple[tuple[str, str], ...]) -> NDArray[Any]:
+    """Packed rows of a record as a structured array."""
+    import numpy as np
+
+    return np.frombuffer(packed, [(name, NUMPY_TYPES[kind]) for name, kind in fields])
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Now:
 class Record:
     """What one rank recorded.
 
-    ``cells`` and ``events`` are structured arrays with the fields of `layout.CELL` and
+    ``packed_cells`` and ``packed_events`` are rows with the fields of `layout.CELL` and
     `layout.EVENT`, events in the order in which they were written; numbers in them refer to
     ``names``. Times are ns of the rank's own clock: `common` turns them into rank 0's.
     """
@@ -74,8 +74,22 @@ class Record:
     header: dict[str, Any]
     about: dict[str, Any]
     names: list[str]
-    cells: NDArray[Any]
-    events: NDArray[Any]
+    packed_cells: bytes
+    packed_events: bytes
+
+    @cached_property
+    def cells(self) -> NDArray[Any]:
+        """The cells as a structured array."""
+        return array_of(self.packed_cells, layout.CELL)
+
+    @cached_property
+    def events(self) -> NDArray[Any]:
+        """The events as a structured array."""
+        return array_of(self.packed_events, layout.EVENT)
+
+    def cell_values(self) -> Iterator[tuple[Any, ...]]:
+        """The fields of each cell."""
+        return layout.CELL_FORMAT.iter_unpack(self.packed_cells)
 
     @property
     def rank(self) -> int:
@@ -117,7 +131,7 @@ class Record:
         """When the rank ended, or was last heard of, ns."""
         if self.complete:
             return int(self.header["ended"])
-        last = int(self.events["ended"].max()) if len(self.events) else 0
+        last = int(self.events["ended"].max()) if self.packed_events else 0
         return max(int(self.header["updated"]), last, self.began)
 
     @property
@@ -162,6 +176,8 @@ class Record:
 
         Between two comparisons the offset is interpolated, so that drift is taken out.
         """
+        import numpy as np
+
         made = self.comparisons
         if not made:
             return times
@@ -187,10 +203,10 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
     first = file.read(layout.HEADER_BYTES)
     if len(first) < layout.HEADER_BYTES or first[:8] != layout.MAGIC:
         raise UsageError(f"{path} is no record of omb-py profile")
-    values = np.frombuffer(first, HEADER_TYPE, 1)[0]
+    values = layout.HEADER_FORMAT.unpack_from(first)
     header = {
-        name: values[name].decode(errors="replace") if kind == "64s" else values[name].item()
-        for name, kind in layout.HEADER
+        name: value.rstrip(b"\0").decode(errors="replace") if kind == "64s" else value
+        for (name, kind), value in zip(layout.HEADER, values, strict=True)
     }
     if header["version"] != layout.VERSION:
         raise UsageError(f"{path} is a record of another version of omb-py: read it with that one")
@@ -198,15 +214,15 @@ def _record(file: BinaryIO, path: str, with_events: bool) -> Record:
     if min(used) < 0 or not 0 <= header["rank"] < header["ranks"] <= MAX_RANKS:
         raise UsageError(f"{path} is damaged: its header says so")
     text = _part(file, path, "text", header, header["text_used"])
-    cells = _part(file, path, "cells", header, header["cells_used"] * CELL_TYPE.itemsize)
+    cells = _part(file, path, "cells", header, header["cells_used"] * layout.CELL_FORMAT.size)
     names = _part(file, path, "names", header, header["names_used"])
     return Record(
         path,
         header,
         _about(text),
         names.decode(errors="replace").split("\n"),
-        np.frombuffer(cells, CELL_TYPE),
-        _events(file, path, header) if with_events else np.empty(0, EVENT_TYPE),
+        cells,
+        _events(file, path, header) if with_events else b"",
     )
 
 
@@ -250,15 +266,14 @@ def _about(text: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _events(file: BinaryIO, path: str, header: dict[str, Any]) -> NDArray[Any]:
+def _events(file: BinaryIO, path: str, header: dict[str, Any]) -> bytes:
     """The events of the ring, the oldest first."""
     capacity, written = header["events_capacity"], header["events_written"]
     if capacity <= 0:
-        return np.empty(0, EVENT_TYPE)
-    ring = np.frombuffer(
-        _part(file, path, "events", header, capacity * EVENT_TYPE.itemsize), EVENT_TYPE
-    )
+        return b""
+    size = layout.EVENT_FORMAT.size
+    ring = _part(file, path, "events", header, capacity * size)
     if written <= capacity:
-        return ring[: max(0, written)]
-    start = written % capacity
-    return np.concatenate([ring[start:], ring[:start]])
+        return ring[: max(0, written) * size]
+    start = written % capacity * size
+    return ring[start:] + ring[:start]
