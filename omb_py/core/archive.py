@@ -53,7 +53,10 @@ class Archive:
     def compiled(self, name: str) -> bytes:
         """The ``.pyc`` of a module of the index; raises `OSError` where it cannot be read."""
         _, start, length = self.index[name]
-        return os.pread(self._file, length, self._modules + start)
+        content = os.pread(self._file, length, self._modules + start)
+        if len(content) < length:
+            raise OSError(f"{self.path} is shorter than its index says")
+        return content
 
 
 class Loader(SourceFileLoader):

@@ -1,0 +1,144 @@
+"""What a start costs: counted are modules and files, which are the same on every machine.
+
+``make start-up`` measures the seconds. Ten thousand ranks open these files at once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks import BENCHMARK_MODULES, indexed_families, indexed_module
+from omb_py.benchmarks._index import MODULES
+from omb_py.cli.inventory import index
+from tests import ROOT
+from tests.conftest import BIN
+
+COUNTING = """
+import atexit, json, sys
+told, opened = sys.argv.pop(), []
+def hook(event, values):
+    if event in ("open", "os.listdir", "os.scandir") or (event == "import" and values[1]):
+        opened.append(str(values[1] if event == "import" else values[0]))
+def tell():
+    with open(told, "w") as file:
+        json.dump([sorted(sys.modules), opened], file)
+sys.addaudithook(hook)
+atexit.register(tell)
+"""
+ALLREDUCE = "allreduce -m 8 -i 2".split()
+PROGRAM = "import sys; from omb_py.cli import main; sys.argv[1:] = {}; main()"
+DERIVED = {
+    "concurrent": {"pt2pt"},
+    "congestion": {"pt2pt"},
+    "neighborhood": {"collective", "pt2pt", "variants"},
+    "onesided": {"pt2pt"},
+    "transfers": {"pt2pt"},
+    "variants": {"collective", "pt2pt"},
+}
+"""Modules whose benchmarks are derived from others'."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a process had imported and opened at its end."""
+
+    modules: set[str]
+    files: list[str]
+
+
+def start(folder: Path, program: str) -> Start:
+    """The start of a program that has been started before, so that everything is compiled."""
+    told = folder / "told.json"
+    for _ in range(2):
+        command = [sys.executable, "-c", COUNTING + program, str(told)]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    modules, files = json.loads(told.read_text())
+    return Start(set(modules), files)
+
+
+def of_command(folder: Path, *words: str) -> Start:
+    """The start of a command of omb-py."""
+    return start(folder, PROGRAM.format(list(words)))
+
+
+@pytest.mark.parametrize(
+    ("options", "plain", "modules"),
+    [
+        ((), "from mpi4py import MPI; import numpy, click", 65),
+        (("--buffer", "bytearray"), "from mpi4py import MPI; import click", 65),
+    ],
+)
+def test_a_benchmark_opens_at_most_25_files_more_than_what_it_needs(
+    tmp_path: Path, options: tuple[str, ...], plain: str, modules: int
+) -> None:
+    bare, ours = start(tmp_path, plain), of_command(tmp_path, *ALLREDUCE, *options)
+    assert len(ours.files) - len(bare.files) <= 25, set(ours.files) - set(bare.files)
+    assert len(ours.modules) - len(bare.modules) <= modules, sorted(ours.modules - bare.modules)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="native calls need Numba once")
+def test_native_opens_at_most_40_files_more(tmp_path: Path) -> None:
+    plain = of_command(tmp_path, *ALLREDUCE)
+    native = of_command(tmp_path, *ALLREDUCE, "--binding", "native")
+    assert len(native.files) - len(plain.files) <= 40, set(native.files) - set(plain.files)
+    assert not {"numba", "llvmlite"} & native.modules
+
+
+def test_a_benchmark_loads_what_it_uses_alone(tmp_path: Path) -> None:
+    loaded = of_command(tmp_path, *ALLREDUCE).modules
+    assert {name for name in loaded if name.startswith("omb_py.benchmarks.")} == {
+        "omb_py.benchmarks._index",
+        "omb_py.benchmarks.collective",
+    }
+    assert {name for name in loaded if name.startswith("omb_py.buffers.")} == {
+        "omb_py.buffers.numpy"
+    }
+    ours = loaded - start(tmp_path, "").modules
+    assert not {"dataclasses", "difflib", "email", "pathlib", "pkgutil", "tempfile"} & ours
+    assert not {name for name in loaded if name.startswith(("omb_py.analysis", "omb_py.sweeps"))}
+
+
+def test_a_profiled_program_loads_the_recorder_alone(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import sys; from mpi4py import MPI; print(*sys.modules, file=open('loaded', 'w'))"
+    )
+    of_command(tmp_path, "profile", "--quiet", "--force", "program.py")
+    loaded = set((tmp_path / "loaded").read_text().split()) - start(tmp_path, "").modules
+    assert "omb_py.tracing.recorder.substitution" in loaded
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("omb_py.")}
+    assert rooms == {"cli", "core", "options", "tracing"}
+    assert not {"numpy", "pathlib", "tempfile", "importlib.abc"} & loaded
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_looking_a_benchmark_up_loads_no_other_family(tmp_path: Path, module: str) -> None:
+    name = next(iter(chain.from_iterable(map(str.split, MODULES[module].values()))))
+    assert indexed_module(name) == module
+    found = start(tmp_path, f"from omb_py.benchmarks import find_benchmark as f; f({name!r})")
+    prefix = "omb_py.benchmarks."
+    loaded = {one.removeprefix(prefix) for one in found.modules if one.startswith(prefix)}
+    assert loaded == {"_index", module} | DERIVED.get(module, set())
+
+
+def test_the_index_has_all_benchmarks() -> None:
+    path = ROOT / "omb_py" / "benchmarks" / "_index.py"
+    assert path.read_text() == f"{index()}\n", "write it anew: make keys"
+    by_module = {module: BENCHMARK_MODULES.load(module) for module in MODULES}
+    names = {one.name for members in by_module.values() for one in members}
+    assert {name for members in indexed_families().values() for name in members} == names
+
+
+def test_the_command_opens_few_files_for_its_help(tmp_path: Path) -> None:
+    bare, ours = start(tmp_path, "import click"), of_command(tmp_path, "--help")
+    assert len(ours.files) - len(bare.files) <= 45, set(ours.files) - set(bare.files)
+    assert not {"email", "numpy", "mpi4py"} & ours.modules
+    done = subprocess.run([BIN / "omb-py", "--help"], capture_output=True, text=True, check=True)
+    assert "latency" in done.stdout
