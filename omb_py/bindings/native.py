@@ -10,14 +10,17 @@ import ctypes
 from array import array
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
+from omb_py.bindings.machine import code
 from omb_py.bindings.machine.code import loaded
 from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.program import Library, Program, address_of
+from omb_py.core.cache import cache_directory
 from omb_py.core.calls import Call, Iteration, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.errors import OmbError
@@ -44,6 +47,11 @@ class NativeBinding(Binding):
         self._library = Library()
         self._datatypes = Datatypes()
         self._cells: dict[Slot, Any] = {}
+
+    @staticmethod
+    def check() -> None:
+        if code.read_code(code.code_path(cache_directory())) is None and not find_spec("numba"):
+            raise code.missing()
 
     def bind(self, step: Step) -> BoundCall:
         return partial(self._loop([Iteration((step,))], Pace()).run, 0, array("d", [0.0]))

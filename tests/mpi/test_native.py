@@ -26,7 +26,7 @@ def cache(tmp_path: Path) -> Path:
 def the_file(cache: Path) -> Path:
     """The only file that the cache holds."""
     (path,) = cache.iterdir()
-    assert path.suffix == ".o"
+    assert path.suffix == ".code"
     return path
 
 

@@ -1,33 +1,28 @@
 """Where the compiled loop comes from: a file of an earlier run, or Numba; and how it is loaded.
 
 Rank 0 alone reads, compiles and writes, and broadcasts the code to all others: ranks cannot race,
-and thousands of them open no file and need no Numba. Only llvmlite, which links the code into a
-process, is loaded everywhere.
+and thousands of them open no file and need no Numba. Nor do they need llvmlite, whose files are as
+many as NumPy's, where `linking` has made an image of what it compiled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import platform
 import time
-from pathlib import Path
+import zlib
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
-from llvmlite import binding as llvm
-
+from omb_py.bindings.machine import linking
 from omb_py.core.cache import cache_directory
-from omb_py.core.errors import SharedError
-from omb_py.core.text import files
+from omb_py.core.errors import MissingPackageError, SharedError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 SYMBOLS = ("omb_py_run", "omb_py_compute", "omb_py_lap", "omb_py_reset")
-SOURCES = ("compiled.py", "prototypes.py", "../../core/mpi/clock.py")
-DIGEST_BYTES = 32
+SOURCES = ("compiled.py", "linking.py", "prototypes.py", "../../core/mpi/clock.py")
+CHECKSUM_BYTES = 4
 SECONDS_BETWEEN_LOOKS = 0.001
 
 _LOADED: list[tuple[Any, dict[str, int]]] = []
@@ -36,12 +31,19 @@ _LOADED: list[tuple[Any, dict[str, int]]] = []
 
 def target_machine() -> Any:
     """The plainest processor of this machine's kind: nodes of a job may differ."""
+    from llvmlite import binding as llvm
+
     llvm.initialize_native_target()
     return llvm.Target.from_default_triple().create_target_machine(opt=3, reloc="pic")
 
 
 def load(code: bytes) -> tuple[Any, dict[str, int]]:
-    """Link an object file into this process; its owner, to be kept alive, and its addresses."""
+    """Put code into this process; its owner, to be kept alive, and the functions' addresses."""
+    if code.startswith(linking.MAGIC):
+        owner, addresses = linking.load(code)
+        return owner, dict(zip(SYMBOLS, addresses, strict=True))
+    from llvmlite import binding as llvm
+
     llvm.initialize_native_asmprinter()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -69,10 +71,7 @@ def shared_code(comm: MPI.Intracomm) -> bytes:
         try:
             code = cached_code(cache_directory())
         except ImportError as error:
-            fault = (
-                "binding native needs Numba to compile its loop: install it with "
-                f"pip install 'omb-py[native]' ({error})"
-            ).encode()
+            fault = f"{missing()} ({error})".encode()
     length = bytearray(len(code or fault).to_bytes(8, "little") + bytes([not fault]))
     _broadcast(comm, length)
     data = bytearray((code or fault).ljust(int.from_bytes(length[:8], "little"), b"\0"))
@@ -91,45 +90,66 @@ def _broadcast(comm: MPI.Intracomm, data: bytearray) -> None:
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def cached_code(directory: Path) -> bytes:
+def missing() -> MissingPackageError:
+    """What is wrong where there is neither code of an earlier run nor what compiles it."""
+    what = "binding native, which compiles its loop once,"
+    return MissingPackageError(what, "numba", "pip install 'omb-py[native]'")
+
+
+def code_path(directory: str) -> str:
+    """Where the code of this version is kept."""
+    return os.path.join(directory, f"loop-{fingerprint()}.code")
+
+
+def cached_code(directory: str) -> bytes:
     """The code that ``directory`` holds, or newly compiled code, which is left there if it can be.
 
     A file is used only if it is whole and nobody else can have written it.
     """
-    path = directory / f"loop-{fingerprint()}.o"
-    code = _read(path)
+    path = code_path(directory)
+    code = read_code(path)
     if code is None:
         from omb_py.bindings.machine.compiled import machine_code
 
-        llvm.initialize_native_asmprinter()
         code = machine_code(target_machine())
+        code = linking.link(code, SYMBOLS) or code
         with contextlib.suppress(OSError):  # a read-only home: compile again next time
             _write(path, code)
     return code
 
 
 def fingerprint() -> str:
-    """What the code depends on: its source, the compiler and the kind of processor."""
-    digest = hashlib.sha256(f"{llvmlite.__version__} {platform.machine()}".encode())
+    """What the code depends on: its source and the kind of processor."""
+    content = os.uname().machine.encode()
     for name in SOURCES:
-        digest.update((Path(__file__).parent / name).read_bytes())
-    return digest.hexdigest()[:16]
+        with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+            content += file.read()
+    return f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
 
 
-def _read(path: Path) -> bytes | None:
+def read_code(path: str) -> bytes | None:
+    """The code in a file; None where there is none that is whole and this user's alone."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             content = file.read()
     except OSError:
         return None
     ours = status.st_uid == os.getuid() and not status.st_mode & 0o022
-    digest, code = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-    return code if ours and hashlib.sha256(code).digest() == digest else None
+    checksum, code = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+    return code if ours and checksum == _checksum(code) else None
 
 
-def _write(path: Path, code: bytes) -> None:
+def _write(path: str, code: bytes) -> None:
     """Put the file there whole or not at all, also while other jobs do the same."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with files.replacing(path, mode=0o600) as file:
-        file.write(hashlib.sha256(code).digest() + code)
+    from pathlib import Path
+
+    from omb_py.core.text import files
+
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with files.replacing(Path(path), mode=0o600) as file:
+        file.write(_checksum(code) + code)
+
+
+def _checksum(code: bytes) -> bytes:
+    return zlib.crc32(code).to_bytes(CHECKSUM_BYTES, "little")

@@ -100,7 +100,7 @@ def cached_library() -> Path:
     compiler, where it fails, and on ranks that wait in vain.
     """
     mpicc = compiler()
-    path = cache_directory() / f"recorder-{fingerprint(mpicc)}.so"
+    path = Path(cache_directory(), f"recorder-{fingerprint(mpicc)}.so")
     if _is_ours(path):
         return path
     if launcher.rank() == 0:
