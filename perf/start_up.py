@@ -1,4 +1,4 @@
-"""What starting costs: modules, files and seconds beyond mpi4py and NumPy alone.
+"""What starting costs: modules, files and seconds beyond the libraries that are needed.
 
 Usage: python -m perf.start_up [ROUNDS]   (one rank; interleaved; files are counted with strace)
 """
@@ -16,24 +16,35 @@ from statistics import median
 from time import perf_counter
 
 OMB_PY = str(Path(sys.executable).parent / "omb-py")
-BASE = "from mpi4py import MPI; import numpy"
-ALLREDUCE = [OMB_PY, "allreduce", "-m", "8", "-i", "1", "-x", "0"]
+ALLREDUCE = [OMB_PY, *"allreduce -m 8 -i 1 -x 0".split()]
+NATIVE = [*ALLREDUCE, "--binding", "native"]
 FIRST_USE = "the same, compiling"
-COMMANDS = {
-    "bare mpi4py and numpy": [sys.executable, "-c", BASE],
-    "the same and click": [sys.executable, "-c", f"{BASE}; import click"],
-    "omb-py allreduce, numpy": ALLREDUCE,
-    "bare mpi4py": [sys.executable, "-c", "from mpi4py import MPI"],
-    "omb-py allreduce, bytearray": [*ALLREDUCE, "--buffer", "bytearray"],
-    "omb-py allreduce, native": [*ALLREDUCE, "--binding", "native"],
-    FIRST_USE: [*ALLREDUCE, "--binding", "native"],
-    "python -c pass": [sys.executable, "-c", "pass"],
-    "omb-py --help": [OMB_PY, "--help"],
+PROGRAM = "program.py"
+PROFILE = [OMB_PY, *"profile --quiet --force --dir profile".split(), PROGRAM]
+
+
+def importing(modules: str) -> list[str]:
+    """A program that imports modules, of which mpi4py.MPI starts MPI."""
+    return [sys.executable, "-c", f"from mpi4py import MPI; import {modules}"]
+
+
+COMMANDS: dict[str, tuple[list[str], str]] = {
+    "mpi4py, numpy and click": (importing("numpy, click"), ""),
+    "omb-py allreduce": (ALLREDUCE, "mpi4py, numpy and click"),
+    "the same, --binding native": (NATIVE, "omb-py allreduce"),
+    FIRST_USE: (NATIVE, "omb-py allreduce"),
+    "mpi4py and click": (importing("click"), ""),
+    "the same, --buffer bytearray": ([*ALLREDUCE, "--buffer", "bytearray"], "mpi4py and click"),
+    "click": ([sys.executable, "-c", "import click"], ""),
+    "omb-py --help": ([OMB_PY, "--help"], "click"),
+    "a program with mpi4py": ([sys.executable, PROGRAM], ""),
+    "omb-py profile": (PROFILE, "a program with mpi4py"),
 }
+"""Each with what it is compared with."""
 
 
 def modules(command: list[str]) -> int:
-    """Modules imported, as ``-X importtime`` counts them."""
+    """Modules that ``-X importtime`` shows: those that `import` statements import."""
     script = command if command[0] == sys.executable else [sys.executable, *command]
     done = subprocess.run(
         [script[0], "-X", "importtime", *script[1:]], capture_output=True, text=True, check=True
@@ -62,15 +73,27 @@ def seconds(command: list[str], first_use: bool) -> float:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is compiled is kept, as for users
+    os.chdir(tempfile.mkdtemp())
+    Path(PROGRAM).write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    for command, _ in COMMANDS.values():
+        seconds(command, False)
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
-        for name, command in COMMANDS.items():
+        for name, (command, _) in COMMANDS.items():
             times[name].append(seconds(command, name == FIRST_USE))
-    print(f"{'':<30}{'ms':>8}{'modules':>9}{'opened':>8}{'file calls':>12}")
-    for name, command in COMMANDS.items():
-        counted = files(command) if shutil.which("strace") else ("-", "-")
-        milliseconds = median(times[name]) * 1e3
-        print(f"{name:<30}{milliseconds:8.1f}{modules(command):9d}{counted[0]:>8}{counted[1]:>12}")
+    medians = {name: median(found) * 1e3 for name, found in times.items()}
+    traced = shutil.which("strace") is not None
+    counts = {name: files(found) if traced else (0, 0) for name, (found, _) in COMMANDS.items()}
+    print(f"{'':<30}{'ms':>8}{'more':>8}{'ratio':>8}{'modules':>9}", end="")
+    print(f"{'opened':>8}{'more':>6}{'file calls':>12}")
+    for name, (command, base) in COMMANDS.items():
+        more = [medians[name] - medians[base], medians[name] / medians[base]] if base else ["", ""]
+        cells = [f"{one:8.2f}" if one else f"{'':8}" for one in more]
+        opened, calls = counts[name]
+        extra = opened - counts[base][0] if base else ""
+        print(f"{name:<30}{medians[name]:8.1f}{''.join(cells)}{modules(command):9d}", end="")
+        print(f"{opened:8d}{extra:>6}{calls:12d}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
     from typing import Any
 
@@ -126,28 +127,30 @@ def update() -> None:
     """Write the archive where a module was imported without it; silent where that fails."""
     if not _archive.path or sys.dont_write_bytecode:
         return
-    loaders = (
-        getattr(getattr(module, "__spec__", None), "loader", None)
+    otherwise = {
+        name
         for name, module in sys.modules.items()
-        if name.startswith(f"{PACKAGE}.") and name not in _before
-    )
-    if not any(type(loader) is SourceFileLoader for loader in loaders):
+        if name.startswith(f"{PACKAGE}.")
+        and name not in _before
+        and type(getattr(getattr(module, "__spec__", None), "loader", None)) is SourceFileLoader
+    }
+    if not otherwise or not os.access(os.path.dirname(_archive.path), os.W_OK):
+        return
+    compiled = dict(compiled_modules())
+    if otherwise.isdisjoint(compiled):  # their .pyc files are of a kind that has no time
         return
     temporary = f"{_archive.path}.{os.getpid()}"
     with contextlib.suppress(OSError):
         try:
             with open(temporary, "xb") as file:
-                file.writelines(contents())
+                file.writelines(parts(compiled))
             os.replace(temporary, _archive.path)
         except OSError:
             os.unlink(temporary)
 
 
-def contents() -> list[bytes]:
-    """An archive's parts: its header, its index, and every ``.pyc`` that its source agrees with."""
-    index: dict[str, tuple[bool, int, int]] = {}
-    modules: list[bytes] = []
-    end = 0
+def compiled_modules() -> Iterator[tuple[str, tuple[bool, bytes]]]:
+    """Each module, whether it is a package, and its ``.pyc`` if that agrees with its source."""
     for folder, _, files in os.walk(FOLDER):
         parents = os.path.relpath(folder, os.path.dirname(FOLDER)).split(os.sep)
         for stem in sorted(name[: -len(SOURCE)] for name in files if name.endswith(SOURCE)):
@@ -159,11 +162,19 @@ def contents() -> list[bytes]:
                 continue
             if compiled[STAMP] == stamp(source):
                 name = ".".join(parents if stem == INIT else [*parents, stem])
-                index[name] = (stem == INIT, end, len(compiled))
-                end += len(compiled)
-                modules.append(compiled)
+                yield name, (stem == INIT, compiled)
+
+
+def parts(modules: dict[str, tuple[bool, bytes]]) -> list[bytes]:
+    """An archive part by part: what it is, its index, and the modules."""
+    index: dict[str, tuple[bool, int, int]] = {}
+    end = 0
+    for name, (package, compiled) in modules.items():
+        index[name] = (package, end, len(compiled))
+        end += len(compiled)
     listed = marshal.dumps(index)
-    return [MAGIC, len(listed).to_bytes(8, "little"), listed, *modules]
+    contents = (compiled for _, compiled in modules.values())
+    return [MAGIC, len(listed).to_bytes(8, "little"), listed, *contents]
 
 
 def _archive_path(cached: str | None) -> str:

@@ -143,6 +143,13 @@ def test_several_writers_leave_one_whole_archive(package: Path) -> None:
     assert python(package, LOADER).startswith("Loader ")
 
 
+def test_compiled_modules_without_a_time_are_left_to_python(package: Path) -> None:
+    compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
+    subprocess.run([*compile_all, str(package)], check=True)
+    python(package, UPDATE)
+    assert archives(package) == []
+
+
 def test_optimized_modules_have_an_archive_of_their_own(package: Path) -> None:
     python(package, UPDATE)
     python(package, UPDATE, "-OO")
