@@ -14,7 +14,7 @@ from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
 COMMANDS = {
-    "Measure more": ("overhead", "sweep", "job", "machine"),
+    "Measure more": ("overhead", "sweep", "job", "machine", "bundle"),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
     "Analyze results": ("compare", "plot", "report", "model", "scaling"),
 }
