@@ -19,7 +19,7 @@ import click
 )
 @click.option("--force", is_flag=True, help="Replace the bundle in DIR.")
 def command(folder: Path, include: tuple[str, ...], force: bool) -> None:
-    """Put Python and omb-py into one file that each node of a job reads once.
+    """Pack Python and omb-py into one file that each node reads once.
 
     omb-py bundle DIR && mpiexec -n 8 DIR/omb-py allreduce
 

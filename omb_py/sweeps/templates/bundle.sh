@@ -19,7 +19,7 @@ case $storage in
     *) storage=$PWD/$storage ;;
 esac
 path=$PATH
-libraries=:${LD_LIBRARY_PATH:-}:
+libraries=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 PATH=/usr/bin:/bin:$PATH # the commands below are on each node, searched for there alone
 unset LD_LIBRARY_PATH
 user=$(id -u)
@@ -64,9 +64,12 @@ extract() {
         exit 1 # the rank that was first has said why
     fi
     rm -rf "$node/new" "$node/failed" # of one that was killed
-    reason=$(mkdir "$node/new" 2>&1 && tar -xof "$tar" -C "$node/new" 2>&1) || {
-        reason=${reason%%"$line_break"*}
-        fail "cannot extract $tar into $node: ${reason##*: }"
+    reason=$(mkdir "$node/new" 2>&1 && LC_ALL=C tar -xof "$tar" -C "$node/new" 2>&1) || {
+        case $reason in
+            *"No space left"*) reason="No space left on device" ;;
+            *) reason=${reason%%"$line_break"*} ;;
+        esac
+        fail "cannot extract $tar into $node: ${reason##*: }; OMB_PY_NODE_DIR names another place"
     }
     [ -e "$node/new/complete-$hash" ] ||
         fail "$tar is not the image of $0: write both anew with omb-py bundle"
@@ -76,19 +79,25 @@ extract() {
 if [ ! -d "$image" ] && [ ! -r "$tar" ]; then
     agree 1 "cannot read $tar: it belongs beside $0, or name it by OMB_PY_BUNDLE"
 fi
-reason=$([ -d "$node" ] || mkdir -m 700 "$node" 2>&1) || [ -d "$node" ] ||
-    agree 1 "cannot make $node: ${reason##*: }; name a folder on the node's own storage by OMB_PY_NODE_DIR"
+reason=$([ -e "$node" ] || mkdir -m 700 "$node" 2>&1) || [ -e "$node" ] ||
+    agree 1 "cannot make $node: ${reason##*: }; OMB_PY_NODE_DIR names another place"
 [ -n "$(find "$node" -prune -type d -user "$user" ! -perm -020 ! -perm -002)" ] ||
-    agree 2 "$node is not a folder of yours alone: remove it, or name another place by OMB_PY_NODE_DIR"
+    agree 2 "$node is not a folder of yours alone; OMB_PY_NODE_DIR names another place"
 if [ ! -d "$image" ]; then
     command -v flock >/dev/null || agree 1 "there is no flock (util-linux), by which ranks take turns"
+    { true >>"$node/lock"; } 2>/dev/null || agree 1 "cannot write into $node; OMB_PY_NODE_DIR names another place"
     { flock 9 && { [ -d "$image" ] || extract; }; } 9>>"$node/lock" || agree 1 "cannot lock $node/lock"
 fi
 
 if [ -n "${OPAL_PREFIX:-}" ] && [ -d "$image/lib/openmpi" ]; then
     # Open MPI's launcher names the installation, which would be searched before the image
-    while [ "$libraries" != "${libraries#*":$OPAL_PREFIX/lib:"}" ]; do
-        libraries=${libraries%%":$OPAL_PREFIX/lib:"*}:${libraries#*":$OPAL_PREFIX/lib:"}
+    while :; do
+        case $libraries: in
+            *":$OPAL_PREFIX/lib:"*) all=$libraries: ;;
+            *) break ;;
+        esac
+        libraries=${all%%":$OPAL_PREFIX/lib:"*}:${all#*":$OPAL_PREFIX/lib:"}
+        libraries=${libraries%:}
     done
     OPAL_PREFIX=$image
     PMIX_PREFIX=$image
@@ -96,7 +105,7 @@ if [ -n "${OPAL_PREFIX:-}" ] && [ -d "$image/lib/openmpi" ]; then
 fi
 PATH=$path
 PYTHONNOUSERSITE=1
-LD_LIBRARY_PATH=$image/lib${libraries%:}
+LD_LIBRARY_PATH=$image/lib$libraries
 export PATH PYTHONNOUSERSITE LD_LIBRARY_PATH
 unset PYTHONHOME
 if [ -d "$image/cache" ]; then
