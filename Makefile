@@ -16,6 +16,7 @@
 # make applications      every application on 1 to 8 ranks of both MPIs, into results/
 # make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
+# make start-at-scale    what starting costs on slow filesystems, with and without a bundle
 # make jobs              write the scripts in jobs/ anew from configs/
 # make keys              write the schemas in configs/ and the tables of docs/machines.md anew
 
@@ -41,7 +42,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all lint coverage mutation speed overhead gpu-check support families applications observing start-up jobs keys clean
+.PHONY: run check test test-rest test-all lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -142,6 +143,9 @@ observing: $(VENV)/.installed
 
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.start_up
+
+start-at-scale: $(VENV)/.installed
+	$(VENV)/bin/python -m perf.start_at_scale
 
 jobs: $(VENV)/.installed
 	for machine in $(basename $(notdir $(wildcard jobs/*.sh))); do \
