@@ -98,8 +98,8 @@ def gather(include: Sequence[str] = ()) -> list[Part]:
     """
     found = distributions(include)
     parts = [Part(f"{one.name} {one.version}", files_of(one)) for one in found]
-    if any(one.name == "llvmlite" for one in found):
-        parts += [Part("compiled loop", content) for content in [compiled_loop()] if content]
+    if content := compiled_loop():
+        parts.append(Part("compiled loop", content))
     sources = [source for part in parts for source in part.content.values()]
     known = {source.resolve() for source in sources if isinstance(source, Path)}
     python = python_files() | libraries(known)
@@ -274,10 +274,9 @@ def compiled_loop() -> Content:
     """
     from omb_py.bindings.machine import code
 
-    directory = cache_directory()
-    file = directory / f"loop-{code.fingerprint()}.o"
+    file = Path(code.code_path(cache_directory()))
     with suppress(ImportError):
-        code.cached_code(directory)
+        code.cached_code(str(file.parent))
     return {f"{CACHE}/{file.name}": file} if file.is_file() else {}
 
 

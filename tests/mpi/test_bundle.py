@@ -39,7 +39,7 @@ def large() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def script(mpi: str, large: Path) -> Path:
     """The script of a bundle of this environment, in which omb-py is editable."""
-    made = run([OMB_PY, "bundle", "shared", "--include", "native"], {}, large, timeout=60)
+    made = run([OMB_PY, "bundle", "shared"], {}, large, timeout=60)
     assert made.code == 0, made.err
     return large / "shared" / "omb-py"
 
