@@ -43,13 +43,16 @@ class Archive:
         self.index: dict[str, tuple[bool, int, int]] = {}
         try:
             self._file = os.open(path, os.O_RDONLY)
+        except OSError:
+            return
+        try:
             header = os.pread(self._file, HEADER, 0)
             length = int.from_bytes(header[len(MAGIC) :], "little")
             self._modules = HEADER + length
             if header.startswith(MAGIC):
                 self.index = marshal.loads(os.pread(self._file, length, HEADER))
         except (OSError, EOFError, ValueError, TypeError, OverflowError):
-            return
+            os.close(self._file)
 
     def compiled(self, name: str) -> bytes:
         """The ``.pyc`` of a module of the index; raises `OSError` where it cannot be read."""

@@ -78,7 +78,7 @@ else:
                     made = dataclasses.field(default_factory=default.make, hash=default.hashed)
                 else:
                     made = dataclasses.field(default=default)
-                annotations = (vars(base).get("__annotations__", {}) for base in cls.__mro__)
+                annotations = (getattr(base, "__annotations__", {}) for base in cls.__mro__)
                 kind = next(types[name] for types in annotations if name in types)
                 fields.append((name, kind, made))
             return getattr(dataclasses.make_dataclass(cls.__name__, fields, frozen=True), self.name)

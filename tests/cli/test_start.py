@@ -54,6 +54,11 @@ class Start:
     files: list[str]
 
 
+@pytest.fixture(autouse=True)
+def keeping_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+
+
 def start(folder: Path, program: str) -> Start:
     """The start of a program that has been started before, so that everything is compiled."""
     told = folder / "told.json"

@@ -16,6 +16,11 @@ UPDATE = "from omb_py.core import archive, errors, memory; import omb_py.results
 LOADER = "import omb_py.core.errors as m; print(type(m.__loader__).__name__, m.__file__)"
 
 
+@pytest.fixture(autouse=True)
+def keeping_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """The package in a folder of its own."""
