@@ -180,11 +180,16 @@ def parts(modules: dict[str, tuple[bool, bytes]]) -> list[bytes]:
     return [MAGIC, len(listed).to_bytes(8, "little"), listed, *contents]
 
 
+def file_name(compiled: str) -> str:
+    """The archive's name, given that of a ``.pyc`` file: both end in what Python made them."""
+    return f"modules.{compiled.split('.', 1)[1].removesuffix(COMPILED)}.archive"
+
+
 def _archive_path(cached: str | None) -> str:
     """The archive's place; none where Python keeps no compiled modules beside their sources."""
     if cached is None or os.path.dirname(cached) != os.path.join(FOLDER, "__pycache__"):
         return ""
-    return cached.replace(INIT, "modules").removesuffix(COMPILED) + ".archive"
+    return os.path.join(os.path.dirname(cached), file_name(os.path.basename(cached)))
 
 
 _before = frozenset(sys.modules)

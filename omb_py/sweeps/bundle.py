@@ -27,6 +27,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from omb_py.core import archive as module_archive
 from omb_py.core import opened_files
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
@@ -351,6 +352,19 @@ def write(folder: Path, parts: Sequence[Part], force: bool = False) -> list[Writ
     return written
 
 
+def archive_of_modules(compiled: dict[str, bytes]) -> tuple[str, bytes]:
+    """The place and the bytes of the archive of omb-py's modules, from their bytecode by place."""
+    modules = {}
+    for place, data in compiled.items():
+        path = PurePosixPath(place).relative_to(site_packages())
+        package, stem = path.parts[:-2], path.name.split(".")[0]
+        is_package = stem == "__init__"
+        modules[".".join(package if is_package else (*package, stem))] = (is_package, data)
+    place = f"{site_packages()}/omb_py/__pycache__"
+    name = module_archive.file_name(path.name)
+    return f"{place}/{name}", b"".join(module_archive.parts(modules))
+
+
 def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[str, list[Written]]:
     """Write the image; returns the hash of all in it, and what of each part is in it.
 
@@ -368,6 +382,7 @@ def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for part in parts:
             number = nbytes = 0
+            modules: dict[str, bytes] = {}
             for place, data, mode, time in with_bytecode(part.content, scratch):
                 if place in there:
                     continue
@@ -375,6 +390,12 @@ def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[
                 add(place, data, mode, time)
                 for piece in (f"{place} {mode} {time} {len(data)}\0".encode(), data):
                     digest.update(piece)
+                number, nbytes = number + 1, nbytes + len(data)
+                if place.startswith(f"{site_packages()}/omb_py/") and place.endswith(".pyc"):
+                    modules[place] = data
+            if modules:
+                place, data = archive_of_modules(modules)
+                add(place, data, 0o644, MADE)
                 number, nbytes = number + 1, nbytes + len(data)
             written.append(Written(part.title, number, nbytes))
         name = digest.hexdigest()[:HASH_DIGITS]

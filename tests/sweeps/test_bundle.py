@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from omb_py.core.archive import Archive
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import bundle
 from tests.conftest import Finished
@@ -85,6 +86,15 @@ def test_every_module_in_an_image_has_its_bytecode(
             assert header[:4] == MAGIC_NUMBER
             assert int.from_bytes(header[8:12], "little") == module.mtime
             assert int.from_bytes(header[12:16], "little") == module.size
+        site = bundle.site_packages()
+        (place,) = [name for name in members if name.endswith(".archive")]
+        assert PurePosixPath(place).parent == PurePosixPath(f"{site}/omb_py/__pycache__")
+        archive.extract(place, tmp_path)
+        found = Archive(str(tmp_path / place))
+        assert "omb_py.core" in found.index
+        file = archive.extractfile(str(bundle.cached(PurePosixPath(site, "omb_py/core/errors.py"))))
+        assert file is not None
+        assert found.compiled("omb_py.core.errors") == file.read()
     assert sum(one.files for one in written) == len(members) - 1  # and the mark of its end
     assert sum(one.nbytes for one in written) == sum(one.size for one in members.values())
 
