@@ -90,7 +90,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     """The words that measure ``sizes`` of a point and add their rows to ``output``.
 
     Without one, they prove that the library's algorithm is the one that was asked for. Raises
-    `OmbError` when the launcher is not there.
+    `OmbError` when the launcher or the machine's bundle is not there.
     """
     arguments = point.arguments(sizes)
     if output is None:
@@ -103,9 +103,24 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     return [
         *LAUNCHERS[where.launcher].command(place),
         *([] if preload is None else ["env", f"LD_PRELOAD={preload}"]),
-        *(sys.executable, "-m", "omb_py"),
+        *program(where.machine),
         *arguments,
     ]
+
+
+def program(machine: Machine) -> list[str]:
+    """The words that start omb-py on a rank; raises `OmbError` when there is no such bundle."""
+    if machine.bundle is None:
+        return [sys.executable, "-m", "omb_py"]
+    from omb_py.sweeps import bundle
+
+    folder = Path(machine.bundle).expanduser().absolute()
+    script = folder / bundle.SCRIPT
+    if not script.is_file():
+        raise OmbError(
+            f"the bundle of machine {machine.name} is not there: omb-py bundle {folder} writes it"
+        )
+    return [str(script)]
 
 
 def environment(

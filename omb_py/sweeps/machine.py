@@ -129,6 +129,9 @@ class Machine(Strict):
     virtual_environment: Line | None = Field(default=".venv", examples=["~/venvs/omb"])
     """The virtual environment that the job's script activates, if it is there; a relative path
     begins where the job was submitted."""
+    bundle: Line | None = Field(default=None, examples=["bundle"])
+    """The folder of `omb-py bundle` from which ranks start: each node reads one file, in place of
+    hundreds by every rank. Make it again after an update of omb-py."""
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
     environment: dict[EnvironmentName, Line] = Field(

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.conftest import MPIEXEC, OMB_PY, Finished, own_temporary_folder, run
+from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
 pytestmark = pytest.mark.xdist_group("bundle")
 FEW = ("-i", "3", "-x", "1", "--sizes", "8")
@@ -89,6 +90,25 @@ def test_native_runs_without_numba_and_a_home(bundled: Start, node: Path) -> Non
     job = bundled(2, "latency", "--binding", "native", *FEW, "-c", XDG_CACHE_HOME="/proc/none")
     assert job.code == 0, job.err
     assert job.rows[0][-1] == "Pass"
+
+
+def test_a_sweep_starts_its_ranks_from_the_bundle(script: Path, node: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys; open(f'{os.environ[\"OPENED\"]}/{os.getpid()}', 'w').write(sys.prefix)"
+    )
+    (tmp_path / "opened").mkdir()
+    own = {"PYTHONPATH": str(tmp_path), "OPENED": str(tmp_path / "opened")}
+    text = 'name = "mine"\n' + experiment(bindings="buffer", ranks=2)
+    machine = f'{MACHINE}bundle = "{script.parent}"\n'
+    settings = own | {"OMB_PY_NODE_DIR": str(node)}
+    done = SmallSweep(tmp_path / "sweep", text, machine, settings).run()
+    assert (done.code, done.err) == (0, "")
+    prefixes = [path.read_text() for path in (tmp_path / "opened").iterdir()]
+    assert sum(prefix.startswith(f"{node}/") for prefix in prefixes) == 2
+    missing = machine.replace(str(script.parent), "/no/such")
+    done = SmallSweep(tmp_path / "other", text, missing, settings).run()
+    assert done.code != 0
+    assert "the bundle of machine here is not there: omb-py bundle /no/such writes it" in done.err
 
 
 def test_ranks_spawn_others_from_the_image(bundled: Start) -> None:
