@@ -109,6 +109,8 @@ def test_a_benchmark_loads_what_it_uses_alone(tmp_path: Path) -> None:
     ours = loaded - start(tmp_path, "").modules
     assert not {"dataclasses", "difflib", "email", "pathlib", "pkgutil", "tempfile"} & ours
     assert not {name for name in loaded if name.startswith(("omb_py.analysis", "omb_py.sweeps"))}
+    without_numpy = of_command(tmp_path, *ALLREDUCE, "--buffer", "bytearray").modules
+    assert "numpy" not in without_numpy
 
 
 def test_a_profiled_program_loads_the_recorder_alone(tmp_path: Path) -> None:

@@ -343,15 +343,6 @@ def test_help_and_list_load_neither_mpi_nor_numpy() -> None:
         assert not {"mpi4py", "numpy"} & loaded_by(*arguments)
 
 
-def test_a_benchmark_loads_nothing_heavy() -> None:
-    loaded = loaded_by("allreduce", "-m", "8", "-i", "2", "--buffer", "bytearray")
-    assert "mpi4py.MPI" in loaded
-    assert not {"numpy", "pandas", "matplotlib", "statistics", "email"} & loaded
-    loaded = loaded_by("allreduce", "-m", "8", "-i", "2")
-    assert "numpy" in loaded
-    assert not {"pandas", "matplotlib", "hypothesis"} & loaded
-
-
 def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished]) -> None:
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
     job = omb_py("barrier", **missing)
