@@ -73,8 +73,17 @@ def seconds(command: list[str], first_use: bool) -> float:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    if shutil.which("strace") is None:
+        sys.exit("strace counts the files: install it")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is compiled is kept, as for users
-    os.chdir(tempfile.mkdtemp())
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        report(rounds)
+        os.chdir("/")
+
+
+def report(rounds: int) -> None:
+    """Measure by turns in this folder, and print the table."""
     Path(PROGRAM).write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
     for command, _ in COMMANDS.values():
         seconds(command, False)
@@ -83,8 +92,7 @@ def main() -> None:
         for name, (command, _) in COMMANDS.items():
             times[name].append(seconds(command, name == FIRST_USE))
     medians = {name: median(found) * 1e3 for name, found in times.items()}
-    traced = shutil.which("strace") is not None
-    counts = {name: files(found) if traced else (0, 0) for name, (found, _) in COMMANDS.items()}
+    counts = {name: files(found) for name, (found, _) in COMMANDS.items()}
     print(f"{'':<30}{'ms':>8}{'more':>8}{'ratio':>8}{'modules':>9}", end="")
     print(f"{'opened':>8}{'more':>6}{'file calls':>12}")
     for name, (command, base) in COMMANDS.items():
