@@ -137,6 +137,7 @@ def update() -> None:
         and name not in _before
         and type(getattr(getattr(module, "__spec__", None), "loader", None)) is SourceFileLoader
     }
+    _before.update(otherwise)  # once in a process is enough
     if not otherwise or not os.access(os.path.dirname(_archive.path), os.W_OK):
         return
     compiled = dict(compiled_modules())
@@ -192,7 +193,7 @@ def _archive_path(cached: str | None) -> str:
     return os.path.join(os.path.dirname(cached), file_name(os.path.basename(cached)))
 
 
-_before = frozenset(sys.modules)
+_before = set(sys.modules)
 _cached = getattr(sys.modules[PACKAGE].__spec__, "cached", None)
 _suffix = os.path.basename(_cached or "").removeprefix(INIT)
 _archive = Archive(_archive_path(_cached))

@@ -62,7 +62,7 @@ else:
             self.hashed = hashed
 
     class _Generated:
-        """What `dataclasses` knows of such a class, made when one of its functions looks."""
+        """What `dataclasses` knows of such a class, made when one of its functions first looks."""
 
         def __init__(self, name):
             self.name = name
@@ -81,7 +81,10 @@ else:
                 annotations = (getattr(base, "__annotations__", {}) for base in cls.__mro__)
                 kind = next(types[name] for types in annotations if name in types)
                 fields.append((name, kind, made))
-            return getattr(dataclasses.make_dataclass(cls.__name__, fields, frozen=True), self.name)
+            made = dataclasses.make_dataclass(cls.__name__, fields, frozen=True)
+            cls.__dataclass_fields__ = made.__dataclass_fields__
+            cls.__dataclass_params__ = made.__dataclass_params__
+            return getattr(made, self.name)
 
     def _initialize(self, /, *values, **named):
         state, defaults = self.__dict__, self._defaults

@@ -82,6 +82,7 @@ def test_what_dataclasses_offers_works_on_them() -> None:
     point = Named(1, name="n")
     assert [one.name for one in dataclasses.fields(Named)] == ["x", "y", "scale", "tags", "name"]
     assert {one.name: one.type for one in dataclasses.fields(point)}["tags"] == "dict[str, int]"
+    assert dataclasses.fields(Named)[0] is dataclasses.fields(point)[0], "made once"
     assert dataclasses.is_dataclass(point)
     assert dataclasses.replace(point, y=3) == ours.replace(point, y=3) == Named(1, 3, name="n")
     assert dataclasses.asdict(Slot(2)) == ours.values(Slot(2)) == {"count": 2}
