@@ -17,7 +17,6 @@ from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.bindings.machine import code
-from omb_py.bindings.machine.code import loaded
 from omb_py.bindings.machine.datatypes import Datatypes
 from omb_py.bindings.machine.program import Library, Program, address_of
 from omb_py.core.cache import cache_directory
@@ -42,7 +41,7 @@ class NativeBinding(Binding):
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
-        self._code = loaded(comm)
+        self._code = code.loaded(comm)
         self._run = RUN(self._code["omb_py_run"])
         self._library = Library()
         self._datatypes = Datatypes()

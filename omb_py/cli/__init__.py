@@ -46,6 +46,7 @@ class Commands(click.Group):
             return lazy_command(cmd_name)
         from omb_py.benchmarks import find_benchmark, indexed_module, plain_name
 
+        others: list[str] = []
         if indexed_module(plain_name(cmd_name)) is None:
             from omb_py.apps import APPLICATIONS
 
@@ -53,10 +54,11 @@ class Commands(click.Group):
                 from omb_py.cli.application import application_command
 
                 return application_command(APPLICATIONS.load(cmd_name))
-            find_benchmark(cmd_name, [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands])
+            others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]
+        benchmark = find_benchmark(cmd_name, others)
         from omb_py.cli.benchmark import benchmark_command
 
-        return benchmark_command(find_benchmark(cmd_name))
+        return benchmark_command(benchmark)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS

@@ -58,7 +58,7 @@ def _try_to_write(folder: str, name: str, option: str) -> None:
     """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
     try:
         os.makedirs(folder, exist_ok=True)
-        tried = os.path.join(folder, f".omb-py-{os.getpid()}")
+        tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
         with open(tried, "xb"):
             os.unlink(tried)
     except OSError as error:

@@ -17,7 +17,7 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -45,13 +45,13 @@ class Archive:
             self._file = os.open(path, os.O_RDONLY)
         except OSError:
             return
-        try:
+        with contextlib.suppress(OSError, EOFError, ValueError, TypeError, OverflowError):
             header = os.pread(self._file, HEADER, 0)
             length = int.from_bytes(header[len(MAGIC) :], "little")
             self._modules = HEADER + length
             if header.startswith(MAGIC):
                 self.index = marshal.loads(os.pread(self._file, length, HEADER))
-        except (OSError, EOFError, ValueError, TypeError, OverflowError):
+        if not self.index:
             os.close(self._file)
 
     def compiled(self, name: str) -> bytes:
@@ -95,7 +95,7 @@ class Finder(FileFinder):
             source, compiled = os.stat(file), _archive.compiled(fullname)
         except OSError:
             return None
-        if compiled[STAMP] != stamp(source):
+        if compiled[STAMP] != stamp(int(source.st_mtime), source.st_size):
             return None
         loader = Loader(fullname, file, source, compiled)
         spec = ModuleSpec(fullname, loader, origin=file, is_package=package)
@@ -105,10 +105,9 @@ class Finder(FileFinder):
         return spec
 
 
-def stamp(source: os.stat_result) -> bytes:
-    """Time and size of a source file, as a ``.pyc`` file has them."""
-    numbers = int(source.st_mtime), source.st_size
-    return b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in numbers)
+def stamp(time: int, size: int) -> bytes:
+    """Time (whole seconds) and size of a source file, as a ``.pyc`` file has them."""
+    return b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in (time, size))
 
 
 def install() -> None:
@@ -140,17 +139,15 @@ def update() -> None:
     _before.update(otherwise)  # once in a process is enough
     if not otherwise or not os.access(os.path.dirname(_archive.path), os.W_OK):
         return
+    from pathlib import Path
+
+    from omb_py.core.text import files
+
     compiled = dict(compiled_modules())
     if otherwise.isdisjoint(compiled):  # their .pyc files are of a kind that has no time
         return
-    temporary = f"{_archive.path}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        try:
-            with open(temporary, "xb") as file:
-                file.writelines(parts(compiled))
-            os.replace(temporary, _archive.path)
-        except OSError:
-            os.unlink(temporary)
+    with contextlib.suppress(OSError), files.replacing(Path(_archive.path)) as file:
+        file.writelines(parts(compiled))
 
 
 def compiled_modules() -> Iterator[tuple[str, tuple[bool, bytes]]]:
@@ -164,9 +161,14 @@ def compiled_modules() -> Iterator[tuple[str, tuple[bool, bytes]]]:
                     compiled = file.read()
             except OSError:
                 continue
-            if compiled[STAMP] == stamp(source):
-                name = ".".join(parents if stem == INIT else [*parents, stem])
-                yield name, (stem == INIT, compiled)
+            if compiled[STAMP] == stamp(int(source.st_mtime), source.st_size):
+                yield entry(parents, stem, compiled)
+
+
+def entry(parents: Sequence[str], stem: str, compiled: bytes) -> tuple[str, tuple[bool, bytes]]:
+    """A module by name, given the packages around its file and the file's name without suffix."""
+    package = stem == INIT
+    return ".".join(parents if package else [*parents, stem]), (package, compiled)
 
 
 def parts(modules: dict[str, tuple[bool, bytes]]) -> list[bytes]:

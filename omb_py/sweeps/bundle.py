@@ -14,7 +14,6 @@ import os
 import platform
 import py_compile
 import re
-import struct
 import subprocess
 import sys
 import sysconfig
@@ -322,8 +321,8 @@ def bytecode(module: Path, time: int, nbytes: int, scratch: Path) -> bytes | Non
     """The bytecode of a module of this time and size; None where it cannot be compiled."""
     with suppress(OSError):
         data = Path(cached(PurePosixPath(module))).read_bytes()
-        stamp = struct.pack("<4xII", time & 0xFFFFFFFF, nbytes & 0xFFFFFFFF)
-        if data.startswith(importlib.util.MAGIC_NUMBER + stamp):
+        stamp = module_archive.stamp(time, nbytes)
+        if data.startswith(importlib.util.MAGIC_NUMBER + bytes(4) + stamp):
             return data
     made = scratch / "module.pyc"
     compiled = py_compile.compile(
@@ -352,19 +351,6 @@ def write(folder: Path, parts: Sequence[Part], force: bool = False) -> list[Writ
     return written
 
 
-def archive_of_modules(compiled: dict[str, bytes]) -> tuple[str, bytes]:
-    """The place and the bytes of the archive of omb-py's modules, from their bytecode by place."""
-    modules = {}
-    for place, data in compiled.items():
-        path = PurePosixPath(place).relative_to(site_packages())
-        package, stem = path.parts[:-2], path.name.split(".")[0]
-        is_package = stem == "__init__"
-        modules[".".join(package if is_package else (*package, stem))] = (is_package, data)
-    place = f"{site_packages()}/omb_py/__pycache__"
-    name = module_archive.file_name(path.name)
-    return f"{place}/{name}", b"".join(module_archive.parts(modules))
-
-
 def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[str, list[Written]]:
     """Write the image; returns the hash of all in it, and what of each part is in it.
 
@@ -373,6 +359,7 @@ def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[
     digest = hashlib.sha256()
     written = []
     there: set[str] = set()
+    site = PurePosixPath(site_packages())
 
     def add(place: str, data: bytes, mode: int, time: int) -> None:
         member = tarfile.TarInfo(place)
@@ -382,7 +369,7 @@ def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for part in parts:
             number = nbytes = 0
-            modules: dict[str, bytes] = {}
+            modules: dict[str, tuple[bool, bytes]] = {}
             for place, data, mode, time in with_bytecode(part.content, scratch):
                 if place in there:
                     continue
@@ -391,11 +378,15 @@ def write_image(file: IO[bytes], parts: Sequence[Part], scratch: Path) -> tuple[
                 for piece in (f"{place} {mode} {time} {len(data)}\0".encode(), data):
                     digest.update(piece)
                 number, nbytes = number + 1, nbytes + len(data)
-                if place.startswith(f"{site_packages()}/omb_py/") and place.endswith(".pyc"):
-                    modules[place] = data
+                if place.startswith(f"{site}/omb_py/") and place.endswith(".pyc"):
+                    path = PurePosixPath(place).relative_to(site)
+                    parents, stem = path.parts[:-2], path.name.split(".")[0]
+                    name, module = module_archive.entry(parents, stem, data)
+                    modules[name] = module
             if modules:
-                place, data = archive_of_modules(modules)
-                add(place, data, 0o644, MADE)
+                data = b"".join(module_archive.parts(modules))
+                name = module_archive.file_name(path.name)
+                add(f"{site}/omb_py/__pycache__/{name}", data, 0o644, MADE)
                 number, nbytes = number + 1, nbytes + len(data)
             written.append(Written(part.title, number, nbytes))
         name = digest.hexdigest()[:HASH_DIGITS]
