@@ -35,9 +35,10 @@ def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     file's name. Elsewhere it is missing.
     """
     rows = rows.assign(source=pd.Series(None, index=rows.index, dtype=object))
-    unsaid = rows[rows[list(UNSAID)].isna().any(axis=1) & rows["file"].notna()]
-    if unsaid["file"].nunique() < 2:
+    mask = rows[list(UNSAID)].isna().any(axis=1) & rows["file"].notna()
+    if rows["file"][mask].nunique() < 2:
         return rows, []
+    unsaid = rows.loc[mask, [*EXPERIMENT, *CONFIGURATION, "file"]]  # not all: rows may be many
     columns = [name for name in (*EXPERIMENT, *CONFIGURATION) if unsaid[name].nunique() > 0]
     files = unsaid.groupby(columns, dropna=False)["file"].transform("nunique")
     alike = unsaid[files > 1]

@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pandas.api.types import union_categoricals
+from pyarrow import compute, csv
 
 from omb_py.analysis.sources import label_sources, without_copies
-from omb_py.analysis.values import with_values
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, with_values
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.readers import Found, Problem, Table, has_marks, read_file
-from omb_py.results.row import KINDS, OverheadRow, Row, columns
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Problem, Table, has_marks, parts_of_file
+from omb_py.results.row import KINDS, OverheadRow, Row
+from omb_py.results.row import columns as columns_of_record
 
 SUFFIXES = (".csv", ".json", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
@@ -27,11 +32,20 @@ EXTRA = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
 and where it stands; the file again where rows of others are not its repeated runs
 (`sources.apart`); and whether data was checked, which `-c` does, on caches that are cold."""
 
-ROWS_AT_ONCE = 10_000
-"""Rows that are parsed in one go: enough to be fast, few enough to need little memory."""
+BYTES_AT_ONCE = 8 << 20
+"""Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
+
+ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "file", "line")
+"""Columns that tell rows apart, and those of their numbers."""
+
+LONGEST_NUMBER = 40
+"""Characters beyond which a field is no number: conversions of some take long or fail."""
 
 TEXT = pd.Series(["text"]).dtype
 """How this pandas holds text: a type of its own since 3, objects before."""
+
+DTYPES: dict[str, Any] = {"int": "Int64", "float": "float64", "bool": object, "str": TEXT}
+"""How a column of each kind is held."""
 
 LIBRARY = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9 _-]*?)[\s:v]+(?P<version>\d+(\.\d+)+\S*)")
 
@@ -55,34 +69,34 @@ class Results:
     notes: tuple[str, ...] = ()
 
 
-def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
+def load(
+    paths: Paths, assume: Mapping[str, Any] | None = None, columns: Iterable[str] | None = None
+) -> Results:
     """Read files, and folders with all that is below them.
 
     ``assume`` gives columns a value where the files do not say: native OMB does not print how many
-    ranks it ran on. Raises `OmbError` when a file that was named cannot be read or holds no
-    result, or when a folder holds none; other trouble becomes a problem.
+    ranks it ran on. ``columns`` are those that the tables have besides `ALWAYS`, all by default;
+    each takes about 8 bytes a row. Raises `OmbError` when a file that was named cannot be read or
+    holds no result, or when a folder holds none; other trouble becomes a problem.
     """
+    wanted = None if columns is None else {*ALWAYS, *columns}
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
-    rows: list[dict[str, Any]] = []
+    parts: dict[type[Any], list[Part]] = {Row: [], OverheadRow: []}
 
-    def tables() -> Iterator[Table]:
-        """Those of all files, one file after the other; what else is in them is kept."""
+    def found() -> Iterator[tuple[Path, Found]]:
+        """What is in all files, one after the other; what is not rows is kept."""
         for path in [paths] if isinstance(paths, str | Path) else paths:
-            for file, found in contents(Path(path), problems):
-                runs.update(found.runs)
-                problems.extend(found.problems)
-                rows.extend({**row, "file": str(file)} for row in found.rows)
-                yield from found.tables
+            for file, part in contents(Path(path), problems):
+                runs.update(part.runs)
+                problems.extend(part.problems)
+                yield file, part
 
-    frames = list(parse(tables(), problems))
+    for record, frame in frames(found(), wanted, problems):
+        parts[record].append(part_of(frame))
     read = []
-    for record in (Row, OverheadRow):
-        alone = [row for row in rows if is_of(record, row)]
-        members = [frame for frame in frames if is_of(record, frame)]
-        frames = [frame for frame in frames if not is_of(record, frame)]
-        members += [pd.DataFrame(alone)] if alone else []
-        once, copies = without_copies(complete(members, record, runs, assume or {}))
+    for record, members in parts.items():
+        once, copies = without_copies(complete(members, record, runs, assume or {}, wanted))
         problems += copies
         read.append(once)
     problems += not_above_zero(read[0])
@@ -105,16 +119,11 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
         yield Problem(str(row.file), line, text)
 
 
-def is_of(record: type[Any], names: Container[str]) -> bool:
-    """Whether a row of these columns is one of a benchmark, or of a comparison of bindings."""
-    return ("added_us" in names) is (record is OverheadRow)
-
-
 def of_rows(
     rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
 ) -> Results:
     """Rows that were just measured, of benchmarks or of overheads, as if read from a file."""
-    measured = [pd.DataFrame(rows)] if rows else []
+    measured = [part_of(pd.DataFrame(rows))] if rows else []
     return Results(
         complete(measured if record is Row else [], Row, runs, {}),
         complete(measured if record is OverheadRow else [], OverheadRow, runs, {}),
@@ -129,18 +138,16 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
     Raises `OmbError` when the file, or no file of the folder, holds results.
     """
     if not path.is_dir():
-        yield path, read_file(path)
+        yield from ((path, found) for found in parts_of_file(path))
         return
     unusable: list[Problem] = []
     usable = 0
     for file in sorted(found_in(path, unusable)):
         try:
-            found = read_file(file)
+            yield from ((file, found) for found in parts_of_file(file))
+            usable += 1
         except OmbError as error:
             unusable.append(Problem(str(file), None, f"left out: {error}"))
-            continue
-        usable += 1
-        yield file, found
     if not usable:
         why = ""
         for problem in unusable[:1]:
@@ -178,114 +185,215 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
                 left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
 
 
-def parse(tables: Iterable[Table], problems: list[Problem]) -> Iterator[pd.DataFrame]:
-    """Tables of comma-separated values, many of the same columns in one go."""
-    groups: dict[tuple[str, ...], list[Table]] = {}
+Piece = tuple[Table, int, int, int]
+"""Lines of a table that follow each other: the number of the first, where they begin and end."""
+
+Part = dict[str, pd.Series]
+"""Some rows: the columns in which one of them has a value, each of its kind."""
+
+
+def frames(
+    files: Iterable[tuple[Path, Found]], wanted: Container[str] | None, problems: list[Problem]
+) -> Iterator[tuple[type[Any], pd.DataFrame]]:
+    """Rows of files and what they are of; those of many small tables of one kind in one go."""
+    rows: dict[type[Any], list[dict[str, Any]]] = {Row: [], OverheadRow: []}
+    tables: dict[tuple[str, ...], list[Piece]] = {}
     lengths: Counter[tuple[str, ...]] = Counter()
-    for table in tables:
-        groups.setdefault(table.columns, []).append(table)
-        lengths[table.columns] += len(table.lines)
-        if lengths[table.columns] > ROWS_AT_ONCE:
-            yield numeric(concatenate(table.columns, groups.pop(table.columns)), problems)
-            del lengths[table.columns]
-    for names, members in groups.items():
-        yield numeric(concatenate(names, members), problems)
+    for file, found in files:
+        for row in found.rows:
+            rows[record_of(row)].append({**row, "file": str(file)})
+        for table in found.tables:
+            for piece in pieces(table):
+                tables.setdefault(table.columns, []).append(piece)
+                lengths[table.columns] += piece[3] - piece[2]
+                if lengths[table.columns] > BYTES_AT_ONCE:
+                    members = tables.pop(table.columns)
+                    yield record_of(table.columns), parse(table.columns, members, wanted, problems)
+                    del lengths[table.columns]
+        for record, members_of in rows.items():
+            if len(members_of) >= ROWS_AT_ONCE:
+                yield record, pd.DataFrame(members_of)
+                members_of.clear()
+    for names, members in tables.items():
+        yield record_of(names), parse(names, members, wanted, problems)
+    for record, members_of in rows.items():
+        if members_of:
+            yield record, pd.DataFrame(members_of)
 
 
-def concatenate(names: tuple[str, ...], tables: list[Table]) -> pd.DataFrame:
-    """Tables of the same columns as one; the lines are taken out of them, for they are many."""
-    known = [name for name in names if name in KINDS]
-    texts = [name for name in known if KINDS[name] not in ("int", "float")]
-    text = "\n".join([",".join(names), *(line for table in tables for line in table.lines)])
+def record_of(names: Container[str]) -> type[Any]:
+    """What a row of these columns is: of a benchmark, or of a comparison of bindings."""
+    return OverheadRow if "added_us" in names else Row
+
+
+def pieces(table: Table) -> Iterator[Piece]:
+    """The stretches of a table, long ones cut."""
+    for number, start, end in table.stretches:
+        while start < end:
+            cut = table.content.find(b"\n", min(start + BYTES_AT_ONCE, end) - 1) + 1
+            yield table, number, start, cut
+            number += table.content.count(b"\n", start, cut)
+            start = cut
+
+
+def parse(
+    names: tuple[str, ...],
+    members: Sequence[Piece],
+    wanted: Container[str] | None,
+    problems: list[Problem],
+) -> pd.DataFrame:
+    """Pieces of tables of the same columns as one; without rows in which a field is wrong."""
+    counts = [table.content.count(b"\n", start, end) for table, _, start, end in members]
+    paths = {path: place for place, path in enumerate(dict.fromkeys(t.path for t, *_ in members))}
+    places = [paths[table.path] for table, *_ in members]
+    file = pd.Series(pd.Categorical.from_codes(np.repeat(places, counts), list(paths)))
+    line = np.concatenate(
+        [np.arange(first, first + n) for (_, first, *_), n in zip(members, counts, strict=True)]
+    )
+    known = [name for name in names if name in KINDS and (wanted is None or name in wanted)]
+    header = ",".join(names).encode() + b"\n"
+    text = b"".join([header, *(table.content[start:end] for table, _, start, end in members)])
+    frame = parse_typed(text, known)
+    if frame is not None and len(frame) == len(line):
+        return frame.assign(file=file, line=line)
+    frame = parse_checked(text, known).assign(file=file, line=line)
+    for row in frame[frame["wrong"]].itertuples():
+        text_of_problem = "a field is not what its column holds; left out"
+        problems.append(Problem(str(row.file), int(row.line), text_of_problem))
+    return frame[~frame["wrong"]].drop(columns="wrong")
+
+
+def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
+    """These columns of comma-separated values; None unless each field is what its column holds."""
+    kinds = {"int": pa.int64(), "float": pa.float64()}
+    types = {name: kinds.get(KINDS[name], pa.dictionary(pa.int32(), pa.string())) for name in names}
+    options = csv.ConvertOptions(
+        column_types=types, include_columns=names, null_values=[""], strings_can_be_null=True
+    )
+    try:
+        table = csv.read_csv(pa.BufferReader(text), convert_options=options)
+    except pa.ArrowInvalid:
+        return None
+    finite = (
+        compute.all(compute.is_finite(table[name])).as_py() is not False
+        for name in names
+        if KINDS[name] == "float"
+    )
+    if table["benchmark"].null_count or not all(finite):
+        return None
+    empty = [name for name in names if table[name].null_count == len(table)]
+    return table.drop_columns(empty).to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+
+
+def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
+    """`parse_typed` of any fields; ``wrong`` are rows in which one is not what its column holds."""
     frame = pd.read_csv(
-        io.StringIO(text),
-        usecols=known,
-        dtype=dict.fromkeys(texts, str),
+        io.StringIO(text.decode(errors="replace")),
+        usecols=names,
+        dtype=str,
         keep_default_na=False,
         na_values=[""],
-        low_memory=False,
         skip_blank_lines=False,
     )
-    frame["file"] = [table.path for table in tables for _ in table.lines]
-    frame["line"] = [number for table in tables for number in table.numbers]
-    for table in tables:
-        table.lines.clear()
-    return frame
-
-
-def numeric(frame: pd.DataFrame, problems: list[Problem]) -> pd.DataFrame:
-    """Without rows in which a number is none."""
-    wrong = pd.Series(False, index=frame.index)
-    for name in frame.columns:
-        if KINDS.get(name) not in ("int", "float"):
+    wrong = frame["benchmark"].isna()
+    for name in names:
+        if KINDS[name] not in ("int", "float"):
             continue
-        values = pd.to_numeric(frame[name], errors="coerce")
-        finite = values.abs() < float("inf")
+        texts = frame[name]
+        values = pd.to_numeric(texts.where(texts.str.len() <= LONGEST_NUMBER), errors="coerce")
+        right = values.abs() < float("inf")
         if KINDS[name] == "int":
-            finite &= values % 1 == 0
-        wrong |= frame[name].notna() & ~finite.astype(bool)
+            right &= values % 1 == 0
+        wrong |= texts.notna() & ~right.astype(bool)
         frame[name] = values
-    wrong |= frame["benchmark"].isna()
-    for row in frame[wrong].itertuples():
-        problems.append(
-            Problem(row.file, row.line, "a field is not what its column holds; left out")
-        )
-    return frame[~wrong]
+    return frame.assign(wrong=wrong)
+
+
+def part_of(frame: pd.DataFrame) -> Part:
+    """The columns in which a row has a value, each of its kind, texts as categories."""
+    part = {}
+    for name in map(str, frame):
+        column = frame[name]
+        if not column.notna().any():
+            continue
+        if kind_of(name) != "str":
+            part[name] = convert_types(column, name)
+        elif isinstance(column.dtype, pd.CategoricalDtype):
+            part[name] = column.cat.rename_categories(column.cat.categories.astype(TEXT))
+        else:
+            part[name] = column.astype(TEXT).astype("category")
+    return part
 
 
 def complete(
-    frames: list[pd.DataFrame],
+    parts: list[Part],
     record: type[Any],
     runs: Mapping[str, Mapping[str, str]],
     assume: Mapping[str, Any],
+    wanted: Container[str] | None = None,
 ) -> pd.DataFrame:
     """One table with all columns of ``record``, each of its kind, and what metadata adds.
 
-    ``frames`` is emptied, for results may be many.
+    With ``wanted`` it has those of these columns alone. ``parts`` is emptied, for rows may be many.
     """
-    names = [*columns(record), *EXTRA]
+    names = [*columns_of_record(record), *EXTRA]
     if unknown := sorted(set(assume) - set(names)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(names)}")
-    parts = []
-    while frames:
-        parts.append(to_frame(frames.pop(0), names))
-    frame = pd.concat(parts, ignore_index=True) if parts else to_frame(pd.DataFrame(), names)
-    del parts
-    told = {run: from_metadata(data) for run, data in runs.items()}
+    names = [name for name in names if wanted is None or name in wanted]
+    lengths = [len(part["benchmark"]) for part in parts]
+    frame = pd.DataFrame(index=range(sum(lengths)))
+    empty = {kind: pd.Series(np.nan, frame.index, dtype) for kind, dtype in DTYPES.items()}
+    for name in names:  # one by one, since pandas copies no column that is only assigned
+        used = any(name in part for part in parts)
+        frame[name] = stack(parts, lengths, name) if used else empty[kind_of(name)]
+    parts.clear()
+    facts = {run: from_metadata(data) for run, data in runs.items()}
     for place, name in enumerate(("suite", "mpi", "hosts")):
-        by_run = frame["run"].map({run: values[place] for run, values in told.items()})
-        frame[name] = fill(frame[name], convert_types(by_run, name))
+        if name in frame:
+            of_runs = {run: values[place] for run, values in facts.items()}
+            frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
     frame["run"] = fill(frame["run"], frame["file"])
     for name, value in assume.items():
-        frame[name] = fill(frame[name], value)
+        if name in frame:
+            frame[name] = fill(frame[name], value)
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame
 
 
-def to_frame(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A table with these columns alone, each of its kind; missing where there is none."""
-    missing = pd.Series(float("nan"), index=frame.index)
-    return pd.DataFrame({name: convert_types(frame.get(name, missing), name) for name in names})
+def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series:
+    """A column of all parts, taken out of them; missing where a part does not have it."""
+    columns = [part.pop(name, None) for part in parts]
+    if kind_of(name) == "str":
+        missing = pd.Index([], dtype=TEXT)
+        texts = [
+            pd.Categorical.from_codes(np.full(length, -1), missing) if column is None else column
+            for column, length in zip(columns, lengths, strict=True)
+        ]
+        return pd.Series(union_categoricals(texts)).astype(TEXT) if texts else pd.Series(dtype=TEXT)
+    found = pd.Series(np.nan, index=range(sum(lengths)), dtype=DTYPES[kind_of(name)])
+    start = 0
+    for column, length in zip(columns, lengths, strict=True):
+        if column is not None:
+            found.array[start : start + length] = column.array
+        start += length
+    return found
 
 
 def kind_of(name: str) -> str:
-    """What a column holds, as in `KINDS`."""
-    kinds = {"hosts": "int", "line": "int", "validated": "bool"}
-    return kinds.get(name) or KINDS.get(name, "str")
+    """What a column holds: ``int``, ``float``, ``bool`` or ``str``."""
+    kinds = KINDS | {"hosts": "int", "line": "int", "validated": "bool"}
+    return kinds[name] if kinds.get(name) in DTYPES else "str"
 
 
 def convert_types(values: pd.Series, name: str) -> pd.Series:
     """A column's values as its kind, missing where they cannot be."""
     kind = kind_of(name)
-    if kind == "int":
-        return pd.to_numeric(values, errors="coerce").astype("Int64")
-    if kind == "float":
-        return pd.to_numeric(values, errors="coerce").astype("float64")
     if kind == "bool":
-        truths = {"True": True, "False": False, True: True, False: False}
-        return values.map(truths).astype(object)
-    return values.astype(TEXT)
+        values = values.map({"True": True, "False": False, True: True, False: False})
+    elif kind != "str":
+        values = pd.to_numeric(values, errors="coerce")
+    return values.astype(DTYPES[kind])
 
 
 def fill(values: pd.Series, others: Any) -> pd.Series:

@@ -59,6 +59,12 @@ MEASURED = (
 )
 """Some of what is measured: enough to tell whether a row was printed with two decimals."""
 
+NUMBERS = (
+    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
+    *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
+)
+"""The columns that a row's own number and its intervals come from."""
+
 HALF_DIGIT = 0.005
 
 PLACE = re.compile(r":\d+\Z")

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis import table
 from omb_py.analysis.select import assumptions, where
-from omb_py.analysis.table import EXTRA, library, load
+from omb_py.analysis.table import ALWAYS, EXTRA, library, load
 from omb_py.analysis.values import differing_columns, label, value_column
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.results import readers
+from omb_py.results.readers import omb_text
 from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.properties import examples
@@ -198,3 +201,48 @@ def test_lines_are_named_by_what_differs() -> None:
     rows = where(load(REFERENCE).rows, ["benchmark=latency"])
     assert differing_columns(rows) == ["binding"]
     assert label(("native", 8, pd.NA), ("binding", "ranks", "window")) == "native, 8 ranks"
+
+
+@pytest.mark.parametrize("wrong", ["fast", "nan", "inf", "1" * 50, "1e999"])
+def test_a_row_with_a_field_that_its_column_does_not_hold_is_left_out(
+    tmp_path: Path, wrong: str
+) -> None:
+    path = tmp_path / "odd.csv"
+    lines = ["run,benchmark,bytes,ranks,latency_us", f"x,latency,8,2,{wrong}", "x,latency,16,2,1.5"]
+    path.write_text("\n".join([*lines, "x,,32,2,1.5", "x,latency,8.5,2,1.5", ""]))
+    results = load(path)
+    assert results.rows["bytes"].tolist() == [16]
+    assert [str(problem) for problem in results.problems] == [
+        f"{path}:{line}: a field is not what its column holds; left out" for line in (2, 4, 5)
+    ]
+
+
+def test_a_large_file_is_read_a_piece_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(REFERENCE, tmp_path)
+    for native in sorted(NATIVE.glob("osu_al*.txt")):
+        shutil.copy(native, tmp_path)
+    (tmp_path / "log.txt").write_bytes(REFERENCE.read_bytes() + b"not a row\n")
+    whole = load(tmp_path)
+    monkeypatch.setattr(table, "BYTES_AT_ONCE", 1000)
+    monkeypatch.setattr(readers, "BLOCK", 500)
+    for module in (table, omb_text):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
+    pieces = load(tmp_path)
+    order = ["file", "line"]
+    pd.testing.assert_frame_equal(
+        *(one.rows.sort_values(order, ignore_index=True) for one in (whole, pieces))
+    )
+    assert pieces.problems == whole.problems
+
+
+def test_columns_that_are_missing_everywhere_are_columns_of_their_own() -> None:
+    rows = load(NATIVE / "osu_latency.txt").rows
+    rows.loc[0, "overlap_percent"] = 1.0
+    assert rows["compute_us"].isna().all()
+
+
+def test_only_the_wanted_columns_are_read() -> None:
+    rows = load(REFERENCE, columns=["topology"]).rows
+    assert {*ALWAYS, "topology"} == set(rows)

@@ -16,10 +16,9 @@ from omb_py.analysis.compare.text import text as compare_text
 from omb_py.analysis.compare.verdict import factor, failures, times, verdict
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
-from omb_py.analysis.table import complete, load
+from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from omb_py.cli.compare import command as compare_command
-from omb_py.results.row import Row
 from tests.helpers.properties import examples
 
 ROW = {
@@ -34,7 +33,7 @@ ROW = {
 
 def table(*rows: dict[str, Any]) -> pd.DataFrame:
     """Rows as `load` gives them."""
-    return complete([pd.DataFrame([ROW | row for row in rows])], Row, {}, {})
+    return of_rows([ROW | row for row in rows], {}).rows
 
 
 def printed(size: int, rate: float) -> dict[str, Any]:

@@ -31,7 +31,7 @@ MAX_VALUES = 6
 
 @dataclass(frozen=True)
 class Pairs:
-    """Row numbers of each table with the number of the pair that they belong to.
+    """Rows of each table (``kind``) with the number of the ``pair`` that they belong to.
 
     A pair is one experiment in one configuration of each table. A row may belong to several
     pairs; one that nothing is compared with belongs to a pair that only its own table has.
@@ -51,7 +51,7 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pai
     no pair.
     """
     codes = [
-        pd.DataFrame({"row": np.arange(len(frame)), "side": side})
+        pd.DataFrame({"kind": np.arange(len(frame)), "side": side})
         for side, frame in enumerate((base, other))
     ]
     for column in (*STRICT, *OPEN, *CONFIGURATION):
@@ -66,9 +66,9 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pai
     if not pairs.notna().all(axis=1).any():
         raise UsageError(nothing_in_common(base, other, names))
     found = [
-        rows.loc[rows["side"] == side, ["row", "configuration"]]
+        rows.loc[rows["side"] == side, ["kind", "configuration"]]
         .merge(pairs[[name, "pair"]], left_on="configuration", right_on=name)
-        .loc[:, ["row", "pair"]]
+        .loc[:, ["kind", "pair"]]
         for side, name in enumerate(("base", "other"))
     ]
     return Pairs(*found)
@@ -177,8 +177,8 @@ def several(
         mine, others = (members[members["side"] == which] for which in (side, 1 - side))
         columns = [column for column in ORDER if mine[column].nunique() > 1]
         for column in columns:
-            there = tables[side][column].iloc[mine["row"]].dropna()
-            wanted = tables[1 - side][column].iloc[others["row"]].dropna()
+            there = tables[side][column].iloc[mine["kind"]].dropna()
+            wanted = tables[1 - side][column].iloc[others["kind"]].dropna()
             common = [value for value in there.unique() if value in set(wanted)]
             examples.append(f"--where '{column}={(common or list(there))[0]}'")
         parts.append(f"{name} has rows of several {' and '.join(columns)}")
@@ -194,13 +194,13 @@ def undeclared(
     """Which table leaves a column open, and what the other one has there."""
     column = columns[0]
     told = [
-        tables[side][column].iloc[members.loc[members["side"] == side, "row"]] for side in (0, 1)
+        tables[side][column].iloc[members.loc[members["side"] == side, "kind"]] for side in (0, 1)
     ]
     silent = int(bool(told[1].isna().any()))
     there = pd.concat([part.dropna().astype(object) for part in told]).unique()
     example = f"{column}={there[0]}"
     benchmark = tables[silent]["benchmark"].iloc[
-        members.loc[members["side"] == silent, "row"].iloc[0]
+        members.loc[members["side"] == silent, "kind"].iloc[0]
     ]
     return (
         f"{names[silent]} does not say the {' and '.join(columns)} of {benchmark}, and there is "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ from omb_py.analysis.compare.ratio import (
     with_launches,
 )
 from omb_py.analysis.table import load
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, rounding, with_values
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, rounding, with_values
 from omb_py.core.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
@@ -40,11 +41,21 @@ COLUMNS = (
 SIZE_CLASSES = (1 << 10, 1 << 16)
 """Largest message sizes in bytes of the small and the medium size class; above is large."""
 
-IDENTITY = (*EXPERIMENT, *CONFIGURATION, "bytes")
-NUMBERS = (
-    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
-    *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
-)
+IDENTITY = (*EXPERIMENT, *CONFIGURATION, "unit")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
+    for each row of results: ``kind`` (a row of ``kinds``), ``bytes``, ``mean``, ``median`` where it
+    has one, ``low``, ``high`` and ``rounding``, missing where its number is not above 0.
+    """
+
+    kinds: pd.DataFrame
+    runs: pd.DataFrame
+
 
 Source: TypeAlias = str | Path | pd.DataFrame
 
@@ -96,12 +107,14 @@ def compare(
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
     sides = [
-        measured(source if isinstance(source, pd.DataFrame) else load(source).rows, name)
+        measured(
+            source if isinstance(source, pd.DataFrame) else load(source, columns=()).rows, name
+        )
         for source, name in zip((base, *others), called, strict=True)
     ]
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
-        pairs = pair(sides[0], side, (called[0], name))
+        pairs = pair(sides[0].kinds, side.kinds, (called[0], name))
         part = against(sides[0], side, pairs, statistic, launch_spread)
         if not part["ratio"].notna().any():
             raise UsageError(
@@ -151,49 +164,41 @@ def shared(parts: Sequence[Sequence[str]]) -> int:
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
-def measured(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """What a comparison needs of rows: ``mean``, ``median`` where they have one, ``low``, ``high``.
+def measured(rows: pd.DataFrame, name: str) -> Side:
+    """What a comparison needs of rows; those that a file and its copy both have are one.
 
-    Both are missing where the row's number is not above 0. Rows that a file and its copy both have
-    are one. Raises `UsageError` when there is none with a number.
+    Raises `UsageError` when there is none with a number.
     """
-    frame = rows.reindex(columns=[*IDENTITY, "run", *NUMBERS]).reset_index(drop=True)
-    numbers = frame[["run", "bytes", *NUMBERS]]
-    medians, means = with_values(numbers, "median"), with_values(numbers, "mean")
-    found = frame.loc[means.index, [*IDENTITY, "run"]].assign(
-        unit=means["unit"],
+    rows = rows.reset_index(drop=True)
+    numbers = rows.reindex(columns=["run", "bytes", *NUMBERS])
+    medians = with_values(numbers, "median")[["value", "statistic", "low", "high"]]
+    means = with_values(numbers, "mean")
+    if means["value"].isna().all():
+        raise UsageError(f"{name} has no row of a benchmark with a number to compare")
+    runs = means[["run", "bytes"]].assign(
         mean=means["value"],
         median=medians["value"].where((medians["statistic"] == "median") & (medians["value"] > 0)),
         low=medians["low"],
         high=medians["high"],
         rounding=rounding(means),
     )
-    found = found[~copies(found)].reset_index(drop=True)
-    if found["mean"].isna().all():
-        raise UsageError(f"{name} has no row of a benchmark with a number to compare")
-    return found
-
-
-def copies(rows: pd.DataFrame) -> pd.Series:
-    """Which rows a run has twice, to the last number: they are from a file and its copy."""
-    suspects = rows[rows.duplicated(["run", "bytes", "mean"], keep=False) & rows["run"].notna()]
-    found = pd.Series(False, index=rows.index)
-    found.loc[suspects.index] = suspects.astype(object).duplicated()
-    return found
+    whole = rows if len(means) == len(rows) else rows.loc[means.index]
+    whole = whole.assign(unit=means["unit"])
+    varying = [n for n in IDENTITY if n in whole and whole[n].nunique(dropna=False) > 1]
+    runs["kind"] = whole.groupby(varying or ["unit"], sort=False, dropna=False).ngroup()
+    kinds = whole[~runs["kind"].duplicated()].reindex(columns=IDENTITY).reset_index(drop=True)
+    twice = runs["run"].notna() & runs.duplicated()
+    return Side(kinds, runs[~twice].drop(columns="run").reset_index(drop=True))
 
 
 def against(
-    base: pd.DataFrame, other: pd.DataFrame, pairs: Pairs, statistic: str, stated: float | None
+    base: Side, other: Side, pairs: Pairs, statistic: str, stated: float | None
 ) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
-    sizes = encode([base["bytes"], other["bytes"]])
+    sizes = encode([base.runs["bytes"], other.runs["bytes"]])
     runs = [
-        members.assign(size=size[members["row"]]).join(
-            frame[["bytes", "mean", "median", "low", "high", "rounding"]], on="row"
-        )
-        for frame, members, size in zip(
-            (base, other), (pairs.base, pairs.other), sizes, strict=True
-        )
+        side.runs.assign(size=size).merge(members, on="kind")
+        for side, members, size in zip((base, other), (pairs.base, pairs.other), sizes, strict=True)
     ]
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
@@ -203,12 +208,12 @@ def against(
         *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
     )
     rows = [
-        frame.reindex(points[f"row_{end}"]).reset_index(drop=True)
-        for frame, end in ((base, "x"), (other, "y"))
+        side.kinds.reindex(points[f"kind_{end}"]).reset_index(drop=True)
+        for side, end in ((base, "x"), (other, "y"))
     ]
-    table = pd.DataFrame({name: either(rows[0][name], rows[1][name]) for name in EXPERIMENT})
-    for name in ("bytes", "unit"):
-        table[name] = either(rows[0][name], rows[1][name])
+    names = (*EXPERIMENT, "unit")
+    table = pd.DataFrame({name: either(rows[0][name], rows[1][name]) for name in names})
+    table["bytes"] = either(points["bytes_x"], points["bytes_y"])
     for side, frame in zip(("base", "other"), rows, strict=True):
         for name in CONFIGURATION:
             table[f"{side}_{name}"] = frame[name]
@@ -261,7 +266,7 @@ def select(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
 def points_of(runs: pd.DataFrame) -> pd.DataFrame:
     """The points of runs in order of pair and size: medians, the ends of all intervals, counts.
 
-    ``start`` is the place of a point's first run, ``row`` its number.
+    ``start`` is the place of a point's first run, ``kind`` what was measured there.
     """
     groups = runs.groupby(["pair", "size"])
     points = groups.agg(
@@ -270,7 +275,8 @@ def points_of(runs: pd.DataFrame) -> pd.DataFrame:
         high=("high", "max"),
         known=("low", "count"),
         runs=("value", "size"),
-        row=("row", "first"),
+        kind=("kind", "first"),
+        bytes=("bytes", "first"),
         rounding=("rounding", "max"),
     )
     points["start"] = points["runs"].cumsum() - points["runs"]

@@ -8,8 +8,9 @@ the rows that are whole, and says which lines it left out. It never guesses a nu
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,12 @@ INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNOR
 """What native OMB prints instead of results, and words of the line before that say why."""
 
 LONGEST_REASON = 120
+
+BLOCK = 1 << 20
+"""Bytes of a file that are taken apart in one go."""
+
+ROWS_AT_ONCE = 10_000
+"""Rows that are handed on in one go: enough to be fast, few enough to need little memory."""
 
 BEGINNING = 1 << 16
 """Bytes that are looked at to tell whether a file is of results."""
@@ -47,33 +54,59 @@ class Problem:
 
 @dataclass(frozen=True)
 class Source:
-    """A file's lines without their ends; ``torn`` if the last one has no end."""
+    """A file's ``content`` in UTF-8, its lines ended by newlines.
+
+    ``torn`` is the index of a last line that has no end, or None.
+    """
 
     path: str
-    lines: tuple[str, ...]
-    torn: bool
+    content: bytes
+    torn: int | None
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines without their ends, decoded a block at a time: a file may be large."""
+        for block in blocks(self.content):
+            lines = block.decode(errors="replace").split("\n")
+            yield from lines if lines[-1] else lines[:-1]
 
     def problem(self, index: int, text: str) -> Problem:
-        """A problem with ``lines[index]``."""
+        """A problem with the line of an index."""
         return Problem(self.path, index + 1, text)
+
+
+def blocks(content: bytes, size: int = BLOCK) -> Iterator[bytes]:
+    """A content in blocks of at least ``size`` bytes that end where lines do, and the rest."""
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + size - 1) + 1 or len(content)
+        yield content[start:end]
+        start = end
 
 
 @dataclass(frozen=True)
 class Table:
     """Lines of comma-separated values below one header, not yet taken apart: there may be many.
 
-    ``numbers`` are the lines' numbers in the file.
+    ``stretches`` are parts of ``content`` that follow each other in the file: the number of their
+    first line, and where they begin and end.
     """
 
     path: str
     columns: tuple[str, ...]
-    lines: list[str]
-    numbers: list[int]
+    content: bytes
+    stretches: list[tuple[int, int, int]]
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The lines with their numbers in the file."""
+        for number, start, end in self.stretches:
+            for line in self.content[start:end].decode(errors="replace").splitlines():
+                yield number, line
+                number += 1
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a reader found in a file.
+    """What a reader found in a file, or in a part of it.
 
     ``rows`` have columns of `omb_py.results.row.Row` (or of `OverheadRow`), those that are known,
     and besides ``line`` (its number in the file), ``suite`` (who measured, ``OSU 7.4``) and
@@ -85,6 +118,12 @@ class Found:
     runs: dict[str, dict[str, str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
+    def take_rows(self) -> Found:
+        """The rows so far as a part of their own; they are no longer in this one."""
+        rows = list(self.rows)
+        self.rows.clear()
+        return Found(rows)
+
 
 class Reader(Protocol):
     """One format: what people call it, and byte strings without which a file has none of it."""
@@ -92,8 +131,11 @@ class Reader(Protocol):
     name: str
     marks: tuple[bytes, ...]
 
-    def read(self, source: Source) -> Found:
-        """All whole rows of this format; never raises, whatever the file holds."""
+    def read(self, source: Source) -> Iterator[Found]:
+        """All whole rows of this format, in parts of about `ROWS_AT_ONCE` rows.
+
+        Never raises, whatever the file holds.
+        """
 
 
 READERS = Registry(
@@ -110,16 +152,22 @@ def all_readers() -> Mapping[str, Reader]:
     return {name: READERS.load(name) for name in READERS.names()}
 
 
-def read_file(path: Path) -> Found:
-    """What all readers find in a file; rows in the order of its lines.
+def parts_of_file(path: Path) -> Iterator[Found]:
+    """What all readers find in a file, a part at a time, rows in the order of its lines.
 
-    Raises `OmbError` when it cannot be read or holds nothing that any reader knows.
+    Raises `OmbError` when it cannot be read or, after its end, when it held nothing that any reader
+    knows.
     """
     content = content_of(path)
-    found = read(str(path), content)
-    if not found.rows and not found.tables:
-        if found.problems:
-            raise OmbError(f"{found.problems[0]}; {path} has no whole row")
+    whole = False
+    problems: list[Problem] = []
+    for found in parts_of(str(path), content):
+        whole |= bool(found.rows or found.tables)
+        problems += found.problems
+        yield found
+    if not whole:
+        if problems:
+            raise OmbError(f"{problems[0]}; {path} has no whole row")
         if fault := failure_in(content):
             raise OmbError(f"{path} holds no results, for the run failed: {fault}")
         if any(mark in content for mark in MARKS_OF_APPLICATIONS):
@@ -128,14 +176,13 @@ def read_file(path: Path) -> Found:
         raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
     if any(mark in content for mark in MARKS_OF_APPLICATIONS):
         text = "results of applications are left out: omb-py scaling shows them"
-        found.problems.append(Problem(str(path), None, text))
-    return found
+        yield Found(problems=[Problem(str(path), None, text)])
 
 
 def content_of(path: Path) -> bytes:
     """A file's content; raises `OmbError` when it cannot be read or there is none."""
     content = files.read(path)
-    if not content.strip():
+    if not content or content.isspace():
         raise OmbError(f"{path} is empty: what should have written it wrote nothing")
     return content
 
@@ -150,23 +197,39 @@ def failure_in(content: bytes) -> str | None:
     return f"{usage['program'].decode()} printed its usage message{why}"
 
 
-def read(path: str, content: bytes) -> Found:
+def parts_of(path: str, content: bytes) -> Iterator[Found]:
     """What all readers find in a file's content; nothing where none knows its format."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.decode("utf-16", errors="replace").encode()
     readers = [
         reader for reader in all_readers().values() if any(mark in content for mark in reader.marks)
     ]
-    if not readers:
-        return Found()
     source = source_of(path, content)
-    found = [reader.read(source) for reader in readers]
+    if len(readers) == 1:
+        yield from readers[0].read(source)
+    elif readers:
+        yield join(part for reader in readers for part in reader.read(source))
+
+
+def read_file(path: Path) -> Found:
+    """`parts_of_file` as one."""
+    return join(parts_of_file(path))
+
+
+def read(path: str, content: bytes) -> Found:
+    """`parts_of` as one."""
+    return join(parts_of(path, content))
+
+
+def join(parts: Iterable[Found]) -> Found:
+    """Parts as one: rows and problems in the order of the file's lines."""
+    parts = list(parts)
     return Found(
-        rows=sorted((row for part in found for row in part.rows), key=lambda row: row["line"]),
-        tables=[table for part in found for table in part.tables],
-        runs={name: data for part in found for name, data in part.runs.items()},
+        rows=sorted((row for part in parts for row in part.rows), key=lambda row: row["line"]),
+        tables=[table for part in parts for table in part.tables],
+        runs={name: data for part in parts for name, data in part.runs.items()},
         problems=sorted(
-            (problem for part in found for problem in part.problems),
+            (problem for part in parts for problem in part.problems),
             key=lambda problem: problem.line or 0,
         ),
     )
@@ -184,7 +247,8 @@ def has_marks(path: Path) -> bool:
 
 def source_of(path: str, content: bytes) -> Source:
     """A file's content as lines, whichever way they end."""
-    text = content.decode("utf-8-sig", errors="replace")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    torn = bool(lines[-1])
-    return Source(path, tuple(lines if torn else lines[:-1]), torn)
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    ended = not content or content.endswith(b"\n")
+    return Source(path, content, None if ended else content.count(b"\n"))

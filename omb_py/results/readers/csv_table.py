@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from omb_py.results.readers import Found, Source, Table
+from omb_py.results.readers import Found, Source, Table, blocks
 from omb_py.results.readers.formats.fixed_width import Notes
 from omb_py.results.row import KINDS
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
-TOO_LONG = re.compile(r"\d{40}")
-"""More digits than any column has, and than some conversions to numbers take."""
-
-OF_BENCHMARKS = "run,benchmark,bytes,"
-OF_APPLICATIONS = "run,application,part,"
+OF_BENCHMARKS = b"run,benchmark,bytes,"
+OF_APPLICATIONS = b"run,application,part,"
 """What the headers of our two kinds of tables begin with."""
 
 
@@ -27,44 +24,49 @@ class CsvReader:
     """
 
     def __init__(
-        self, name: str, header: str, kinds: Mapping[str, str], required: Iterable[str]
+        self, name: str, header: bytes, kinds: Mapping[str, str], required: Iterable[str]
     ) -> None:
         self.name = name
-        self.marks = (header.encode(),)
-        self._header = header
+        self.marks = (header,)
         self._kinds = kinds
         self._required = set(required)
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> Iterator[Found]:
         found = Found()
         notes = Notes(source, found.problems)
         table: Table | None = None
         run: dict[str, str] = {}
-        last = len(source.lines) - 1
-        for index, line in enumerate(source.lines):
-            if line.startswith("#"):
-                if line.startswith("# run: "):
-                    run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
-                if match := METADATA.fullmatch(line):
-                    run[match[1]] = match[2].strip()
-            elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
-                ours = line.startswith(self._header)
-                table = self._table(source, index, found) if ours else None
-            elif table is None or not line:
-                continue
-            elif fields(line) != len(table.columns) or (source.torn and index == last):
-                notes.add(index, broken(source, index, line, table))
-            elif TOO_LONG.search(line):
-                notes.add(index, "a number of too many digits, left out")
-            else:
-                table.lines.append(line)
-                table.numbers.append(index + 1)
+        index, place = 0, 0
+        for block in blocks(source.content):
+            for line in block.split(b"\n"):
+                start, place = place, place + len(line) + 1
+                if line.startswith(b"#"):
+                    run = self._comment(line.decode(errors="replace"), found, run)
+                elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
+                    ours = line.startswith(self.marks)
+                    table = self._table(source, index, line, found) if ours else None
+                elif table is None or not line:
+                    pass
+                elif fields(line) != len(table.columns) or index == source.torn:
+                    notes.add(index, broken(source, index, line, table))
+                else:
+                    extend(table, index + 1, start, place)
+                index += 1
+            index, place = index - 1, place - 1  # what follows a block's last newline is the next
         notes.finish()
-        found.tables[:] = [table for table in found.tables if table.lines]
-        return found
+        found.tables[:] = [table for table in found.tables if table.stretches]
+        yield found
 
-    def _table(self, source: Source, index: int, found: Found) -> Table | None:
-        names = tuple(source.lines[index].split(","))
+    def _comment(self, line: str, found: Found, run: dict[str, str]) -> dict[str, str]:
+        """The run whose metadata goes on below a comment."""
+        if line.startswith("# run: "):
+            run = found.runs.setdefault(line.removeprefix("# run: ").strip(), {})
+        if match := METADATA.fullmatch(line):
+            run[match[1]] = match[2].strip()
+        return run
+
+    def _table(self, source: Source, index: int, line: bytes, found: Found) -> Table | None:
+        names = tuple(line.decode(errors="replace").split(","))
         if not set(names) >= self._required or len(set(names)) != len(names):
             found.problems.append(source.problem(index, "not a whole line of column names"))
             return None
@@ -72,25 +74,31 @@ class CsvReader:
         if unknown:
             text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
             found.problems.append(source.problem(index, text))
-        table = Table(source.path, names, [], [])
+        table = Table(source.path, names, source.content, [])
         found.tables.append(table)
         return table
 
 
-def fields(line: str) -> int:
+def extend(table: Table, number: int, start: int, end: int) -> None:
+    """Add a line to a table: to its last stretch where it follows that."""
+    if table.stretches and table.stretches[-1][2] == start:
+        number, start, _ = table.stretches.pop()
+    table.stretches.append((number, start, end))
+
+
+def fields(line: bytes) -> int:
     """How many fields a line has."""
-    if '"' not in line:
-        return line.count(",") + 1
+    if b'"' not in line:
+        return line.count(b",") + 1
     try:
-        return len(next(csv.reader([line], strict=True)))
+        return len(next(csv.reader([line.decode(errors="replace")], strict=True)))
     except csv.Error:
         return 0
 
 
-def broken(source: Source, index: int, line: str, table: Table) -> str:
+def broken(source: Source, index: int, line: bytes, table: Table) -> str:
     """What is wrong with a line below a header."""
-    torn = source.torn and index == len(source.lines) - 1
-    if torn or line.count(",") > len(table.columns) // 2:
+    if index == source.torn or line.count(b",") > len(table.columns) // 2:
         return "an incomplete row, left out"
     return "not a row, left out"
 

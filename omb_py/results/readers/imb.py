@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.results.readers import Found, Source
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
 from omb_py.results.readers.formats.imb import (
     BANNER,
@@ -84,11 +85,13 @@ class ImbReader:
     name = "Intel MPI Benchmarks"
     marks = (b"#repetitions",)
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> Iterator[Found]:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, Run(f"{source.path}:1"))
         for index, line in lines_of(source):
+            if len(found.rows) >= ROWS_AT_ONCE:
+                yield found.take_rows()
             if "startup()" in line and (match := LIBRARY.search(line)):
                 state.mpi = f"Intel MPI {match[1]}"
             elif state.table is None and "#" not in line:
@@ -104,7 +107,7 @@ class ImbReader:
             elif LOOKS_LIKE_A_ROW.match(line):
                 take(state, state.table, line, index)
         notes.finish()
-        return found
+        yield found
 
 
 def columns_of(line: str) -> tuple[str, ...] | None:
@@ -218,7 +221,7 @@ def start_table(state: Reading, line: str, columns: tuple[str, ...], index: int)
 
 def take(state: Reading, table: ImbTable, line: str, index: int) -> None:
     """A line below a header that begins like a row."""
-    torn = state.source.torn and index == len(state.source.lines) - 1
+    torn = index == state.source.torn
     cells = line.split()
     if len(cells) != len(table.columns) or not all(
         re.fullmatch(r"\d{1,12}" if name in WHOLE else r"\d{1,15}\.\d\d", cell)

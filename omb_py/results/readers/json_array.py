@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from sys import float_info
 from typing import Any
 
-from omb_py.results.readers import Found, Source
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes
 from omb_py.results.row import KINDS
 
@@ -19,10 +20,10 @@ class JsonReader:
     name = "omb-py's JSON"
     marks = (b'{"metadata": {', b'{"run": ')
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> Iterator[Found]:
         found = Found()
         notes = Notes(source, found.problems)
-        for index, line in enumerate(source.lines):
+        for index, line in enumerate(source):
             if "{" not in line or not (text := line.strip().rstrip(",")).startswith("{"):
                 continue
             try:
@@ -40,8 +41,10 @@ class JsonReader:
                     notes.add(index, f"{wrong[0]} is not what its column holds; left out")
                 else:
                     found.rows.append(row | {"line": index + 1})
+            if len(found.rows) >= ROWS_AT_ONCE:
+                yield found.take_rows()
         notes.finish()
-        return found
+        yield found
 
 
 def row_of(item: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from omb_py.results.readers import Found, Source
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
 from omb_py.results.readers.formats.nccl import (
     BLOCKING,
@@ -62,13 +63,15 @@ class NcclTestsReader:
     """Every table below a header with times and two bandwidths, out of place and in place."""
 
     name = "nccl-tests"
-    marks = (b"algbw",)
+    marks = (b" algbw", b"\talgbw")
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> Iterator[Found]:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, Run(f"{source.path}:1"))
         for index, line in lines_of(source):
+            if len(found.rows) >= ROWS_AT_ONCE:
+                yield found.take_rows()
             if "algbw" in line and (header := HEADER.fullmatch(line)):
                 start_table(state, header, line, index)
             elif state.table is not None and LOOKS_LIKE_A_ROW.match(line):
@@ -77,7 +80,7 @@ class NcclTestsReader:
                 say(state, line, index)
         finish_table(state)
         notes.finish()
-        return found
+        yield found
 
 
 def say(state: Reading, line: str, index: int) -> None:
@@ -162,7 +165,7 @@ def start_table(state: Reading, header: re.Match[str], line: str, index: int) ->
 
 def take(state: Reading, table: NcclTable, line: str, index: int) -> None:
     """A line that begins like a row."""
-    torn = state.source.torn and index == len(state.source.lines) - 1
+    torn = index == state.source.torn
     row = row_of(table, line, index)
     if row is None:
         state.notes.add(index, "not a whole row, left out")

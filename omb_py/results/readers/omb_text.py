@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
 from omb_py.core.mpi.startup_timer import INIT, SESSION
-from omb_py.results.readers import Found, Source
+from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of
 from omb_py.results.readers.formats.omb import (
     TAILS_AS_SAMPLES,
@@ -16,6 +17,7 @@ from omb_py.results.readers.formats.omb import (
     VARIED_WIDTH,
     Column,
     benchmark_of,
+    cells_of,
     columns_of,
     detail_of,
     is_sized,
@@ -76,16 +78,18 @@ class OmbTextReader:
     name = "native OMB's text and OMB-Py's"
     marks = (b"# OSU MPI", b"# OSU NCCL", b"# OSU RCCL", b"# OMB Python MPI", b"# OMB-Py MPI")
 
-    def read(self, source: Source) -> Found:
+    def read(self, source: Source) -> Iterator[Found]:
         found = Found()
         notes = Notes(source, found.problems)
         state = Reading(found, source, notes, program_in(PurePath(source.path).name))
         for index, line in lines_of(source):
+            if len(found.rows) >= ROWS_AT_ONCE:
+                yield found.take_rows()
             if state.table is None and not any(word in line for word in TELLING):
                 continue
-            torn = source.torn and index == len(source.lines) - 1
             text = line.lstrip()
-            if not torn and (begin := BANNER.match(text)) is not None:
+            begin = BANNER.match(text) if text.startswith("# O") and index != source.torn else None
+            if begin is not None:
                 start_table(state, begin, index)
                 state.indent = len(line) - len(text)
                 continue
@@ -96,7 +100,7 @@ class OmbTextReader:
                 row(state, text, index)
         finish_table(state)
         notes.finish()
-        return found
+        yield found
 
 
 def look_ahead(state: Reading, line: str) -> None:
@@ -156,6 +160,8 @@ def finish_table(state: Reading) -> None:
 def detail(state: Reading, line: str, index: int) -> bool:
     """Whether a line of a table says something of it, rather than being a row."""
     assert state.table is not None
+    if not line.startswith("#"):
+        return False
     if line.startswith(("# Uni-directional", "# Message Rate Profile")):
         state.rates, state.last = line.startswith("# Message"), -1
         return True
@@ -179,7 +185,7 @@ def detail(state: Reading, line: str, index: int) -> bool:
             text = f"headings that are not known, the table is left out: {line.strip()[:60]!r}"
             state.notes.add(index, text)
         return True
-    return line.startswith("#")
+    return True
 
 
 def number(text: str) -> float | None:
@@ -189,10 +195,11 @@ def number(text: str) -> float | None:
 
 def row(state: Reading, line: str, index: int) -> None:
     """A line below a header: a whole row, a broken one, or something that has no part in it."""
-    if start := start_of_line(line.strip()):
+    assert state.table is not None
+    if line.lstrip()[:1].isalpha() and (start := start_of_line(line.strip())):
         add(state, index, **start)
         return
-    if state.table is not None and state.table["benchmark"] == "import_time":
+    if state.table["benchmark"] == "import_time":
         if part := part_of_line(line.rstrip()):
             add(state, index, **part)
         elif LOOKS_LIKE_A_PART.match(line):
@@ -205,7 +212,7 @@ def row(state: Reading, line: str, index: int) -> None:
         return
     if not state.sized and not re.match(r"\s*\d+\.\d", line):
         return
-    torn = state.source.torn and index == len(state.source.lines) - 1
+    torn = index == state.source.torn
     if torn and not re.search(r"\.\d{2,}$|ss$|ssed$|l$|led$", cells[-1]):
         state.notes.add(index, "an incomplete row, left out")
         return
@@ -237,15 +244,17 @@ def row(state: Reading, line: str, index: int) -> None:
 def in_place(state: Reading, line: str, cells: list[str]) -> bool:
     """Whether a row's cells stand below their headings: one that lost a digit does not."""
     assert state.table is not None
+    line = line.rstrip()
     if state.windows:
         size = cells[0].ljust(VARIED_SIZE_WIDTH)
-        return line.rstrip() == size + "".join(f"  {c:>{VARIED_WIDTH}}" for c in cells[1:])
-    if state.widths is None:
+        return line == size + "".join(f"  {c:>{VARIED_WIDTH}}" for c in cells[1:])
+    if state.widths is None or line == laid_out(cells, state.widths):
         return True
-    layouts = [state.widths, narrowed(state)]
-    if state.table["benchmark"] == "latency_mp":
-        layouts.append((state.widths[0], *NARROW))
-    return any(line.rstrip() == laid_out(cells, widths) for widths in layouts)
+    if state.table["benchmark"] == "latency_mp" and line == laid_out(
+        cells, (state.widths[0], *NARROW)
+    ):
+        return True
+    return line == laid_out(cells, narrowed(state))
 
 
 def narrowed(state: Reading) -> tuple[int, ...]:
@@ -262,16 +271,14 @@ def values_of(state: Reading, cells: list[str]) -> dict[str, Any] | None:
     """A row's cells by column, or None unless they are what the header says."""
     assert state.table is not None
     columns = state.columns
-    whole = [column for column in columns if column.percentile is None]
-    if state.table["benchmark"] == "multi_lat" and len(cells) == len(whole) < len(columns):
-        columns = tuple(whole)  # native OMB prints no percentiles there, whatever its header says
-    if len(cells) != len(columns):
+    if state.table["benchmark"] == "multi_lat" and len(cells) < len(columns):
+        # native OMB prints no percentiles there, whatever its header says
+        columns = tuple(column for column in columns if column.percentile is None)
+    if not cells_of(columns).fullmatch(" ".join(cells)):
         return None
     found: dict[str, Any] = {}
     percentiles = []
     for column, cell in zip(columns, cells, strict=True):
-        if not re.fullmatch(column.cells, cell):
-            return None
         if column.percentile is not None:
             percentiles.append(f"p{column.percentile}={cell}")
             own = TAILS_AS_SAMPLES.get(column.percentile)
@@ -301,9 +308,9 @@ def varied(state: Reading, index: int, size: int, values: dict[str, Any]) -> Non
         if not state.rates:
             add(state, index, bytes=size, window=int(window), bandwidth_MBps=value)
             continue
-        same = {"bytes": size, "window": int(window), "mpi_type": state.table.get("mpi_type")}
+        key = (size, int(window), state.table.get("mpi_type"))
         for item in state.rows:
-            if all(item.get(name) == told for name, told in same.items()):
+            if (item.get("bytes"), item.get("window"), item.get("mpi_type")) == key:
                 item["messages_per_s"] = value
 
 

@@ -134,12 +134,13 @@ def read_profile(path: str) -> RankFile:
 def parse(source: Source) -> RankFile:
     """The first profile among a file's lines; never raises, whatever they hold."""
     found = _Found()
-    lines = source.lines[:-1] if source.torn else source.lines
+    lines = list(source)
+    torn = lines.pop() if source.torn is not None else ""
     for number, line in enumerate(lines, 1):
         if not found.take(line.strip(), number):
             break
-    if source.torn and source.lines[-1].strip():
-        found.notes.append(f"line {len(source.lines)} has no end and is left out")
+    if torn.strip():
+        found.notes.append(f"line {len(lines) + 1} has no end and is left out")
     return found.profile()
 
 

@@ -18,7 +18,7 @@ from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
 from omb_py.analysis.compare.verdict import failures, limit, summary, without_verdict
-from omb_py.analysis.table import complete
+from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.row import Row
 from tests.helpers.properties import examples
@@ -43,7 +43,7 @@ NATIVE: dict[str, Any] = {
 
 def table(*rows: dict[str, Any]) -> pd.DataFrame:
     """Rows as `load` gives them."""
-    return complete([pd.DataFrame(list(rows))], Row, {}, {})
+    return of_rows(list(rows), {}).rows
 
 
 def latency(value: float, size: int | None = 8, **columns: Any) -> dict[str, Any]:

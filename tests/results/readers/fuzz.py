@@ -93,7 +93,7 @@ def rows(found: Found) -> list[dict[str, Any]]:
     lines = [
         {"text": line, "columns": table.columns, "line": place}
         for table in found.tables
-        for line, place in zip(table.lines, table.numbers, strict=True)
+        for place, line in table.lines()
     ]
     return found.rows + lines
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.results.readers import Found, source_of
+from omb_py.results.readers import Found, join, source_of
 from omb_py.results.readers.formats.fixed_width import shown, unlabelled
 from omb_py.results.readers.formats.nccl import PROGRAMS, factors, number
 from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
@@ -34,7 +34,7 @@ DEVICES = "".join(
 
 
 def found(text: str | bytes, path: str = "job.log") -> Found:
-    return READER.read(source_of(path, text if isinstance(text, bytes) else text.encode()))
+    return join(READER.read(source_of(path, text if isinstance(text, bytes) else text.encode())))
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_line_of_numbers_is_two_rows(path: Path) -> None:
     content = path.read_bytes()
-    lines = list(unlabelled(source_of(path.name, content).lines))
+    lines = list(unlabelled(source_of(path.name, content)))
     numbers = [index + 1 for index, line in enumerate(lines) if line.startswith("  ")]
     told = found(content, path.name)
     refused = [problem.line for problem in told.problems]
@@ -278,10 +278,10 @@ def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     path = data.draw(st.sampled_from(FILES))
     content = path.read_bytes()
     whole = found(content, path.name).rows
-    printed = list(unlabelled(source_of(path.name, content).lines))
+    printed = list(unlabelled(source_of(path.name, content)))
     texts = [printed[row["line"] - 1] for row in whole]
     broken = data.draw(damaged(content))
-    lines = list(unlabelled(source_of(path.name, broken).lines))
+    lines = list(unlabelled(source_of(path.name, broken)))
     for row in found(broken, path.name).rows:
         line = lines[row["line"] - 1].rstrip()
         assert measured(row) in map(measured, whole) or joined_halves(line, texts)

@@ -7,13 +7,13 @@ each other no longer agree. Both are noticed here, for every reader of such tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from omb_py.results.readers import Problem, Source
 
 LABEL = re.compile(r"(?:\d{1,7}:|\[[\w.,@:/-]{1,80}\](?:<\w+>)?:?)")
-LABELLED_COMMENT = re.compile(LABEL.pattern + "( ?)#")
+LABELLED_COMMENT = re.compile(f"^{LABEL.pattern}( ?)#".encode(), re.MULTILINE)
 """What launchers put before each line when they are asked to label it; some add a blank."""
 
 MAX_PROBLEMS = 1000
@@ -25,20 +25,19 @@ LONGEST_LINE = 4096
 WORD = re.compile(r"\S+")
 
 
-def unlabelled(lines: Sequence[str]) -> Iterable[str]:
+def unlabelled(source: Source) -> Iterator[str]:
     """Lines without a launcher's labels; how far each is indented stays as it was.
 
     Whether a blank belongs to the label is seen from the comments, which begin with their #.
     Hydra also labels what a process writes without ending a line: within lines.
     """
-    found = (LABELLED_COMMENT.match(line) for line in lines if "#" in line)
-    comment = next(filter(None, found), None)
-    return lines if comment is None else (bare(line, comment[1]) for line in lines)
+    comment = LABELLED_COMMENT.search(source.content)
+    return iter(source) if comment is None else (bare(line, comment[1].decode()) for line in source)
 
 
 def lines_of(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines that may be of a table, without labels, each with its place in ``source.lines``."""
-    for index, line in enumerate(unlabelled(source.lines)):
+    """The lines that may be of a table, without labels, each with its index in the file."""
+    for index, line in enumerate(unlabelled(source)):
         if line and len(line) <= LONGEST_LINE:
             yield index, line
 

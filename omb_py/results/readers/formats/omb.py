@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -130,6 +130,7 @@ class Column:
     percentile: str | None = None
 
 
+@lru_cache(256)
 def columns_of(header: str) -> tuple[Column, ...] | None:
     """The columns that a header names; None when it has a word that is not known."""
     match = HEADER.match(header)
@@ -153,6 +154,13 @@ def columns_of(header: str) -> tuple[Column, ...] | None:
     return tuple(found) if not text[place:].strip() and len(set(names)) == len(names) else None
 
 
+@lru_cache(256)
+def cells_of(columns: tuple[Column, ...]) -> re.Pattern[str]:
+    """What the cells below some columns look like, with a blank between them."""
+    return re.compile(" ".join(f"(?:{column.cells})" for column in columns))
+
+
+@lru_cache(256)
 def widths_of(header: str) -> tuple[int, ...] | None:
     """How many characters wide the columns below a header are, a message size's being the first.
 
@@ -217,10 +225,14 @@ def program_in(text: str) -> str | None:
     return names[-1] if names else None
 
 
+QUOTING = frozenset("'\"\\")
+
+
 def options_of_command(line: str) -> dict[str, Any]:
     """Columns of `Row` that a command line with a launcher and an ``osu_`` program tells."""
+    text = line.lstrip("$# ")
     try:
-        words = shlex.split(line.lstrip("$# "))
+        words = shlex.split(text) if QUOTING.intersection(text) else text.split()
     except ValueError:
         return {}
     program = next((i for i, word in enumerate(words) if program_in(word)), None)
