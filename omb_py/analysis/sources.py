@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 import pandas as pd
 
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
+from omb_py.core.errors import UsageError
 from omb_py.core.text.words import first_of
 from omb_py.results.readers import Problem
 
@@ -27,13 +28,51 @@ ENOUGH_DIGITS = 8
 """Digits that a table and a run have in common by chance hardly ever."""
 
 
-def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Rows with the column ``source``, and notes about it.
+def label_sources(
+    rows: pd.DataFrame, arguments: Sequence[str] = (), names: Sequence[str] = ()
+) -> tuple[pd.DataFrame, list[str]]:
+    """Rows with the column ``source``, the file that tells lines apart where nothing else does,
+    and notes about it.
 
     Rows that do not say all of `UNSAID` are repeated runs only within one file: where several
     files have the same benchmark measured in the same way, as far as they say, ``source`` is the
-    file's name. Elsewhere it is missing.
+    file's name.
+
+    ``arguments`` are files and folders that a user named to see them side by side. Where two of
+    them measured a benchmark in the same way at the same size, ``source`` of all of its rows is
+    the argument that they are of; what one folder holds twice are repeated runs. ``names``, from
+    `argument_names`, are labels of the arguments that all rows then have; arguments with the same
+    name are repeated runs of each other.
+
+    Elsewhere ``source`` is missing.
     """
+    rows, notes = label_unsaid(rows)
+    if len(arguments) < 2 and not names:
+        return rows, notes
+    argument = rows["file"].map(argument_of(rows["file"].dropna().unique(), arguments))
+    if names:
+        labels = argument.map(dict(zip(arguments, names, strict=True)))
+        in_folder = rows["source"].notna() & (rows["file"] != argument.map(normal))
+        labels = labels.where(~in_folder, labels.str.cat(rows["source"].astype(object), ", "))
+        return rows.assign(source=labels.where(labels.notna(), rows["source"])), []
+    columns = [name for name in (*EXPERIMENT, *CONFIGURATION, "bytes") if rows[name].notna().any()]
+    alike = argument.groupby([rows[name] for name in columns], dropna=False).transform("nunique")
+    repeated = rows["benchmark"].isin(rows.loc[alike > 1, "benchmark"].unique())
+    labeled = repeated & rows["source"].isna()
+    if not labeled.any():
+        return rows, notes
+    labels = argument.map(short_names(arguments))
+    names = list(dict.fromkeys(labels[labeled].dropna()))
+    notes.append(
+        f"{len(names)} files or folders have the same benchmarks, measured in the same way, so "
+        f"they are side by side: {first_of(names, MAX_FILES)}; if they are repeated runs, give "
+        "each the same --name"
+    )
+    return rows.assign(source=rows["source"].where(~labeled, labels)), notes
+
+
+def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Rows whose ``source`` is their file where they do not say enough to be repeated runs."""
     rows = rows.assign(source=pd.Series(None, index=rows.index, dtype=object))
     mask = rows[list(UNSAID)].isna().any(axis=1) & rows["file"].notna()
     if rows["file"][mask].nunique() < 2:
@@ -53,6 +92,47 @@ def label_sources(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         f"{first_of(list(names.values()), MAX_FILES)}; if they are repeated runs, add "
         + " ".join(f"--assume {name}=..." for name in missing)
     ]
+
+
+def argument_names(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
+    """A label for each argument from the values of ``--name``; none where there are none.
+
+    A value is ``FILE=NAME`` for one of the arguments, or a name in their order. Raises
+    `UsageError` where names in their order are not as many as the arguments.
+
+    >>> argument_names(["a.csv", "b.csv"], ["before", "after"])
+    ['before', 'after']
+    >>> argument_names(["a.csv", "b.csv"], ["b.csv=new"])
+    ['a.csv', 'new']
+    """
+    if not given:
+        return []
+    pairs = [text.rpartition("=") for text in given]
+    if all(file in arguments for file, *_ in pairs):
+        known = short_names(arguments) | {file: name for file, _, name in pairs}
+        return [known[argument] for argument in arguments]
+    if len(given) != len(arguments):
+        raise UsageError(
+            f"--name: {len(arguments)} files or folders need as many names, and {len(given)} are "
+            "given; FILE=NAME names one of them"
+        )
+    return list(given)
+
+
+def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str]:
+    """The argument of the command line that each file was read for: itself, or its folder."""
+    places = [(PurePath(argument), argument) for argument in arguments]
+    places.sort(key=lambda place: -len(place[0].parts))
+    found = {
+        file: next((name for path, name in places if PurePath(file).is_relative_to(path)), None)
+        for file in files
+    }
+    return {file: name for file, name in found.items() if name is not None}
+
+
+def normal(path: str) -> str:
+    """A path as the column ``file`` has it."""
+    return str(PurePath(path))
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

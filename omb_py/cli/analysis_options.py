@@ -34,6 +34,16 @@ launch_spread_option = click.option(
 )
 
 
+name_option = click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME|FILE=NAME",
+    help="Display name of a file or folder, in the order of the arguments, or of the one named; "
+    "repeatable.",
+)
+
+
 def input_options(command: Command) -> Command:
     """``--where``, ``--assume`` and ``--statistic``; and ``--debug``, which `main` reads."""
     for option in (
@@ -98,18 +108,27 @@ def write_table(write: Callable[..., None], kind: str | None, output: str | None
     files.write(output, out.getvalue())
 
 
-def read(paths: Iterable[str], where: Iterable[str] = (), assume: Iterable[str] = ()) -> Results:
+def read(
+    paths: Sequence[str],
+    where: Iterable[str] = (),
+    assume: Iterable[str] = (),
+    names: Sequence[str] | None = None,
+) -> Results:
     """The results in files and folders; what was left out of them is said on stderr.
 
-    Raises `OmbError` when a file cannot be read or no row is left, `UsageError` for options that
-    mean nothing, `MissingPackageError` where the extra for analysis is not installed.
+    ``names``, the values of ``--name`` or none of them, keep paths apart that measured the same
+    (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them. Raises `OmbError`
+    when a file cannot be read or no row is left, `UsageError` for options that mean nothing,
+    `MissingPackageError` where the extra for analysis is not installed.
     """
     with needing("analysis"):
         from omb_py.analysis import select, sources, table
 
+    labels = sources.argument_names(paths, names or ())
     results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
-    rows, notes = sources.label_sources(select.where(results.rows, where))
+    apart = paths if names is not None else ()
+    rows, notes = sources.label_sources(select.where(results.rows, where), apart, labels)
     for sentence in notes:
         note(sentence)
     return replace(

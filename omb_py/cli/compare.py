@@ -16,6 +16,7 @@ from omb_py.cli.analysis_options import (
     FORMATS,
     input_options,
     launch_spread_option,
+    name_option,
     note_overheads,
     output_options,
     read,
@@ -75,13 +76,7 @@ class CompareCommand(click.Command):
 )
 @click.argument("arguments", nargs=-1, metavar="BASE OTHER… | BENCHMARK [OPTION]…")
 @input_options
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Display name of a file or folder, in the order of the arguments; repeatable.",
-)
+@name_option
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
@@ -181,6 +176,7 @@ def kind_of(kind: str | None, output: str | None) -> str:
 def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
     """The rows of each argument and its name."""
     from omb_py.analysis.compare.side_by_side import names_of
+    from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
     if len(paths) < 2:
@@ -190,7 +186,7 @@ def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
         results = read([path], values["where"], values["assume"])
         note_overheads(results, "compare")
         tables.append(results.rows)
-    return tables, names_of(paths, values["names"])
+    return tables, names_of(paths, argument_names(paths, values["names"]))
 
 
 def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:

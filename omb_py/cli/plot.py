@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.analysis_options import input_options, note, read
+from omb_py.cli.analysis_options import input_options, name_option, note, read
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
@@ -36,6 +36,7 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     help="Columns that distinguish lines, as in buffer,binding; others make separate figures. By "
     "default all that differ, if they are few.",
 )
+@name_option
 @click.option(
     "--sizes",
     callback=listed,
@@ -87,6 +88,7 @@ def command(
     paths: tuple[str, ...],
     kind: str,
     lines: tuple[str, ...] | None,
+    names: tuple[str, ...],
     sizes: tuple[str, ...] | None,
     value: str,
     ratio: str | None,
@@ -120,7 +122,7 @@ def command(
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
     )
-    results = read(paths, where, assume)
+    results = read(paths, where, assume, names)
     pictures = figures.pictures(results, request)
     for sentence in figures.left_out(results, request, pictures):
         note(sentence)

@@ -14,6 +14,7 @@ from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.report.highlights import cards
 from omb_py.analysis.table import Results, load
 from omb_py.cli import command
+from omb_py.cli.analysis_options import read
 from omb_py.cli.plot import command as plot
 from omb_py.core.errors import UsageError
 from tests import ROOT
@@ -132,6 +133,72 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         assert set(points["base"]) == {1.5, 0.2}
         assert set(points["ratio"].round(9)) == {2.0}
         assert set(points["runs_base"]) == {1}
+
+
+class TestFilesThatAUserNames:
+    """Two files on a command line are side by side; what one folder holds are repeated runs."""
+
+    @pytest.fixture
+    def before_and_after(self, tmp_path: Path) -> list[str]:
+        """Two files of one installation, measured in the same way."""
+        return [
+            str(ours(tmp_path / f"{name}.csv", {n: value * n for n in SIZES}, "", name))
+            for name, value in (("before", 1.5), ("after", 3.5))
+        ]
+
+    def lines(self, paths: list[str], *names: str) -> set[str]:
+        return set(lines_of(read(paths, names=names)))
+
+    def test_are_a_line_each_where_no_column_differs(
+        self, before_and_after: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.lines(before_and_after) == {"before.csv", "after.csv"}
+        assert "if they are repeated runs, give each the same --name" in capsys.readouterr().err
+
+    def test_are_repeated_runs_in_a_folder(self, before_and_after: list[str]) -> None:
+        folder = str(Path(before_and_after[0]).parent)
+        rows = read([folder], names=()).rows
+        assert rows["source"].isna().all()
+
+    def test_have_no_label_where_a_column_tells_them_apart(
+        self, before_and_after: list[str]
+    ) -> None:
+        other = Path(before_and_after[1])
+        other.write_text(other.read_text().replace("numpy", "bytearray"))
+        assert self.lines(before_and_after) == {"numpy", "bytearray"}
+
+    def test_have_no_label_where_one_continues_the_other(self, before_and_after: list[str]) -> None:
+        other = Path(before_and_after[1])
+        ours(other, dict.fromkeys((1 << 20, 1 << 21), 1.0), "", "after")
+        assert read(before_and_after, names=()).rows["source"].isna().all()
+
+    def test_are_called_what_the_user_says(self, before_and_after: list[str]) -> None:
+        assert self.lines(before_and_after, "old", "new") == {"old", "new"}
+        assert self.lines(before_and_after, f"{before_and_after[1]}=new") == {"before.csv", "new"}
+
+    def test_are_repeated_runs_by_one_name(self, before_and_after: list[str]) -> None:
+        assert set(read(before_and_after, names=("runs", "runs")).rows["source"]) == {"runs"}
+
+    def test_need_a_name_each(self, before_and_after: list[str]) -> None:
+        with pytest.raises(UsageError, match="2 files or folders need as many names, and 1"):
+            read(before_and_after, names=("old",))
+
+    def test_name_their_lines_also_where_the_library_differs(
+        self, before_and_after: list[str]
+    ) -> None:
+        other = Path(before_and_after[1])
+        other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
+        assert self.lines(before_and_after) == {"MPICH 5.0.2", "Open MPI 5.0.11"}
+        assert self.lines(before_and_after, "old", "new") == {"old", "new"}
+
+    def test_are_lines_by_the_column_file_whatever_else_differs(
+        self, before_and_after: list[str]
+    ) -> None:
+        other = Path(before_and_after[1])
+        other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
+        (chart,) = pictures(load(before_and_after), Request("size", lines=("file",))).values()
+        assert isinstance(chart, Chart)
+        assert [line.name for line in chart.lines] == ["before.csv", "after.csv"]
 
 
 class TestCheckedData:

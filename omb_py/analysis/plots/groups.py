@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.grouping import group_ids, is_determined_by
 from omb_py.analysis.plots.style import BINDINGS
+from omb_py.analysis.sources import short_names
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
@@ -35,6 +37,9 @@ USUAL = {
 
 NAMING = ("suite", "mpi", "buffer", "binding")
 """Columns that name a line even where others have no such value."""
+
+OF_FILES = ("suite", "mpi", "hosts")
+"""Columns that need not be in a line's name beside the name of its file, if they follow from it."""
 
 GROWING = ("hosts", "pairs", "nodes")
 """What may grow with the ranks."""
@@ -90,10 +95,15 @@ def group_rows(
         found = [distinctions(members, columns) for _, members in by(part, ["benchmark"])]
         telling = [name for name in columns if any(name in names for names in found)]
         wanted = list(telling if lines is None else [name for name in lines if name not in axes])
+        if "file" in wanted:
+            part = part.assign(file=part["file"].map(short_names(part["file"].dropna().unique())))
         if lines is None:
+            if part["source"].notna().all():
+                sure = without_implied(part, OF_FILES, ["source"])
+                telling = wanted = [n for n in wanted if n not in OF_FILES or n in sure]
             while len(wanted) > 1 and number(part, wanted) > MAX_LINES:
                 wanted.pop()
-        others = [name for name in telling if name not in wanted]
+        others = without_implied(part, [name for name in telling if name not in wanted], wanted)
         if part["unit"].nunique() > 1:
             others.append("unit")
         for values, members in by(part, others):
@@ -144,6 +154,18 @@ def plain_values(column: pd.Series) -> list[Any]:
 def number(rows: pd.DataFrame, columns: list[str]) -> int:
     """How many combinations of values the rows have."""
     return len(rows[columns].drop_duplicates()) if columns else 1
+
+
+def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The columns that rows may differ in though they agree in the columns ``known``."""
+    if not known:
+        return list(columns)
+    numbers = group_ids(rows[name] for name in known)
+    return [
+        name
+        for name in columns
+        if name in known or not is_determined_by(group_ids([rows[name]]), numbers)
+    ]
 
 
 def distinctions(rows: pd.DataFrame, columns: Iterable[str]) -> list[str]:
