@@ -35,7 +35,7 @@ and where it stands; the file again where rows of others are not its repeated ru
 BYTES_AT_ONCE = 8 << 20
 """Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
 
-ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "file", "line")
+ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "validation", "file", "line")
 """Columns that tell rows apart, and those of their numbers."""
 
 LONGEST_NUMBER = 40
