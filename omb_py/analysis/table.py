@@ -20,11 +20,19 @@ from pyarrow import compute, csv
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, with_values
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.readers import ROWS_AT_ONCE, Found, Problem, Table, has_marks, parts_of_file
-from omb_py.results.row import KINDS, OverheadRow, Row
+from omb_py.results.readers import (
+    COMPRESSED,
+    ROWS_AT_ONCE,
+    Found,
+    Problem,
+    Table,
+    has_marks,
+    parts_of_file,
+)
+from omb_py.results.row import KINDS, ORIGIN, OverheadRow, Row
 from omb_py.results.row import columns as columns_of_record
 
-SUFFIXES = (".csv", ".json", ".txt", ".log", ".out", ".dat")
+SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
 EXTRA = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
@@ -34,6 +42,8 @@ and where it stands; the file again where rows of others are not its repeated ru
 
 BYTES_AT_ONCE = 8 << 20
 """Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
+
+KINDS_OF_COLUMNS = KINDS | ORIGIN | {"line": "int", "validated": "bool"}
 
 ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "validation", "file", "line")
 """Columns that tell rows apart, and those of their numbers."""
@@ -177,9 +187,11 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             if path.is_symlink():
                 left_out(path, "a link to a folder is not followed, name the folder itself")
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
-            if path.suffix in SUFFIXES and path.is_file():
+            suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+            wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES
+            if wanted and path.is_file():
                 yield path
-            elif path.suffix in SUFFIXES:
+            elif wanted:
                 left_out(path, "it is no regular file" if path.exists() else "a link to nothing")
             elif path.is_file() and has_marks(path):
                 left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
@@ -250,7 +262,9 @@ def parse(
     line = np.concatenate(
         [np.arange(first, first + n) for (_, first, *_), n in zip(members, counts, strict=True)]
     )
-    known = [name for name in names if name in KINDS and (wanted is None or name in wanted)]
+    known = [
+        name for name in names if name in KINDS_OF_COLUMNS and (wanted is None or name in wanted)
+    ]
     header = ",".join(names).encode() + b"\n"
     text = b"".join([header, *(table.content[start:end] for table, _, start, end in members)])
     frame = parse_typed(text, known)
@@ -266,7 +280,9 @@ def parse(
 def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
     """These columns of comma-separated values; None unless each field is what its column holds."""
     kinds = {"int": pa.int64(), "float": pa.float64()}
-    types = {name: kinds.get(KINDS[name], pa.dictionary(pa.int32(), pa.string())) for name in names}
+    types = {
+        name: kinds.get(kind_of(name), pa.dictionary(pa.int32(), pa.string())) for name in names
+    }
     options = csv.ConvertOptions(
         column_types=types, include_columns=names, null_values=[""], strings_can_be_null=True
     )
@@ -277,7 +293,7 @@ def parse_typed(text: bytes, names: Sequence[str]) -> pd.DataFrame | None:
     finite = (
         compute.all(compute.is_finite(table[name])).as_py() is not False
         for name in names
-        if KINDS[name] == "float"
+        if kind_of(name) == "float"
     )
     if table["benchmark"].null_count or not all(finite):
         return None
@@ -297,12 +313,12 @@ def parse_checked(text: bytes, names: Sequence[str]) -> pd.DataFrame:
     )
     wrong = frame["benchmark"].isna()
     for name in names:
-        if KINDS[name] not in ("int", "float"):
+        if kind_of(name) not in ("int", "float"):
             continue
         texts = frame[name]
         values = pd.to_numeric(texts.where(texts.str.len() <= LONGEST_NUMBER), errors="coerce")
         right = values.abs() < float("inf")
-        if KINDS[name] == "int":
+        if kind_of(name) == "int":
             right &= values % 1 == 0
         wrong |= texts.notna() & ~right.astype(bool)
         frame[name] = values
@@ -382,8 +398,8 @@ def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series
 
 def kind_of(name: str) -> str:
     """What a column holds: ``int``, ``float``, ``bool`` or ``str``."""
-    kinds = KINDS | {"hosts": "int", "line": "int", "validated": "bool"}
-    return kinds[name] if kinds.get(name) in DTYPES else "str"
+    kind = KINDS_OF_COLUMNS.get(name)
+    return kind if kind in DTYPES else "str"
 
 
 def convert_types(values: pd.Series, name: str) -> pd.Series:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.units import size_text
+from omb_py.core.text.words import count
 
 CONFIGURATION = (
     "suite",
@@ -188,7 +189,7 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
         if value is None or pd.isna(value):
             continue
         if name in ("ranks", "hosts", "pairs", "nodes", "partitions"):
-            parts.append(f"{value} {name}")
+            parts.append(count(int(str(value)), name.removesuffix("s")))
         elif isinstance(value, bool | np.bool_):
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
         elif name in ("window", "sync", "threads", "root", "send_mode"):

@@ -16,7 +16,7 @@ from omb_py.core.mpi import launcher
 COMMANDS = {
     "Measure more": ("overhead", "sweep", "job", "machine", "bundle"),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
-    "Analyze results": ("compare", "plot", "report", "model", "scaling"),
+    "Analyze results": ("show", "compare", "plot", "report", "model", "scaling", "convert"),
 }
 """Commands by heading of the help."""
 

@@ -45,16 +45,21 @@ name_option = click.option(
 
 
 def input_options(command: Command) -> Command:
-    """``--where``, ``--assume`` and ``--statistic``; and ``--debug``, which `main` reads."""
+    """`row_options` and ``--statistic``."""
+    statistic = click.option(
+        "--statistic",
+        type=click.Choice(["auto", "median", "mean"]),
+        default="auto",
+        help="Statistic of a row; auto: the median where all rows have it, else the mean.",
+    )
+    return row_options(statistic(command))
+
+
+def row_options(command: Command) -> Command:
+    """``--where`` and ``--assume``; and ``--debug``, which `main` reads."""
     for option in (
         click.option(
             "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
-        ),
-        click.option(
-            "--statistic",
-            type=click.Choice(["auto", "median", "mean"]),
-            default="auto",
-            help="Statistic of a row; auto: the median where all rows have it, else the mean.",
         ),
         click.option(
             "--assume",

@@ -159,6 +159,10 @@ KINDS = {
 }
 """What a column holds: ``int``, ``float``, ``str`` or ``bool``; all else is written as text."""
 
+ORIGIN = {"suite": "str", "mpi": "str", "hosts": "int"}
+"""Columns that converted files have besides: who measured, on which MPI library, on how many
+hosts."""
+
 
 def percent_text(percent: float) -> str:
     """A percentage in all its digits, without an exponent.

@@ -19,13 +19,22 @@ UNLIMITED = 10_000
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table with what there is to say below it. The first ``left`` columns are words."""
+    """A table, and what to say above and below it. The first ``left`` columns are words."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     remarks: tuple[str, ...] = ()
     left: int = 1
+    above: str = ""
+
+
+def write(made: Sequence[Sheet], kind: str, out: TextIO) -> None:
+    """Tables as ``text`` or ``markdown``."""
+    if kind == "markdown":
+        out.write(markdown(made, ()))
+    else:
+        on_console(made, (), out)
 
 
 def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None:
@@ -35,6 +44,8 @@ def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None
         console = Console(file=out, highlight=False, width=UNLIMITED)
     for sheet in made:
         console.print(Text(sheet.title, style="bold"))
+        if sheet.above:
+            console.print(Text(sheet.above, style="dim"))
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for index, name in enumerate(sheet.columns):
             table.add_column(Text(name), justify="left" if index < sheet.left else "right")
@@ -54,6 +65,8 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
     lines = []
     for sheet in made:
         lines += [f"## {sheet.title}", ""]
+        if sheet.above:
+            lines += [escaped(sheet.above), ""]
         if sheet.rows:
             right = [i >= sheet.left for i in range(len(sheet.columns))]
             lines += [*markdown_rows(sheet.columns, sheet.rows, right), ""]

@@ -9,14 +9,17 @@ the rows that are whole, and says which lines it left out. It never guesses a nu
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
 
@@ -25,6 +28,16 @@ INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNOR
 """What native OMB prints instead of results, and words of the line before that say why."""
 
 LONGEST_REASON = 120
+
+STANDARD_INPUT = "-"
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""What compressed files begin with."""
+
+PARQUET = b"PAR1"
+
+COMPRESSED = (".gz", ".zst")
+"""Suffixes that may follow a file's own."""
 
 BLOCK = 1 << 20
 """Bytes of a file that are taken apart in one go."""
@@ -180,11 +193,41 @@ def parts_of_file(path: Path) -> Iterator[Found]:
 
 
 def content_of(path: Path) -> bytes:
-    """A file's content; raises `OmbError` when it cannot be read or there is none."""
-    content = files.read(path)
+    """The content of a file or of standard input (``-``); compressed files and Parquet as text.
+
+    Raises `OmbError` when it cannot be read, is damaged, too large or empty.
+    """
+    content = files.read("/dev/stdin" if str(path) == STANDARD_INPUT else path)
+    if content.startswith((GZIP, ZSTD)):
+        content = decompress(path, content)
+    if content.startswith(PARQUET):
+        with needing("analysis"):
+            from omb_py.results.arrow import from_parquet
+        try:
+            content = from_parquet(content)
+        except (OSError, ValueError) as error:
+            raise OmbError(f"{path} is no whole Parquet file: {error}") from error
     if not content or content.isspace():
         raise OmbError(f"{path} is empty: what should have written it wrote nothing")
     return content
+
+
+def decompress(path: Path, content: bytes) -> bytes:
+    """What gzip or zstd compressed; raises `OmbError` where that is damaged or too large."""
+    stream: Any
+    if content.startswith(GZIP):
+        stream = gzip.GzipFile(fileobj=io.BytesIO(content))
+    else:
+        with needing("analysis"):
+            import pyarrow
+        stream = pyarrow.CompressedInputStream(pyarrow.BufferReader(content), "zstd")
+    try:
+        plain: bytes = stream.read(files.LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise OmbError(f"{path} cannot be decompressed: {error}") from error
+    if len(plain) > files.LARGEST:
+        raise OmbError(f"{path} has more than {files.LARGEST >> 20} MiB, the most that is read")
+    return plain
 
 
 def failure_in(content: bytes) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from omb_py.results.readers import Found, Source, Table, blocks
 from omb_py.results.readers.formats.fixed_width import Notes
-from omb_py.results.row import KINDS
+from omb_py.results.row import KINDS, ORIGIN
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
 OF_BENCHMARKS = b"run,benchmark,bytes,"
@@ -103,4 +103,6 @@ def broken(source: Source, index: int, line: bytes, table: Table) -> str:
     return "not a row, left out"
 
 
-READER = CsvReader("omb-py's CSV", OF_BENCHMARKS, KINDS, ("run", "benchmark", "bytes", "ranks"))
+READER = CsvReader(
+    "omb-py's CSV", OF_BENCHMARKS, KINDS | ORIGIN, ("run", "benchmark", "bytes", "ranks")
+)

@@ -9,7 +9,9 @@ from typing import Any
 
 from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes
-from omb_py.results.row import KINDS
+from omb_py.results.row import KINDS, ORIGIN
+
+COLUMNS = KINDS | ORIGIN
 
 LARGEST = 2**63
 
@@ -49,7 +51,7 @@ class JsonReader:
 
 def row_of(item: dict[str, Any]) -> dict[str, Any]:
     """An object as a row of the table: the columns that are known, percentiles as in CSV."""
-    row = {name: item[name] for name in KINDS if name in item}
+    row = {name: item[name] for name in COLUMNS if name in item}
     percentiles = item.get("percentiles")
     if isinstance(percentiles, dict):
         numbers = {n: value for n, value in percentiles.items() if fits("latency_us", value)}
@@ -59,7 +61,7 @@ def row_of(item: dict[str, Any]) -> dict[str, Any]:
 
 def fits(name: str, value: Any) -> bool:
     """Whether a value is one that a column can hold, or missing."""
-    kind = KINDS.get(name)
+    kind = COLUMNS.get(name)
     if value is None:
         return True
     if kind == "bool" or isinstance(value, bool):

@@ -1,0 +1,57 @@
+"""Results as one file that any program can read: CSV, JSON or Parquet, in omb-py's columns."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+
+from omb_py.analysis.table import EXTRA, Results
+from omb_py.core.errors import UsageError
+from omb_py.results.arrow import to_csv, to_json, to_parquet
+from omb_py.results.row import ORIGIN
+
+ALWAYS = ("run", "benchmark", "bytes", "ranks")
+"""Columns without which a file is none of results."""
+
+
+def content(results: Results, suffix: str) -> bytes:
+    """All rows and what is known of their runs, in the format of a file name's suffix.
+
+    Columns without any value are left out. Raises `UsageError` where a Parquet file would have
+    rows of two kinds.
+    """
+    tables = [as_table(rows) for rows in (results.rows, results.overhead) if len(rows)]
+    runs = {  # in CSV names of metadata have small letters
+        run: {name.lower(): value for name, value in data.items()}
+        for run, data in results.runs.items()
+    }
+    if suffix == ".parquet":
+        if len(tables) > 1:
+            raise UsageError(
+                "these files have rows of benchmarks and of omb-py overhead, which are no one "
+                "table: convert them one by one, or to CSV"
+            )
+        return to_parquet(tables[0], runs)
+    if suffix == ".json":
+        return to_json(tables, runs)
+    return to_csv(tables, runs)
+
+
+def as_table(rows: pd.DataFrame) -> pa.Table:
+    """Rows as pyarrow holds them, without what is about the files that they were read from.
+
+    What kept rows of different files apart becomes their ``variant``.
+    """
+    if "source" in rows and rows["source"].notna().any():
+        both = rows["variant"].str.cat(rows["source"], ", ")
+        variant = both.where(
+            both.notna(), rows["variant"].where(rows["source"].isna(), rows["source"])
+        )
+        rows = rows.assign(variant=variant)
+    names = [
+        name
+        for name in rows
+        if name in ALWAYS
+        or ((name not in EXTRA or name in ORIGIN) and bool(rows[name].notna().any()))
+    ]
+    return pa.Table.from_pandas(rows[names], preserve_index=False)

@@ -1,0 +1,120 @@
+"""Results as they were read: an aligned table for each benchmark, what all rows share above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from omb_py.analysis.grouping import SERIES
+from omb_py.analysis.table import Results, kind_of
+from omb_py.analysis.values import CONFIGURATION, label
+from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.words import count, first_of, nearest
+
+UNITS = {
+    "_us": ("us", 1.0),
+    "_MBps": ("MB/s", 1.0),
+    "_GBps": ("MB/s", 1e3),
+    "messages_per_s": ("msg/s", 1.0),
+}
+"""What columns whose names end in this are shown in, and how much of it their unit is."""
+
+MAX_NUMBERS = 6
+"""Columns of numbers that are shown unless columns are chosen."""
+
+FACTS = (
+    "suite",
+    "mpi",
+    "ranks",
+    "hosts",
+    *CONFIGURATION[2:],
+    "window",
+    "pairs",
+    "root",
+    "in_place",
+)
+"""Columns that stand above a table where all its rows have one value."""
+
+HIDDEN = ("validated", "mpi_type")
+"""Columns that are shown only where they are chosen."""
+
+IMPORTANT = (
+    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us", "median_low_us"),
+    *("median_high_us", "sample_p99_us", "busbw_GBps", "overlap_percent", "latency_min_us"),
+    *("latency_max_us", "median_us", "base_us", "added_us", "added_low_us", "added_high_us"),
+    "ratio",
+)
+"""Columns of numbers in the order in which they are shown."""
+
+
+def sheets(results: Results, columns: Sequence[str] | None = None) -> Iterator[Sheet]:
+    """A table for each benchmark, and for each comparison of bindings.
+
+    ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
+    that have values. Raises `UsageError` for a column that there is not.
+    """
+    for rows in (results.rows, results.overhead):
+        if unknown := sorted(set(columns or ()) - {*results.rows, *results.overhead}):
+            similar = ", ".join(nearest(unknown[0], rows, 3))
+            raise UsageError(
+                f"there is no column {unknown[0]!r}: "
+                + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
+            )
+        for name, members in rows.groupby("benchmark", sort=False):
+            yield sheet(str(name), members, columns)
+
+
+def sheet(benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None) -> Sheet:
+    """The table of a benchmark's rows."""
+    there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
+    same = [name for name in there if rows[name].nunique(dropna=False) == 1]
+    if columns is not None:
+        shown = [name for name in columns if name in rows and name != "benchmark"]
+    else:
+        apart = [n for n in (*SERIES, "bytes") if n in there and n not in (*same, *HIDDEN)]
+        if not apart or rows.duplicated(apart).any():
+            apart[:0] = [name for name in ("run",) if name not in same]
+        shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]
+    texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
+    ordered = [*texts, *(name for name in shown if name not in texts)]
+    facts = [name for name in FACTS if name in same and name not in shown]
+    words = label([rows[name].iloc[0] for name in facts], facts)
+    files = rows["file"].dropna().unique()
+    return Sheet(
+        benchmark,
+        tuple(heading(name) for name in ordered),
+        tuple(zip(*(cells_of(name, rows[name]) for name in ordered), strict=True)),
+        left=max(1, len(texts)),
+        above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
+    )
+
+
+def unit_of(name: str) -> tuple[str, float] | None:
+    """The unit that a column is shown in, None for one that has none."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
+
+
+def heading(name: str) -> str:
+    """A column's name without its unit, which the cells have."""
+    if name == "bytes":
+        return "size"
+    end = next((end for end in UNITS if end[0] == "_" and name.endswith(end)), "")
+    return name.removesuffix(end)
+
+
+def cells_of(name: str, values: pd.Series) -> list[str]:
+    """A column's cells; numbers in the unit in which each is easy to read."""
+    unit = unit_of(name)
+
+    def text(value: Any) -> str:
+        if unit is not None:
+            return value_text(value * unit[1], unit[0])
+        if isinstance(value, float):
+            return digits(value, 4)
+        return size_text(value) if name == "bytes" else str(value)
+
+    return ["" if pd.isna(value) else text(value) for value in values]

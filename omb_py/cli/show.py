@@ -1,0 +1,49 @@
+"""``omb-py show``: what was read, as a table."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from omb_py.cli.analysis_options import (
+    name_option,
+    output_options,
+    read,
+    row_options,
+    write_table,
+)
+from omb_py.core.errors import needing
+
+
+@click.command("show")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--columns",
+    metavar="COLUMN[,...]",
+    help="Columns to show; by default those that tell rows apart and the main numbers.",
+)
+@name_option
+@output_options("text", "markdown")
+@row_options
+def command(
+    paths: tuple[str, ...],
+    columns: str | None,
+    names: tuple[str, ...],
+    kind: str | None,
+    output: str | None,
+    where: tuple[str, ...],
+    assume: tuple[str, ...],
+) -> None:
+    """Show results as aligned tables, one per benchmark, in readable units.
+
+    FILE is a file or a folder of any suite that omb-py reads, compressed or not; - is standard
+    input. What all rows of a table share stands above it.
+    """
+    with needing("analysis"):
+        from omb_py.analysis import listing
+        from omb_py.core.text import tables
+
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    results = read(paths, where, assume, names)
+    write_table(partial(tables.write, list(listing.sheets(results, chosen))), kind, output)

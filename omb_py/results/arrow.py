@@ -1,0 +1,67 @@
+"""Tables of results in files of other programs: Parquet, and our own CSV and JSON, by pyarrow.
+
+A Parquet file has the columns of `omb_py.results.row.Row`, `ORIGIN` besides, and the metadata of
+its runs as JSON in the schema's metadata under ``omb_py``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from pyarrow import compute, csv, parquet
+
+from omb_py.results.csv import comments, header_of
+from omb_py.results.json import END, SEPARATOR, START
+
+KEY = b"omb_py"
+"""Where the metadata of runs are in a Parquet file."""
+
+Runs = Mapping[str, Mapping[str, str]]
+
+
+def to_parquet(table: pa.Table, runs: Runs) -> bytes:
+    """A Parquet file of a table of results and the metadata of its runs."""
+    schema = {KEY: json.dumps({run: dict(data) for run, data in runs.items()})}
+    out = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(schema), out, compression="zstd")
+    return out.getvalue()
+
+
+def from_parquet(content: bytes) -> bytes:
+    """A Parquet file as our CSV; raises `ValueError` or `OSError` where it cannot be read."""
+    table = parquet.read_table(io.BytesIO(content))
+    runs = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+    return to_csv([table], runs)
+
+
+def to_csv(tables: Iterable[pa.Table], runs: Runs) -> bytes:
+    """Our CSV of tables of results: first the metadata of all runs, then the rows."""
+    out = io.BytesIO()
+    for run, data in runs.items():
+        out.write(comments({"run": run, **data}).encode())
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
+    for table in tables:
+        out.write(header_of(tuple(table.column_names)).encode())
+        columns = [as_text(column) for column in table.columns]
+        csv.write_csv(pa.table(columns, names=table.column_names), out, options)
+    return out.getvalue()
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as its cells are written: ``#`` would start a comment for a reader."""
+    if pa.types.is_boolean(column.type):
+        return compute.if_else(column, "True", "False")
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return compute.replace_substring(column, "#", "%23")
+    return column
+
+
+def to_json(tables: Iterable[pa.Table], runs: Runs) -> bytes:
+    """Our JSON of tables of results: an array with one object on each line."""
+    items = [json.dumps({"metadata": {"run": run, **data}}).encode() for run, data in runs.items()]
+    for table in tables:
+        items += [json.dumps(row).encode() for row in table.to_pylist()]
+    return START + SEPARATOR.join(items) + END

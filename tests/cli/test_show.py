@@ -1,0 +1,63 @@
+"""``omb-py show``: every row as it was read, in units that people read."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow
+import pytest
+from click.testing import CliRunner
+
+from omb_py.cli.show import command
+from tests import ROOT
+
+REFERENCE = ROOT / "results" / "families-mpich.csv"
+NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
+
+
+def show(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_what_tells_rows_apart_is_a_column_and_what_they_share_stands_above() -> None:
+    lines = show(REFERENCE, "--where", "benchmark=latency").splitlines()
+    assert lines[0] == "latency"
+    assert lines[1].startswith("4 rows; omb-py 0.1.0, MPICH 5.0.2, 2 ranks, 1 host, numpy")
+    assert lines[2].split()[:3] == ["binding", "size", "latency"]
+    assert lines[4].split()[:5] == ["native", "8", "B", "961", "ns"]
+    assert len({len(line) for line in lines[2:8]}) == 1, "columns are aligned"
+
+
+def test_every_benchmark_has_a_table_of_all_its_rows() -> None:
+    text = show(REFERENCE)
+    assert text.count(" rows; ") + text.count(" row; ") > 100
+    assert show(NATIVE, "--format", "markdown").count("\n| ") == 2 + 4
+
+
+def test_columns_can_be_chosen() -> None:
+    lines = show(REFERENCE, "--columns", "bytes,warmup,ranks", "--where", "benchmark=bw")
+    assert lines.splitlines()[2].split() == ["warmup", "ranks", "size"]
+
+
+def test_a_column_that_is_not_there_has_a_suggestion() -> None:
+    result = CliRunner().invoke(command, [str(REFERENCE), "--columns", "latency_ms"])
+    assert "there is no column 'latency_ms': did you mean latency_us" in str(result.exception)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_standard_input_may_be_compressed(compression: str) -> None:
+    content = REFERENCE.read_bytes()
+    if compression == "gzip":
+        content = gzip.compress(content)
+    elif compression == "zstd":
+        content = pyarrow.compress(content, "zstd", asbytes=True)
+    piped = subprocess.run(
+        [sys.executable, "-m", "omb_py", "show", "-"], input=content, capture_output=True
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")
+    assert piped.stdout.decode() == show(REFERENCE).replace(str(REFERENCE), "-")
