@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
-    FORMATS,
+    FORMATS as SUFFIXES_OF_TABLES,
+)
+from omb_py.cli.analysis_options import (
     input_options,
     launch_spread_option,
     name_option,
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.benchmarks import Benchmark
+
+FORMATS = ("text", "markdown", "csv", "json", "github", "junit")
+FOR_PROGRAMS = ("csv", "json", "junit")
+"""Formats beside which nothing else may stand."""
+
+SUFFIXES = SUFFIXES_OF_TABLES | {".xml": "junit"}
 
 MAX_REASONS = 20
 """Reasons of a failure that are printed; of the others only their number."""
@@ -85,7 +93,7 @@ class CompareCommand(click.Command):
 )
 @launch_spread_option
 @click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
-@output_options("text", "markdown", "csv")
+@output_options(*FORMATS)
 @click.option(
     "--native",
     metavar="DIR|PROGRAM",
@@ -151,9 +159,10 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         names=names,
         launch_spread=values["launch_spread"],
     )
-    reasons = [] if allowed is None else verdict.failures(points, allowed)
-    write(points, names[0], kind, values["output"], values["summary"])
-    say_verdicts(points, reasons, allowed, err=kind == "csv" and values["output"] is None)
+    reasons = [] if allowed is None else [item.text for item in verdict.failures(points, allowed)]
+    for_program = kind in FOR_PROGRAMS and values["output"] is None
+    write(points, names[0], kind, values["output"], values["summary"], allowed)
+    say_verdicts(points, reasons, allowed, err=for_program)
     if reasons:
         ctx.exit(verdict.FAILED)
 
@@ -168,9 +177,10 @@ def kind_of(kind: str | None, output: str | None) -> str:
     if output is None:
         return "text"
     suffix = Path(output).suffix
-    if suffix not in FORMATS or suffix == ".json":
-        raise UsageError(f"--output {output}: end its name in .csv, .md, .txt, or add --format")
-    return FORMATS[suffix]
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(SUFFIXES))
+        raise UsageError(f"--output {output}: end its name in one of {known}, or add --format")
+    return SUFFIXES[suffix]
 
 
 def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
@@ -305,21 +315,38 @@ def progress() -> Iterator[Any]:
         yield status.update
 
 
-def write(points: pd.DataFrame, base: str, kind: str, output: str | None, summary: bool) -> None:
+def write(
+    points: pd.DataFrame,
+    base: str,
+    kind: str,
+    output: str | None,
+    summary: bool,
+    allowed: float | None,
+) -> None:
     """The tables, to a file or standard output; with ``summary`` only a line for each pair.
 
     Raises `OmbError` when the file cannot be written.
     """
+    from omb_py.analysis.compare import formats
     from omb_py.analysis.compare import text as compare_text
 
     if summary:
-        click.echo("\n".join(compare_text.pair_lines(points)), err=kind == "csv" and output is None)
+        for_program = kind in FOR_PROGRAMS and output is None
+        click.echo("\n".join(compare_text.pair_lines(points)), err=for_program)
     if summary and output is None:
         return
     if output is None and kind == "text":
         compare_text.print_text(points, base, sys.stdout)
         return
-    text = compare_text.WRITERS[kind](points, base)
+    writers = {
+        "text": compare_text.text,
+        "markdown": compare_text.markdown,
+        "csv": formats.csv,
+        "json": formats.json_document,
+        "github": formats.github,
+        "junit": formats.junit,
+    }
+    text = writers[kind](points, base, allowed)
     if output is None:
         click.echo(text, nl=False)
         return

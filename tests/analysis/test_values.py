@@ -166,7 +166,9 @@ class TestNumbersThatAreNoTime:
             assert result.exit_code == (4 if files[1] is wrong else 0)
         points = compare(good, wrong)
         assert "1 no value in other" in verdict(points, "wrong")
-        assert [reason for reason in failures(points, 1.05) if "no number above 0 at 8 B" in reason]
+        assert [
+            reason for reason in failures(points, 1.05) if "no number above 0 at 8 B" in reason.text
+        ]
 
     def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:
         path = latencies(tmp_path / "a.csv", {8: 0.0, 16: 1.5, 32: 1.75}, "A")

@@ -1,4 +1,4 @@
-"""A comparison as tables: on a terminal, as Markdown, as CSV."""
+"""A comparison as tables: on a terminal, as Markdown."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from omb_py.analysis.compare.verdict import (
     factor,
     sizes_text,
     summary,
+    times,
     titles,
     whole,
 )
@@ -33,6 +34,7 @@ LEVELS = (
     ("value", "difference", "ratio", "95 % interval", "verdict"),
     ("value", "ratio", "verdict"),
     ("ratio", "verdict"),
+    ("slowdown",),
 )
 """Columns of each other, from the most to the fewest."""
 
@@ -144,6 +146,9 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
         return text_of([row["value"]] if row["value"] == row["value"] else [], row["unit"])
     if row["ratio"] != row["ratio"]:
         return "-"
+    if name == "slowdown":
+        changed = row["verdict"] in STYLES
+        return times(row["slowdown"], row["rounding"]) if changed else remark(row)
     if name == "difference":
         return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
     if name == "ratio":
@@ -224,7 +229,13 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
         if row.slowdown == row.slowdown:
             counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
             unclear = f", {row.unclear} unclear" if row.unclear else ""
-            slowdown = whole(row._asdict(), row.slowdown, row.minimum, row.most, row.rounding)
+            slowdown = whole(
+                row._asdict(),
+                row.slowdown,
+                (row.slowdown_low, row.slowdown_high),
+                (row.minimum, row.maximum),
+                row.rounding,
+            )
             yield f"{row.other}: {row.title}: {slowdown}; {counts}{unclear}"
 
 
@@ -267,11 +278,13 @@ def rich_table(sheet: PairTable, columns: tuple[str, ...]) -> Table:
     for name in sheet.heading(columns):
         table.add_column(Text(name), justify="left" if "verdict" in name else "right", no_wrap=True)
     for cells in sheet.lines(columns):
-        table.add_row(*(Text(text, style=STYLES.get(text, "")) for text in cells))
+        table.add_row(
+            *(Text(text, style=STYLES.get(text.rpartition(" ")[2], "")) for text in cells)
+        )
     return table
 
 
-def markdown(points: pd.DataFrame, base: str) -> str:
+def markdown(points: pd.DataFrame, base: str, allowed: float | None = None) -> str:
     """The tables as Markdown."""
     blocks = [introduction(base)]
     for sheet in sheets(points, base):
@@ -284,17 +297,8 @@ def markdown(points: pd.DataFrame, base: str) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def text(points: pd.DataFrame, base: str) -> str:
+def text(points: pd.DataFrame, base: str, allowed: float | None = None) -> str:
     """The tables as on a terminal of any width."""
     stream = io.StringIO()
     print_text(points, base, stream)
     return stream.getvalue()
-
-
-def csv(points: pd.DataFrame, base: str) -> str:
-    """All columns of a comparison (see `compare.compare`), one line per point and other."""
-    return str(points.to_csv(index=False))
-
-
-WRITERS = {"text": text, "csv": csv, "markdown": markdown}
-"""What writes a comparison with a base of some name in each format."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from math import floor, log10
+from dataclasses import dataclass
+from math import floor, isnan, log10
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ TOO_FEW = {
 ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
 """Verdicts of points of which one side has no number."""
 
+MISSING = (ONLY_BASE, NO_OTHER)
+"""Those of points of the base that nothing is compared with."""
+
 VERDICTS = ("slower", "faster", "same", "unclear", *ALONE)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
@@ -39,17 +43,20 @@ SAID = ("benchmark", "part", "ranks")
 def summary(points: pd.DataFrame) -> pd.DataFrame:
     """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
 
-    ``slowdown`` is the geometric mean over the points that both sides have, ``minimum`` and
-    ``most`` its range, ``rounding`` that of the mean; missing where there are none. ``title`` names
+    ``slowdown`` is the geometric mean over the points that both sides have, ``slowdown_low`` and
+    ``slowdown_high`` its 95 % interval (`mean_interval`), ``minimum`` and ``maximum`` the range
+    over the points, ``rounding`` that of the mean; missing where there are none. ``title`` names
     the pair.
     """
     counts = pd.DataFrame({name: points["verdict"] == name for name in VERDICTS})
     found = counts.groupby(points["pair"], sort=False).sum()
     groups = np.log(points["slowdown"]).groupby(points["pair"], sort=False)
-    for name, values in (("slowdown", groups.mean()), ("minimum", groups.min())):
-        found[name] = np.exp(values)
-    found["most"] = np.exp(groups.max())
+    found["slowdown"] = np.exp(groups.mean())
+    found["minimum"], found["maximum"] = np.exp(groups.min()), np.exp(groups.max())
+    found[["slowdown_low", "slowdown_high"]] = np.nan
     both = points[points["slowdown"].notna()]
+    for number, members in both.groupby("pair", sort=False):
+        found.loc[number, ["slowdown_low", "slowdown_high"]] = mean_interval(members)
     found["rounding"] = both["rounding"].groupby(both["pair"]).agg(of_mean)
     first = points.drop_duplicates("pair").set_index("pair")
     found.insert(0, "other", first["other"])
@@ -119,9 +126,14 @@ def verdict(points: pd.DataFrame, other: str) -> str:
     parts = [f"{' and '.join(parts)} beyond the noise", f"{counts.get('same', 0)} within it"]
     parts += [f"{counts[name]} {name}" for name in VERDICTS[3:] if name in counts]
     slowdown = both["slowdown"]
-    mean = float(np.exp(np.log(slowdown).mean()))
-    rounding = of_mean(both["rounding"])
-    on_the_whole = whole(counts, mean, slowdown.min(), slowdown.max(), rounding)
+    on_the_whole = whole(
+        counts,
+        float(np.exp(np.log(slowdown).mean())),
+        mean_interval(both),
+        (slowdown.min(), slowdown.max()),
+        of_mean(both["rounding"]),
+        "sizes" if both["pair"].nunique() == 1 else "points",
+    )
     return f"{other}: {on_the_whole}; of {len(both)} points {', '.join(parts)}"
 
 
@@ -130,28 +142,53 @@ def of_mean(rounding: pd.Series) -> float:
     return float(np.sqrt((rounding**2).sum())) / max(1, len(rounding))
 
 
-def whole(
-    counts: Mapping[Any, int], mean: float, minimum: float, most: float, rounding: float = 0.0
-) -> str:
-    """A mean slowdown with its range over the points: in words if any of them changed.
+def mean_interval(points: pd.DataFrame) -> tuple[float, float]:
+    """A 95 % interval of the geometric mean of slowdowns, nan where a point has none.
 
-    Digits are left out that the relative ``rounding`` of its numbers does not leave.
-
-    >>> whole({"slower": 1, "same": 1}, 1.1, 1.01, 1.2)
-    '1.100x slower on average (points from 1.010x slower to 1.200x slower)'
-    >>> whole({"same": 2}, 1.01, 0.99, 1.03)
-    'no difference beyond the noise (mean slowdown 1.010, points from 0.990 to 1.030)'
+    Its ends are the geometric means of the points' ends: sizes of one launch share its noise, and
+    this holds however much. Where they share none it is wider than it need be.
     """
-    several = minimum < most
-    if counts.get("slower", 0) + counts.get("faster", 0):
-        span = f" (points from {times(minimum, rounding)} to {times(most, rounding)})"
-        return f"{times(mean, rounding)} on average{span if several else ''}"
-    low, middle, high = (
-        factor(number, rounding).removesuffix("x") for number in (minimum, mean, most)
-    )
-    span = f", points from {low} to {high}" if several else ""
-    words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
-    return f"{words} (mean slowdown {middle}{span})"
+    low, high = (np.log(points[f"slowdown_{end}"]).mean(skipna=False) for end in ("low", "high"))
+    return float(np.exp(low)), float(np.exp(high))
+
+
+def whole(
+    counts: Mapping[Any, int],
+    mean: float,
+    interval: tuple[float, float],
+    extremes: tuple[float, float],
+    rounding: float = 0.0,
+    what: str = "sizes",
+) -> str:
+    """A geometric mean of slowdowns, its interval, and its range over the points.
+
+    In words if any point changed. Digits are left out that the relative ``rounding`` of the numbers
+    does not leave; ``what`` the points are of.
+
+    >>> whole({"slower": 1, "same": 1}, 1.1, (1.05, 1.15), (1.1, 1.1))
+    '1.100x slower on average (95 % interval 1.050x slower to 1.150x slower)'
+    >>> whole({"same": 2}, 1.01, (float("nan"), float("nan")), (0.99, 1.03))
+    'no difference beyond the noise (mean slowdown 1.010, range over sizes 0.990 to 1.030)'
+    """
+
+    changed = counts.get("slower", 0) + counts.get("faster", 0) > 0
+
+    def text(number: float) -> str:
+        return times(number, rounding) if changed else factor(number, rounding).removesuffix("x")
+
+    def span(ends: tuple[float, float]) -> str:
+        return f"{text(ends[0])} to {text(ends[1])}"
+
+    parts = [] if changed else [f"mean slowdown {text(mean)}"]
+    if not isnan(interval[0]):
+        parts.append(f"95 % interval {span(interval)}")
+    if extremes[0] < extremes[1]:
+        parts.append(f"range over {what} {span(extremes)}")
+    if changed:
+        words = f"{text(mean)} on average"
+    else:
+        words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
+    return f"{words} ({', '.join(parts)})" if parts else words
 
 
 def remarks(points: pd.DataFrame) -> list[str]:
@@ -230,43 +267,54 @@ def without_verdict(points: pd.DataFrame) -> str | None:
     )
 
 
-def failures(points: pd.DataFrame, allowed: float) -> list[str]:
-    """Why a comparison fails, a sentence for each reason; none if it passes.
+@dataclass(frozen=True)
+class Failure:
+    """Why a comparison fails: of which pair, at which size (``average``: over all), in words."""
+
+    pair: int
+    bytes: int | str | None
+    text: str
+
+
+def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
+    """Why a comparison fails; nothing if it passes.
 
     A point fails where its slowdown's whole interval is above ``allowed``; a pair of several points
-    where the geometric mean of the lower ends is, which holds however alike the noise of its points
-    is; and points of the base that are missing do, since nothing guards them. Unclear points do
-    not fail: see `without_verdict`.
+    where the lower end of its mean's interval (`mean_interval`) is; and points of the base that are
+    missing do, since nothing guards them. Unclear points do not fail: see `without_verdict`.
     """
     found = []
     named = titles(points)
     lower = points["slowdown_low"]
-    judged = points[lower.notna()]
-    minimum = np.exp(np.log(lower).groupby(points["pair"], sort=False).mean())
     several = lower.groupby(points["pair"], sort=False).count() > 1
-    for row in summary(judged).itertuples():
-        if several[row.pair] and minimum[row.pair] > allowed:
-            found.append(
+    for row in summary(points[lower.notna()]).itertuples():
+        if several[row.pair] and row.slowdown_low > allowed:
+            text = (
                 f"{row.other}: {named[row.pair]}: {times(row.slowdown, row.rounding)} on average, "
                 f"allowed is {factor(allowed)}"
             )
+            found.append(Failure(row.pair, "average", text))
     for row in points[lower > allowed].itertuples():
-        where = f"{row.other}: {named[row.pair]}{at(row.bytes)}"
-        how = (
-            f"95 % interval {factor(row.slowdown_low, row.rounding)} to "
-            f"{factor(row.slowdown_high, row.rounding)}"
-        )
-        values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
-        found.append(
-            f"{where}: {values}, {times(row.slowdown, row.rounding)} ({how}), allowed is "
-            f"{factor(allowed)}"
-        )
-    missing = points[points["verdict"].isin([ONLY_BASE, NO_OTHER])]
+        text = f"{point_text(row, named[row.pair])}, allowed is {factor(allowed)}"
+        found.append(Failure(row.pair, None if pd.isna(row.bytes) else int(row.bytes), text))
+    missing = points[points["verdict"].isin(MISSING)]
     for (number, why), members in missing.groupby(["pair", "verdict"], sort=False):
         what = "not measured" if why == ONLY_BASE else "no number above 0"
         sizes = sizes_text(members["bytes"])
-        found.append(f"{members['other'].iloc[0]}: {named[number]}: {what}{sizes}")
+        text = f"{members['other'].iloc[0]}: {named[number]}: {what}{sizes}"
+        found.append(Failure(number, "missing", text))
     return found
+
+
+def point_text(row: Any, title: str) -> str:
+    """A point of a comparison that has an interval, in a sentence."""
+    how = (
+        f"95 % interval {factor(row.slowdown_low, row.rounding)} to "
+        f"{factor(row.slowdown_high, row.rounding)}"
+    )
+    values = f"{value_text(row.value, row.unit)} against {value_text(row.base, row.unit)}"
+    slowdown = times(row.slowdown, row.rounding)
+    return f"{row.other}: {title}{at(row.bytes)}: {values}, {slowdown} ({how})"
 
 
 def at(nbytes: object) -> str:
