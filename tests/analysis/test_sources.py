@@ -11,7 +11,7 @@ from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.grouping import points_of, values_of
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
-from omb_py.analysis.report.highlights import cards
+from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.table import Results, load
 from omb_py.cli import command
 from omb_py.cli.analysis_options import read
@@ -79,9 +79,10 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
     def test_give_a_report_no_number_that_no_program_measured(
         self, two_libraries: list[Path]
     ) -> None:
-        values = values_of(load(two_libraries).rows)
-        assert set(points_of(values).points["value"]) == {1.53, 0.18}
-        assert [card.value for card in cards(values)] == ["180 ns"]
+        points = points_of(values_of(load(two_libraries).rows))
+        assert set(points.points["value"]) == {1.53, 0.18}
+        (number,) = key_numbers(points)
+        assert [line.value for line in number.lines] == ["180 ns", "1.53 µs"]
 
     def test_are_named_in_a_note_with_what_to_do(
         self, two_libraries: list[Path], tmp_path: Path

@@ -69,6 +69,32 @@ class Comparison:
         """Points that both sides have."""
         return sum(self.counts.values())
 
+    @property
+    def sentence(self) -> str:
+        """The verdict on all points, with the maximum change."""
+        of = f"of {self.compared:,} points"
+        for verdict, listed, word in (
+            ("slower", self.slower, "up"),
+            ("faster", self.faster, "down"),
+        ):
+            if not listed:
+                continue
+            at = ", ".join(filter(None, (listed[0].benchmark, listed[0].size, listed[0].how)))
+            others = [f"{number:,} {name}" for name, number in self.counts.items() if number]
+            return (
+                f"{verdict.capitalize()} than the base at {self.counts[verdict]:,} {of}, with a "
+                f"slowdown {word} to {listed[0].slowdown_text} ({at}). All points: "
+                f"{', '.join(others)}."
+            )
+        if self.counts["same"]:
+            return f"No difference from the base beyond the noise at {self.counts['same']:,} {of}."
+        if self.compared:
+            return (
+                f"Whether any {of} differs from the base is unclear: too few runs to know what "
+                "launches differ by."
+            )
+        return "Nothing can be compared with the base: it has no point that is here, too."
+
     def changes(self) -> tuple[tuple[str, tuple[Change, ...], int], ...]:
         """Each verdict of change with what is listed, and how many are not."""
         return tuple(

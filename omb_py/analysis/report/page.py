@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -12,7 +13,6 @@ from typing import Any
 
 import jinja2
 import pandas as pd
-import plotly.offline
 
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.grouping import (
@@ -25,23 +25,22 @@ from omb_py.analysis.grouping import (
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
 from omb_py.analysis.report.comparison import Comparison, comparison, join
 from omb_py.analysis.report.data import in_script, page_data
-from omb_py.analysis.report.highlights import MAX_CARDS, cards
-from omb_py.analysis.report.runs import places
+from omb_py.analysis.report.key_numbers import key_numbers
+from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import label
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 
-SCRIPTS = (
-    "report_format.js",
-    "report_curves.js",
-    "report_tables.js",
-    "report_plot.js",
-    "report_pointer.js",
-    "report_ratios.js",
-    "report.js",
-)
+SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""
+
+DRAWING = "plotly-basic.min.js"
+"""The library that draws, of the folder ``vendor``; its first lines name its version."""
+
+ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`]+")
+"""An address in the library: of its authors' sites, and of services that the page never uses.
+Names of XML namespaces, which no browser opens, are none."""
 
 MAX_OF_A_KIND = 30
 """Anomalies of one kind that the page lists."""
@@ -110,7 +109,7 @@ def report(
     return render(
         results=results,
         title=title or "MPI performance from Python",
-        values=values,
+        points=points,
         data=page_data(points, statistics),
         compared=None if table is None else comparison(table),
         findings=findings(found, points),
@@ -156,7 +155,7 @@ def render(
     *,
     results: Results,
     title: str,
-    values: pd.DataFrame,
+    points: Points,
     data: Mapping[str, Any],
     compared: Comparison | None,
     findings: list[Findings],
@@ -167,15 +166,15 @@ def render(
     )
     environment.filters["compact"] = lambda value: json.dumps(value, default=str)
     ours = f'"use strict";\n(() => {{\n{"".join(map(template, SCRIPTS))}}})();\n'
-    drawing = in_element(plotly.offline.get_plotlyjs())
+    drawing = drawing_library()
+    rows = pd.concat([results.rows[NAMES], results.overhead[NAMES]])
     hashes = " ".join(f"'sha256-{digest(script)}'" for script in (ours, drawing))
     return environment.from_string(template("report.html.j2")).render(
         title=title,
         version=VERSION,
         policy=POLICY.format(scripts=hashes),
         style=template("report.css"),
-        script=ours,
-        plotly=drawing,
+        scripts=(ours, drawing),
         data=in_script(data),
         counts={
             "rows": len(results.rows) + len(results.overhead),
@@ -184,10 +183,12 @@ def render(
             "files": len({*results.rows["file"].unique(), *results.overhead["file"].unique()}),
         },
         failed=int((results.rows["validation"] == "Fail").sum()),
-        cards=cards(values, MAX_CARDS - (compared is not None)) if len(values) else [],
+        origin=origin(rows, results.runs),
+        key_numbers=key_numbers(points),
         comparison=compared,
         findings=findings,
-        places=places(pd.concat([results.rows[NAMES], results.overhead[NAMES]]), results.runs),
+        trust=trust(findings),
+        places=places(rows, results.runs),
     )
 
 
@@ -195,21 +196,35 @@ NAMES = ["run", "file", "suite", "mpi", "ranks"]
 """Columns that say of a row where it ran."""
 
 
+def trust(findings: Iterable[Findings]) -> str:
+    """What findings mean for all numbers, in a sentence."""
+    named = {
+        severity: ", ".join(
+            f"{group.kind} ({group.count})" for group in findings if group.severity == severity
+        )
+        for severity in SEVERITIES
+    }
+    if named["error"]:
+        return f"Some numbers are wrong: {named['error']}."
+    if named["warning"]:
+        return f"Some numbers may mislead: {named['warning']}."
+    return "Nothing speaks against these numbers."
+
+
 def template(name: str) -> str:
     """A file of the folder ``templates``."""
-    return (resources.files("omb_py.analysis.report") / "templates" / name).read_text(
-        encoding="utf-8"
-    )
+    return packaged("templates", name)
 
 
-def in_element(script: str) -> str:
-    """A script that can stand in a ``script`` element.
+def packaged(folder: str, name: str) -> str:
+    """A text file of a folder of this package."""
+    return (resources.files("omb_py.analysis.report") / folder / name).read_text(encoding="utf-8")
 
-    Raises `OmbError` where it cannot, which says that it is not the library it should be.
-    """
-    if any(mark in script.lower() for mark in ("</script", "<!--")):
-        raise OmbError("plotly's script cannot stand in a page: install another version of plotly")
-    return script
+
+def drawing_library() -> str:
+    """The library that draws, after its licence and without addresses of other places."""
+    licence = packaged("vendor", "LICENSE")
+    return ADDRESS.sub("", f"/*\n{licence}*/\n{packaged('vendor', DRAWING)}")
 
 
 def digest(script: str) -> str:

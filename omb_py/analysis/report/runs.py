@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from omb_py.analysis.table import library
+from omb_py.core.text.words import count, first_of
 
 OWN = ("run", "command", "other_processes")
 """Metadata that every run has of its own: it does not make a group."""
@@ -49,7 +50,9 @@ LONGEST = 300
 """Characters of a field that are shown; configure lines of MPI libraries are longer."""
 
 MAX_COLUMNS = 7
-"""Fields that are columns of the table; what else differs is inside its rows."""
+MAX_WIDTH = 60
+"""Fields that are columns of the table, and characters of their texts; what else differs is inside
+its rows."""
 
 MAX_GROUPS = 100
 MAX_COMMANDS = 40
@@ -93,6 +96,77 @@ class Places:
     left_out: int
 
 
+MAX_NAMES = 3
+"""Hosts, processors or libraries that the head of the page names."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """When and where results were measured, with what and by which command; as far as files say.
+
+    ``commands`` counts all different ones, of which ``command`` is the first.
+    """
+
+    when: str
+    machine: str
+    software: str
+    command: str
+    commands: int
+
+
+def origin(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Origin:
+    """What the head of the page says of all runs that rows are of."""
+    names = present(rows, runs)
+    metadata = [runs[run] for run in names]
+
+    def unique(field: str) -> list[str]:
+        return list(dict.fromkeys(data[field] for data in metadata if data.get(field)))
+
+    def listed(values: Iterable[object]) -> str:
+        return first_of([str(value) for value in values if not pd.isna(value)], MAX_NAMES)
+
+    hosts = list(
+        dict.fromkeys(
+            host.rpartition(":")[0] or host for text in unique("hosts") for host in text.split()
+        )
+    )
+    ranks = sorted(int(number) for number in rows["ranks"].dropna().unique())
+    commands = unique("command")
+    return Origin(
+        when=span(names),
+        machine=" · ".join(
+            filter(
+                None,
+                (
+                    f"{'host' if len(hosts) == 1 else count(len(hosts), 'host') + ':'} "
+                    f"{listed(hosts)}"
+                    if hosts
+                    else "",
+                    listed(unique("processor")),
+                    listed(unique("device")),
+                    listed(unique("system")),
+                ),
+            )
+        ),
+        software=" · ".join(
+            filter(
+                None,
+                (
+                    listed(rows["mpi"].unique()),
+                    listed(rows["suite"].unique()),
+                    count(ranks[0], "rank")
+                    if len(ranks) == 1
+                    else f"{ranks[0]} to {ranks[-1]} ranks"
+                    if ranks
+                    else "",
+                ),
+            )
+        ),
+        command=short(commands[0]) if commands else "",
+        commands=len(commands),
+    )
+
+
 def places(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Places:
     """The groups of all runs that have rows, most runs first."""
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
@@ -107,13 +181,20 @@ def places(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Places:
     every = [dict(fields) for fields in groups]
     names = sorted({name for fields in every for name in fields}, key=place)
     differing = [name for name in names if len({fields.get(name, "") for fields in every}) > 1]
+    narrow = [
+        name
+        for name in differing
+        if all(len(text) <= MAX_WIDTH for fields in every for text in (name, fields.get(name, "")))
+    ][:MAX_COLUMNS]
+    differing = [*narrow, *(name for name in differing if name not in narrow)]
     usual = {name: commonest(groups, name) for name in differing}
     order = sorted(groups.items(), key=lambda item: -len(item[1]))
     return Places(
-        differing=tuple(map(title, differing[:MAX_COLUMNS])),
-        besides=tuple(map(title, differing[MAX_COLUMNS:])),
+        differing=tuple(map(title, narrow)),
+        besides=tuple(map(title, differing[len(narrow) :])),
         groups=tuple(
-            group_of(dict(fields), members, usual, runs) for fields, members in order[:MAX_GROUPS]
+            group_of(dict(fields), members, usual, runs, len(narrow))
+            for fields, members in order[:MAX_GROUPS]
         ),
         shared=tuple(
             (title(name), every[0][name] or "none") for name in names if name not in differing
@@ -127,8 +208,10 @@ def group_of(
     members: list[str],
     usual: Mapping[str, str],
     runs: Mapping[str, Mapping[str, str]],
+    columns: int,
 ) -> Group:
-    """A group for the page; ``usual`` has the fields that differ with what most runs have."""
+    """A group for the page; ``usual`` has the fields that differ with what most runs have, first
+    the ``columns`` of the table."""
     texts = [
         Field(title(name), fields.get(name, ""), fields.get(name, "") != common)
         for name, common in usual.items()
@@ -139,8 +222,8 @@ def group_of(
     return Group(
         runs=len(members),
         span=span(members),
-        differing=tuple(texts[:MAX_COLUMNS]),
-        besides=tuple(field for field in texts[MAX_COLUMNS:] if field.text),
+        differing=tuple(texts[:columns]),
+        besides=tuple(field for field in texts[columns:] if field.text),
         commands=tuple(short(command) for command in commands[:MAX_COMMANDS]),
         more=max(0, len(commands) - MAX_COMMANDS),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.grouping import distinguishing_columns, points_of, values_of
 from omb_py.analysis.report.data import in_script, shorten
-from omb_py.analysis.report.page import digest, report, template
+from omb_py.analysis.report.page import digest, packaged, report, template
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
@@ -78,12 +79,71 @@ def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:
     assert {len(column) for column in data["points"].values()} == {32}
 
 
-def test_key_numbers_are_on_the_page(quiet: Results) -> None:
-    text = re.sub(r"<[^>]+>", " ", report(quiet, title="My machine"))
-    assert "My machine" in text
-    assert "allreduce, 8 B" in text
-    assert "2.01 µs" in text
-    assert "33 measurements of 1 benchmark" in text
+def visible(page: str) -> str:
+    """The text of a page without its style and scripts."""
+    text = re.sub(r"<(style|script)[^>]*>.*?</\1>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def test_the_head_says_when_where_and_how_it_was_measured(tmp_path: Path) -> None:
+    metadata = (
+        "# command: omb-py allreduce -i 1000\n# mpi_library: MPICH Version: 5.0.2\n"
+        "# hosts: node1:4 node2:4\n# processor: EPYC, 64 logical cores\n# omb_py: 0.1.0\n"
+    )
+    text = visible(report(read(tmp_path, curve(), metadata), title="My machine"))
+    head = text[text.index("My machine", 20) : text.index("What ran where")]
+    assert "When 2026-11-21 09:00 UTC" in head
+    assert "Machine 2 hosts: node1, node2 · EPYC, 64 logical cores" in head
+    assert "Software MPICH 5.0.2 · omb-py 0.1.0 · 4 ranks" in head
+    assert "Measured 16 measurements of 1 benchmark from 1 run in 1 file" in head
+    assert "Command omb-py allreduce -i 1000" in head
+
+
+def test_headings_have_an_order_and_no_level_is_left_out(quiet: Results) -> None:
+    headings = re.findall(r"<h(\d)[^>]*>(.*?)</h\d>", report(quiet, title="My machine"))
+    assert [text for level, text in headings if level == "2"] == [
+        "Key numbers",
+        "Findings",
+        "Figures",
+        "Tables",
+        "What ran where",
+    ]
+    levels = [int(level) for level, _ in headings]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({}, "Nothing speaks against these numbers."),
+        ({"latency_max_us": 30.0}, "Some numbers may mislead: slow rank (1)."),
+        ({"validation": "Fail"}, "Some numbers are wrong: failed validation (1)."),
+    ],
+)
+def test_one_sentence_says_whether_numbers_can_be_trusted(
+    tmp_path: Path, columns: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in visible(report(read(tmp_path, [row(8, **columns)])))
+
+
+def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -> None:
+    for name in ("base", "new"):
+        (tmp_path / name).mkdir()
+    base = read(tmp_path / "base", curve())
+
+    def beside(factor: float, sizes: tuple[int, ...], spread: float | None = 0.03) -> str:
+        times = {size: (2 + size / 1000) * factor for size in sizes}
+        return visible(report(read(tmp_path / "new", curve(times)), base, launch_spread=spread))
+
+    slower, faster = beside(1.5, (64, 128)), beside(0.5, (8,))
+    times = "\N{MULTIPLICATION SIGN}"
+    assert "Slower than the base at 2 of 16 points" in slower
+    assert f"with a slowdown up to 1.50{times} (allreduce, 64 B)." in slower
+    assert "Faster than the base at 1 of 16 points" in faster
+    assert f"with a slowdown down to 0.500{times} (allreduce, 8 B)." in faster
+    assert "No difference from the base beyond the noise at 16 of 16 points." in beside(1, ())
+    assert "Whether any of 16 points differs from the base is unclear" in beside(1, (), None)
 
 
 def test_failed_validation_is_loud(tmp_path: Path) -> None:
@@ -193,6 +253,24 @@ def test_nothing_is_loaded_from_anywhere(quiet: Results) -> None:
     assert not re.search(r'(src|href)\s*=\s*"(?!#)', page)
     assert "url(" not in page
     assert "@import" not in page
+
+
+def test_no_address_of_another_place_is_in_the_page(quiet: Results) -> None:
+    hosts = set(re.findall(r"(?:https?:)?//([a-z0-9-]+(?:\.[a-z0-9-]+)+)", report(quiet)))
+    assert hosts <= {"www.w3.org"}  # names of XML namespaces, which nobody opens
+
+
+def test_a_page_is_small_enough_to_mail(quiet: Results) -> None:
+    assert len(report(quiet).encode()) < 1_500_000
+
+
+def test_the_library_that_draws_is_there_with_its_version_and_licence(quiet: Results) -> None:
+    (version,) = re.findall(r"plotly\.js \(basic - minified\) v([\d.]+)", report(quiet))
+    documented = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    assert f"plotly.js {version}, basic bundle" in documented
+    licence = packaged("vendor", "LICENSE")
+    assert licence.startswith("MIT License")
+    assert licence in report(quiet)
 
 
 def luminance(color: str) -> float:

@@ -317,10 +317,87 @@ def test_a_finding_shows_itself_in_the_plot(opened: Any, real: Path) -> None:
     assert shown.page.locator("#tip").is_visible()
 
 
-def test_benchmarks_without_sizes_are_bars(opened: Any, compared: Path) -> None:
+def test_benchmarks_without_sizes_are_dots_with_their_intervals(
+    opened: Any, tmp_path: Path
+) -> None:
+    times = {"native": 2.0, "buffer": 4.0}
+    rows = [row(None, time, benchmark="barrier", binding=name) for name, time in times.items()]
+    path = tmp_path / "report.html"
+    path.write_text(report(read(tmp_path, rows)), encoding="utf-8")
+    shown = opened(path)
+    (first, _) = shown.page.evaluate("document.getElementById('plot').data")
+    assert (first["mode"], first["x"]) == ("markers", [2e-6])
+    assert first["error_x"]["array"] == [pytest.approx(0.02e-6)]
+
+
+def test_one_point_is_a_number_without_figure_and_table(opened: Any, compared: Path) -> None:
     shown = opened(compared)
     shown.choose("barrier")
-    assert shown.page.evaluate("document.getElementById('plot').data[0].type") == "bar"
+    assert "2.00 µs" in shown.page.locator("#alone").inner_text()
+    for part in ("#plot", "#tables", ".axes"):
+        assert shown.page.locator(part).is_hidden()
+    shown.choose("allreduce")
+    assert shown.page.locator("#alone").is_hidden()
+    assert shown.lines() == 3
+
+
+def test_runs_of_one_point_are_said_from_fastest_to_slowest(opened: Any, tmp_path: Path) -> None:
+    again = {"run": "20261121T100000Z-000002"}
+    rows = [*curve(), *curve({size: 3 + size / 1000 for size in (1, 2)}, **again)]
+    path = tmp_path / "report.html"
+    path.write_text(report(read(tmp_path, rows)), encoding="utf-8")
+    shown = opened(path)
+    shown.page.locator("#plot").focus()
+    shown.page.keyboard.press("ArrowRight")
+    assert "2 runs: 2.00 µs to 3.00 µs" in shown.page.locator("#said").text_content()
+    first = shown.page.locator("#table tbody tr").first.text_content()
+    assert "2.00 µs3.00 µs" in first
+
+
+def test_no_tool_bar_covers_points_for_buttons_beside_the_plot_do_its_work(
+    opened: Any, real: Path
+) -> None:
+    shown = opened(real)
+    assert shown.page.locator(".modebar").count() == 0
+    with shown.page.expect_download() as waiting:
+        shown.page.get_by_role("button", name="Save as PNG").click()
+    assert waiting.value.suggested_filename == "latency.png"
+    assert Path(waiting.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_all_that_is_drawn_is_within_the_axes(opened: Any, real: Path) -> None:
+    plot = opened(real).page.evaluate(
+        "(() => { const {data, layout} = document.getElementById('plot');"
+        " return [data.flatMap((trace) => trace.y), layout.yaxis.range]; })()"
+    )
+    values, (low, high) = plot
+    assert 10**low < min(values)
+    assert max(values) < 10**high
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["real", "compared"])
+def test_nobody_is_kept_out(
+    opened: Any, page: str, theme: str, request: pytest.FixtureRequest
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    shown = opened(request.getfixturevalue(page), color_scheme=theme)
+    for found in shown.page.locator("details").all():
+        found.evaluate("(one) => { one.open = true; }")
+    violations = axe.run(shown.page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in violations] == []
+
+
+def test_keys_alone_sort_a_table_and_choose_a_figure(opened: Any, real: Path) -> None:
+    shown = opened(real)
+    shown.page.locator("#benchmarks input:checked").focus()
+    shown.page.keyboard.press("ArrowDown")
+    assert shown.page.locator("#name").text_content() == "bw"
+    shown.page.locator("#table th button").first.focus()
+    shown.page.keyboard.press("Enter")
+    assert shown.page.locator("#table th").first.get_attribute("aria-sort") == "ascending"
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert shown.page.evaluate(outline) == "solid"
 
 
 def test_hostile_texts_are_only_texts(opened: Any, tmp_path: Path) -> None:
@@ -355,11 +432,17 @@ def test_without_scripts_words_and_tables_are_still_there(opened: Any, compared:
     assert shown.page.locator("#explorer").is_hidden()
 
 
-def test_print_is_light_and_has_no_controls(opened: Any, real: Path) -> None:
+def test_print_is_light_as_wide_as_paper_and_has_no_controls(opened: Any, real: Path) -> None:
     shown = opened(real, color_scheme="dark")
+    shown.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     shown.page.emulate_media(media="print")
-    assert shown.page.locator(".axes").is_hidden()
-    assert shown.page.locator("nav").is_hidden()
+    for part in (".axes", "nav", ".buttons", ".chooser"):
+        assert shown.page.locator(part).first.is_hidden()
+    assert shown.page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert shown.page.locator("#plot .main-svg").first.bounding_box()["width"] == 640
+    shown.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    shown.page.emulate_media(media="null")
+    assert shown.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 def test_the_page_ends_where_its_content_ends(opened: Any, tmp_path: Path) -> None:

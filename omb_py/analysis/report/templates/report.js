@@ -4,7 +4,7 @@ const $ = (id) => document.getElementById(id);
 const state = { benchmark: data.benchmarks[0], across: "bytes", metric: "value", logX: true, logY: true, band: true, chosen: new Map(), hidden: new Set() };
 let varied = [];
 let curves = [];
-let drawn = null; // {isBar, x, y, offset}: how the plot stands now
+let drawn = null; // {inRows, offset}: how the plot stands now
 let csv = () => "";
 
 function isDark() {
@@ -79,7 +79,7 @@ function choose(benchmark, wanted = {}) {
   state.logY = !benchmark.name.startsWith("overhead ") && !["overlap"].includes(state.metric);
   setVaried(wanted.codes);
   for (const radio of $("benchmarks").querySelectorAll("input")) radio.checked = radio.value === benchmark.name;
-  $("name").textContent = benchmark.name;
+  for (const name of document.querySelectorAll(".benchmark")) name.textContent = benchmark.name;
   const unit = data.unit[benchmark.series[0]];
   $("metric").replaceChildren(...benchmark.metrics.map((name) => element("option", { value: name }, titleOf(benchmark, name, unit))));
   draw();
@@ -134,6 +134,9 @@ function draw() {
   curves = every.slice(0, MOST_LINES);
   if (every.length > MOST_LINES || curves.some((curve) => curve.place >= COLORS * DASHES.length)) curves.forEach((curve, i) => (curve.place = i));
   for (const curve of curves) curve.hidden = state.hidden.has(curve.label);
+  const alone = curves.length === 1 && curves[0].points.length === 1;
+  for (const part of document.querySelectorAll(".of-several")) part.hidden = alone;
+  $("alone").hidden = !alone;
   $("metric").value = metric;
   $("across").value = state.across;
   $("log-x").checked = state.logX;
@@ -141,44 +144,48 @@ function draw() {
   $("band").checked = state.band;
   $("note").textContent = every.length > MOST_LINES ? `${MOST_LINES} of ${every.length} lines are drawn: choose fewer above.` : "";
   leave();
-  plot();
-  listLines();
-  fillNumbers(every);
+  drawn = null;
+  if (alone) $("alone").replaceChildren(...wordsOf(0, 0));
+  else {
+    plot();
+    listLines();
+    fillNumbers(every);
+  }
 }
 
 function plot() {
   const { metric, across } = state;
   if (!curves.length) {
     Plotly.react($("plot"), [], { ...baseLayout(), annotations: [{ text: "Nothing is chosen", showarrow: false, font: { size: 16 } }], xaxis: { visible: false }, yaxis: { visible: false } }, CONFIG);
-    drawn = null;
     return;
   }
   const layout = baseLayout();
   const x = horizontal(curves, across, state.logX);
-  const isBar = x.values.length < 2;
-  const y = vertical(state.benchmark, metric, curves, state.logY && !isBar);
+  const inRows = x.values.length < 2;
+  const y = vertical(state.benchmark, metric, curves, state.logY, state.band && !inRows);
   let traces;
-  if (isBar) {
-    traces = barsOf(curves, y, metric);
+  if (inRows) {
+    traces = dotsOf(curves, y, metric);
+    layout.height = 90 + 30 * curves.length;
     layout.xaxis = { ...layout.xaxis, ...y.axis, showgrid: true };
-    layout.yaxis = { ...layout.yaxis, autorange: "reversed", tickmode: "array", tickvals: curves.map((_, i) => i), ticktext: curves.map((curve) => plain(shorter(curve.label))) };
+    layout.yaxis = { ...layout.yaxis, range: [curves.length - 0.5, -0.5], tickmode: "array", tickvals: curves.map((_, i) => i), ticktext: curves.map((curve) => plain(shorter(curve.label))) };
   } else {
     traces = linesOf(curves, x, y, metric, state.band);
     layout.xaxis = { ...layout.xaxis, ...x.axis };
     layout.yaxis = { ...layout.yaxis, ...y.axis };
   }
-  if (metric === "slowdown" || metric === "ratio") {
+  if (isRatio(metric)) {
     const line = { type: "line", line: { color: color("muted"), width: 1.5, dash: "dash" }, layer: "below" };
-    layout.shapes = [isBar ? { ...line, yref: "paper", x0: 1, x1: 1, y0: 0, y1: 1 } : { ...line, xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1 }];
+    layout.shapes = [inRows ? { ...line, yref: "paper", x0: 1, x1: 1, y0: 0, y1: 1 } : { ...line, xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1 }];
   }
-  drawn = { isBar, offset: traces.length - curves.length };
-  for (const control of ["log-x", "band", "log-y"]) $(control).closest("label").hidden = isBar || (control === "band" && metric !== "value");
+  drawn = { inRows, offset: traces.length - curves.length };
+  for (const control of ["log-x", "band"]) $(control).closest("label").hidden = inRows || (control === "band" && metric !== "value");
   $("plot").setAttribute("aria-label", `${titleOf(state.benchmark, metric, y.unit)} of ${state.benchmark.name}, ${curves.length} line${curves.length === 1 ? "" : "s"}`);
   Plotly.react($("plot"), traces, layout, CONFIG);
 }
 
 function listLines() {
-  $("legend").hidden = curves.length < 2 || drawn.isBar; // bars have their names beside them
+  $("legend").hidden = curves.length < 2 || drawn.inRows; // rows have their names beside them
   $("legend").replaceChildren(...curves.map((curve) => {
     const button = element("button", { type: "button", "aria-pressed": String(!curve.hidden) }, swatch(curve), curve.label);
     button.addEventListener("click", () => {
@@ -197,11 +204,9 @@ function fillNumbers(every) {
   const { benchmark, metric } = state;
   const rows = every.flatMap((curve) => curve.points.map((point) => ({ point, curve })));
   const column = (title, name, numeric, of, text) => ({ title, name, numeric, values: rows.map(of), text });
-  const number = (title, name) => {
-    const unit = METRICS[name]?.unit || (name === metric ? null : ["low", "high", "least", "greatest"].includes(name) ? METRICS[metric].unit : null);
-    const shown = (value) => (value === null ? "–" : valueText(value, unit || data.unit[benchmark.series[0]]));
-    return column(title, `${name} ${unit || data.unit[benchmark.series[0]]}`, true, ({ point }) => points[name]?.[point] ?? null, shown);
-  };
+  const own = data.unit[benchmark.series[0]];
+  const number = (title, name, of = ({ point }) => points[name]?.[point] ?? null, unit = METRICS[name]?.unit || own) =>
+    column(title, `${name} ${unit}`, true, of, (value) => (value === null ? "–" : valueText(value, unit)));
   const columns = varied
     .filter(({ dimension, tells }) => tells && dimension !== SIZE)
     .map(({ dimension }) => column(dimension.title, dimension.name, false, ({ point }) => {
@@ -210,17 +215,23 @@ function fillNumbers(every) {
     }));
   if (state.across === "ranks") columns.push(column("Ranks", "ranks", true, ({ point }) => ranksOf(point)));
   if (rows.some(({ point }) => points.bytes[point] !== null)) columns.push(column("Size", "bytes", true, ({ point }) => points.bytes[point], sizeText));
-  const shown = metric === "value" ? ["value", "low", "high", "p99"] : [metric, "value"];
-  const titles = { low: "Interval from", high: "to", p99: "99th percentile" };
-  for (const name of shown) {
-    if (points[name] && rows.some(({ point }) => points[name][point] !== null)) columns.push(number(titles[name] || titleOf(benchmark, name, data.unit[benchmark.series[0]]), name));
-  }
+  const shown = [number(titleOf(benchmark, metric, METRICS[metric].unit || own), metric)];
+  if (metric !== "value") shown.push(number(titleOf(benchmark, "value", own), "value"));
+  const bound = (end) => ({ point }) => boundsOf(metric, point)?.[end] ?? null;
+  const unit = METRICS[metric].unit || own;
+  shown.push(number("Spread from", "low", bound(0), unit), number("to", "high", bound(1), unit));
+  if (metric === "value") shown.push(number("99th percentile", "p99"));
+  columns.push(...shown.filter(({ values }) => values.some((value) => value !== null)));
   if (points.slowdown) {
     if (metric !== "slowdown") columns.push(number("Slowdown", "slowdown"));
     columns.push({ ...column("Verdict", "verdict", false, ({ point }) => points.verdict[point]), mark: (verdict) => verdict });
   }
   columns.push(column("Runs", "runs", true, ({ point }) => points.runs[point]));
   csv = fillTable($("table"), columns, $("rows"));
+}
+
+function fileName() {
+  return state.benchmark.name.replace(/[^\w-]+/g, "-");
 }
 
 function listen() {
@@ -238,10 +249,11 @@ function listen() {
     draw();
   });
   $("reset").addEventListener("click", () => choose(state.benchmark));
+  $("picture").addEventListener("click", () => Plotly.downloadImage($("plot"), { format: "png", scale: 2, width: $("plot").clientWidth, height: $("plot").clientHeight, filename: fileName() }));
   $("copy").addEventListener("click", async () => {
     $("rows").textContent = (await copyText(csv())) ? "Copied" : "The browser does not let this page copy: download instead";
   });
-  $("download").addEventListener("click", () => downloadText(csv(), `${state.benchmark.name.replace(/[^\w-]+/g, "-")}.csv`));
+  $("download").addEventListener("click", () => downloadText(csv(), `${fileName()}.csv`));
   $("plot").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || !drawn) return;
     if (event.key === "Escape") leave();
@@ -251,7 +263,8 @@ function listen() {
     }
   });
   $("plot").addEventListener("blur", leave);
-  $("plot").on("plotly_hover", ({ points: [hit] }) => lookAt(hit.curveNumber - drawn.offset, hit.pointNumber, drawn.isBar ? hit.bbox : boxOf(hit.curveNumber - drawn.offset, hit.pointNumber)));
+  if (!$("plot").on) Plotly.react($("plot"), [], baseLayout(), CONFIG); // plotly has not drawn there yet
+  $("plot").on("plotly_hover", ({ points: [hit] }) => showPoint(hit.curveNumber - drawn.offset, hit.pointNumber, boxOf(hit.curveNumber - drawn.offset, hit.pointNumber)));
   $("plot").on("plotly_unhover", leave);
   $("plot").on("plotly_relayout", leave);
 }
@@ -275,11 +288,11 @@ function show(where, metric) {
   $("search").dispatchEvent(new Event("input"));
   choose(benchmark, { metric, across: "bytes", codes });
   benchmark.entry.scrollIntoView({ block: "nearest" });
-  $("explore").scrollIntoView();
+  $("figures").scrollIntoView();
   const number = curves.findIndex((curve) => varied.every(({ dimension }, i) => curve.codes[i] === codes.get(dimension.name)));
   const index = number < 0 ? -1 : Math.max(0, curves[number].points.findIndex((point) => points.bytes[point] === (where.bytes ?? null)));
   $("plot").focus({ preventScroll: true });
-  if (index >= 0 && !drawn.isBar) $("said").textContent = lookAt(number, index, boxOf(number, index));
+  if (index >= 0 && drawn) $("said").textContent = showPoint(number, index, boxOf(number, index));
 }
 
 function redrawAll() {
@@ -316,9 +329,11 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) =>
 addEventListener("beforeprint", () => {
   document.documentElement.dataset.screen = isDark() ? "dark" : "light";
   setTheme("light");
+  onPaper = true;
   redrawAll();
 });
 addEventListener("afterprint", () => {
+  onPaper = false;
   setTheme(document.documentElement.dataset.screen);
   redrawAll();
 });

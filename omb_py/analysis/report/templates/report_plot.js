@@ -1,4 +1,4 @@
-// Drawing by plotly: looks, lines, the point that is looked at.
+// Drawing by plotly: lines, bars, the point under the pointer or chosen by keys, all slowdowns.
 
 const COLORS = 7;
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross"];
@@ -36,6 +36,13 @@ function plain(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
+const PAPER = { width: 640, height: 320 }; // in CSS pixels, within the margins of A4 and Letter
+let onPaper = false;
+
+function plotWidth() {
+  return onPaper ? PAPER.width : document.getElementById("plot").clientWidth;
+}
+
 function baseLayout() {
   const axis = { gridcolor: color("line"), linecolor: color("line"), zerolinecolor: color("line"), tickcolor: color("line"), automargin: true };
   return {
@@ -43,6 +50,7 @@ function baseLayout() {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 64, r: 16, t: 16, b: 52 },
+    ...(onPaper ? PAPER : {}),
     hovermode: "closest",
     hoverdistance: 40,
     showlegend: false,
@@ -52,7 +60,8 @@ function baseLayout() {
   };
 }
 
-const CONFIG = { displaylogo: false, responsive: true, showTips: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], toImageButtonOptions: { filename: "omb-py", scale: 2 } };
+// No tool bar over the points: the buttons above the plot do what it would.
+const CONFIG = { displayModeBar: false, responsive: true, showTips: false };
 
 // The horizontal axis: binary steps, with 0 bytes one step before the least size.
 function horizontal(curves, across, log) {
@@ -61,7 +70,7 @@ function horizontal(curves, across, log) {
   const text = (value) => (across === "ranks" ? String(value) : sizeText(value));
   const least = values.find((value) => value > 0) || 1;
   const place = (value) => (!log ? value : value > 0 ? Math.log2(value) : Math.log2(least) - 1.5);
-  const width = document.getElementById("plot").clientWidth;
+  const width = plotWidth();
   const most = Math.max(4, Math.floor(width / 72));
   let ticks = values;
   if (!log || values.length > most) {
@@ -79,41 +88,41 @@ function horizontal(curves, across, log) {
   return { values, place: (point) => place(at(point)), axis: { type: "linear", title: { text: title }, tickmode: "array", tickvals: ticks.map(place), ticktext: ticks.map(text) } };
 }
 
-function vertical(benchmark, metric, curves, log) {
+function vertical(benchmark, metric, curves, log, band) {
   const unit = unitOf(curves[0], metric);
-  const axis = { type: log ? "log" : "linear", title: { text: titleOf(benchmark, metric, unit), standoff: 12 }, ticksuffix: UNITS[unit].suffix, exponentformat: "SI", minexponent: 0, nticks: 8 };
-  if (log) axis.dtick = "D2";
-  const [least, greatest] = extremesOf(curves, metric);
-  if (log && greatest / least > 200) axis.dtick = 1;
-  axis.range = rangeOfValues(curves, metric, UNITS[unit].factor, log);
-  return { axis, factor: UNITS[unit].factor, unit };
-}
-
-function extremesOf(curves, metric) {
-  const values = curves.filter((curve) => !curve.hidden).flatMap((curve) => curve.points.map((point) => points[metric][point]));
-  return values.length ? [Math.min(...values), Math.max(...values)] : [1, 1];
-}
-
-// Of the lines alone: one wide spread would squeeze them all.
-function rangeOfValues(curves, metric, factor, log) {
-  let [least, greatest] = extremesOf(curves, metric);
-  if (["ratio", "slowdown"].includes(metric)) [least, greatest] = [Math.min(least, 0.98), Math.max(greatest, 1.02)];
+  const { factor, suffix } = UNITS[unit];
+  const axis = { type: log ? "log" : "linear", title: { text: titleOf(benchmark, metric, unit), standoff: 12 }, ticksuffix: suffix, exponentformat: "SI", minexponent: 0, nticks: 8 };
+  const [low, high] = extremesOf(curves, metric, band);
   if (log) {
-    const room = 0.06 * Math.log10(greatest / least) + 0.05;
-    return [Math.log10(least * factor) - room, Math.log10(greatest * factor) + room];
+    const room = 0.06 * Math.log10(high / low) + 0.05;
+    axis.dtick = high / low > 200 ? 1 : "D2";
+    axis.range = [Math.log10(low * factor) - room, Math.log10(high * factor) + room];
+  } else {
+    const start = isRatio(metric) ? low : Math.min(0, low);
+    const room = 0.06 * (high - start || 1);
+    axis.range = [(start === 0 ? 0 : start - room) * factor, (high + room) * factor];
   }
-  const low = metric === "slowdown" || metric === "ratio" ? least : Math.min(0, least);
-  const room = 0.06 * (greatest - low || 1);
-  return [(low < 0 || low === least ? low - room : 0) * factor, (greatest + room) * factor];
+  return { axis, factor, unit };
 }
 
-// The ends of what is known of a point's number: its runs, or its samples' interval.
-function boundsOf(metric, point) {
-  const pairs = metric === "value" ? (points.runs[point] > 1 ? [["least", "greatest"], ["low", "high"]] : [["low", "high"]]) : metric === "slowdown" ? [["slowdown_low", "slowdown_high"]] : [];
-  for (const [low, high] of pairs) {
-    if (points[low] && points[low][point] !== null) return [points[low][point], points[high][point]];
+const isRatio = (metric) => metric === "ratio" || metric === "slowdown";
+
+// The ends of all that is drawn: points, their bounds and bands, and 1 where that means equal.
+function extremesOf(curves, metric, band) {
+  let [low, high] = isRatio(metric) ? [0.98, 1.02] : [Infinity, -Infinity];
+  for (const curve of curves.filter(({ hidden }) => !hidden)) {
+    for (const point of curve.points) {
+      for (const value of [points[metric][point], ...(boundsOf(metric, point) || []), ...((band && bandOf(metric, point)) || [])]) {
+        low = Math.min(low, value);
+        high = Math.max(high, value);
+      }
+    }
   }
-  return [points[metric][point], points[metric][point]];
+  return low <= high ? [low, high] : [1, 1];
+}
+
+function bandOf(metric, point) {
+  return metric === "value" && points.spread_low?.[point] != null ? [points.spread_low[point], points.spread_high[point]] : null;
 }
 
 function linesOf(curves, x, y, metric, band) {
@@ -122,18 +131,18 @@ function linesOf(curves, x, y, metric, band) {
     const look = lookOf(curve.place);
     const xs = curve.points.map(x.place);
     const ys = curve.points.map((point) => points[metric][point] * y.factor);
-    const ends = curve.points.map((point) => boundsOf(metric, point));
-    if (band && metric === "value" && points.spread_low && curve.points.some((point) => points.spread_low[point] !== null)) {
+    const ends = curve.points.map((point) => boundsOf(metric, point) || [points[metric][point], points[metric][point]]);
+    if (band && curve.points.some((point) => bandOf(metric, point))) {
       const common = { x: xs, mode: "lines", line: { width: 0 }, hoverinfo: "skip", visible: !curve.hidden };
-      const edge = (name) => curve.points.map((point) => (points[name][point] ?? points.value[point]) * y.factor);
-      bands.push({ ...common, y: edge("spread_low") }, { ...common, y: edge("spread_high"), fill: "tonexty", fillcolor: clear(look.color, 0.13) });
+      const edge = (end) => curve.points.map((point) => (bandOf(metric, point)?.[end] ?? points.value[point]) * y.factor);
+      bands.push({ ...common, y: edge(0) }, { ...common, y: edge(1), fill: "tonexty", fillcolor: clear(look.color, 0.13) });
     }
     return {
       x: xs, y: ys, mode: "lines+markers", hoverinfo: "none", visible: !curve.hidden, cliponaxis: false,
       line: { color: look.color, width: 2, dash: DASHES[look.dash] },
       marker: { color: look.color, symbol: SYMBOLS[look.symbol], size: 7 },
       error_y: {
-        visible: metric === "value" || metric === "slowdown", type: "data", symmetric: false, thickness: 1, width: 3, color: look.color,
+        type: "data", symmetric: false, thickness: 1, width: 3, color: look.color,
         array: ends.map(([, high], i) => Math.max(0, high * y.factor - ys[i])), arrayminus: ends.map(([low], i) => Math.max(0, ys[i] - low * y.factor)),
       },
     };
@@ -141,16 +150,22 @@ function linesOf(curves, x, y, metric, band) {
   return [...bands, ...lines];
 }
 
-// Where nothing varies along the axis: a bar for each line.
-function barsOf(curves, y, metric) {
-  return curves.map((curve, i) => ({
-    type: "bar", orientation: "h", y: [i], x: [points[metric][curve.points[0]] * y.factor], hoverinfo: "none", visible: !curve.hidden,
-    marker: { color: color("line-0") }, width: 0.62,
-  }));
+// Where nothing varies along the axis: a row with a dot for each line.
+function dotsOf(curves, x, metric) {
+  return curves.map((curve, i) => {
+    const [point] = curve.points;
+    const value = points[metric][point];
+    const [low, high] = boundsOf(metric, point) || [value, value];
+    const mark = color("line-0");
+    return {
+      x: [value * x.factor], y: [i], mode: "markers", hoverinfo: "none", visible: !curve.hidden, cliponaxis: false, marker: { color: mark, size: 10 },
+      error_x: { type: "data", symmetric: false, thickness: 1.5, width: 4, color: mark, array: [(high - value) * x.factor], arrayminus: [(value - low) * x.factor] },
+    };
+  });
 }
 
 function shorter(text) {
-  const most = document.getElementById("plot").clientWidth < 600 ? 18 : 48;
+  const most = plotWidth() < 600 ? 18 : 48;
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
@@ -168,4 +183,115 @@ function swatch(curve) {
   draw("path", { d: "M1 7h32", stroke: look.color, "stroke-width": 2, "stroke-dasharray": DASH_ARRAYS[look.dash] });
   draw("path", { d: SYMBOL_PATHS[look.symbol], fill: look.color });
   return svg;
+}
+
+// The point under the pointer, or chosen by keys.
+
+let current = { curve: 0, index: -1 };
+
+// A point in words: its value, and all else that is known of it.
+function wordsOf(number, index) {
+  const { value, lines } = describe(curves[number].points[index], curves[number], state.benchmark, state.metric, state.across);
+  return [element("strong", {}, value), ...lines.map((line) => element("span", {}, line))];
+}
+
+function showPoint(number, index, box) {
+  const words = wordsOf(number, index);
+  $("tip").replaceChildren(...words);
+  $("tip").hidden = false;
+  const plotBox = $("plot").getBoundingClientRect();
+  const outer = $("plot").parentNode.getBoundingClientRect();
+  const x = (box.x0 + box.x1) / 2;
+  const y = (box.y0 + box.y1) / 2;
+  const width = $("tip").offsetWidth;
+  const left = x + 18 + width > plotBox.width ? x - 18 - width : x + 18;
+  $("tip").style.left = `${Math.max(0, Math.min(left, plotBox.width - width))}px`;
+  $("tip").style.top = `${Math.max(0, y - $("tip").offsetHeight - 14) + plotBox.top - outer.top}px`;
+  $("ring").hidden = false;
+  $("ring").style.left = `${x}px`;
+  $("ring").style.top = `${y + plotBox.top - outer.top}px`;
+  current = { curve: number, index };
+  return words.map((word) => word.textContent).join(", ");
+}
+
+function leave() {
+  $("tip").hidden = true;
+  $("ring").hidden = true;
+}
+
+// Where a point stands in the plot, in pixels.
+function boxOf(number, index) {
+  const { xaxis, yaxis } = $("plot")._fullLayout;
+  const trace = $("plot").data[drawn.offset + number];
+  const x = xaxis._offset + xaxis.d2p(trace.x[index]);
+  const y = yaxis._offset + yaxis.d2p(trace.y[index]);
+  return { x0: x, x1: x, y0: y, y1: y };
+}
+
+function step(key) {
+  const shown = curves.map((curve, number) => ({ curve, number })).filter(({ curve }) => !curve.hidden);
+  if (!shown.length) return;
+  let place = Math.max(0, shown.findIndex(({ number }) => number === current.curve));
+  const before = shown[place].curve.points;
+  let index = Math.min(current.index, before.length - 1);
+  const vertically = drawn.inRows || key === "ArrowUp" || key === "ArrowDown";
+  if (key === "Home") index = 0;
+  else if (key === "End") index = before.length - 1;
+  else if (index < 0) index = 0;
+  else if (!vertically) index = Math.max(0, Math.min(before.length - 1, index + (key === "ArrowRight" ? 1 : -1)));
+  else {
+    const ahead = key === "ArrowDown" || key === "ArrowRight" ? 1 : -1;
+    const size = points.bytes[before[index]];
+    place = (place + ahead + shown.length) % shown.length;
+    const after = shown[place].curve.points;
+    const same = after.findIndex((point) => points.bytes[point] === size);
+    index = state.across === "bytes" && same >= 0 ? same : Math.min(index, after.length - 1);
+  }
+  $("said").textContent = showPoint(shown[place].number, index, boxOf(shown[place].number, index));
+}
+
+// All slowdowns, a row for each benchmark.
+
+const MOST_ROWS_OF_RATIOS = 40;
+const MOST_DOTS = 4000;
+
+// Plotly's own ticks of a short logarithmic axis are bare digits: 8 for 0.8.
+function ticksOfRatios(shown) {
+  const ratios = shown.flatMap(({ members }) => members.map((point) => points.slowdown[point]));
+  const decades = [-3, -2, -1, 0, 1, 2, 3].map((power) => 10 ** power);
+  const reach = Math.max(1.1, ...ratios.map((ratio) => Math.max(ratio, 1 / ratio)));
+  const steps = plotWidth() < 700 && reach > 100 ? [1] : reach < 2 ? [1, 1.1, 1.25, 1.5, 8, 9] : reach < 20 ? [1, 1.5, 2, 3, 5] : [1, 3];
+  const values = decades.flatMap((decade) => steps.map((step) => Number((decade * step).toPrecision(3))));
+  return { tickmode: "array", tickvals: values, ticktext: values.map((value) => `${value}×`) };
+}
+
+function drawRatios() {
+  if (!$("ratios")) return;
+  const rows = data.benchmarks.filter((benchmark) => benchmark.metrics.includes("slowdown")).map((benchmark) => {
+    const [start, end] = rangeOf(benchmark);
+    const members = Array.from({ length: end - start }, (_, i) => start + i).filter((point) => points.slowdown[point] !== null);
+    return { benchmark, members, most: Math.max(...members.map((point) => Math.abs(Math.log(points.slowdown[point])))) };
+  });
+  const shown = rows.sort((a, b) => b.most - a.most).slice(0, MOST_ROWS_OF_RATIOS);
+  const every = Math.ceil(shown.reduce((sum, row) => sum + row.members.length, 0) / MOST_DOTS);
+  const looks = { slower: ["slower", "triangle-up"], faster: ["faster", "triangle-down"], same: ["same", "circle"], unclear: ["same", "circle-open"] };
+  const traces = Object.entries(looks).reverse().map(([verdict, [name, symbol]]) => {
+    const x = [];
+    const y = [];
+    const texts = [];
+    shown.forEach(({ members }, row) => members.forEach((point, i) => {
+      if (points.verdict[point] !== verdict || i % every) return;
+      x.push(points.slowdown[point]);
+      y.push(row + (((i * 7) % 11) - 5) / 22);
+      texts.push(`${digits(points.slowdown[point])}× ${points.verdict[point]}, ${sizeText(points.bytes[point])}`);
+    }));
+    return { x, y, text: texts.map(plain), hoverinfo: "text", mode: "markers", marker: { symbol, size: name === "same" ? 5 : 8, color: color(name), opacity: name === "same" ? 0.45 : 0.85 } };
+  });
+  const layout = baseLayout();
+  layout.height = 70 + shown.length * 26;
+  layout.xaxis = { ...layout.xaxis, type: "log", title: { text: "Slowdown against the base" }, ...ticksOfRatios(shown), tickangle: 0, showgrid: true };
+  layout.yaxis = { ...layout.yaxis, showgrid: false, zeroline: false, tickmode: "array", tickvals: shown.map((_, i) => i), ticktext: shown.map(({ benchmark }) => plain(shorter(benchmark.name))), range: [shown.length - 0.4, -0.6] };
+  layout.shapes = [{ type: "line", yref: "paper", x0: 1, x1: 1, y0: 0, y1: 1, line: { color: color("muted"), width: 1.5, dash: "dash" }, layer: "below" }];
+  layout.hoverlabel = { bgcolor: color("surface"), bordercolor: color("control"), font: { color: color("text") } };
+  Plotly.react($("ratios"), traces, layout, CONFIG);
 }

@@ -1,4 +1,66 @@
-// Which points are drawn, and as which lines.
+// What the page knows: numbers and sizes as people write them, points, and the lines they make.
+
+const UNITS = {
+  us: { factor: 1e-6, suffix: "s", steps: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]] },
+  "MB/s": { factor: 1e6, suffix: "B/s", steps: [[1e6, "TB/s"], [1e3, "GB/s"], [1, "MB/s"], [1e-3, "kB/s"]] },
+  "GB/s": { factor: 1e9, suffix: "B/s", steps: [[1e3, "TB/s"], [1, "GB/s"], [1e-3, "MB/s"], [1e-6, "kB/s"]] },
+  "msg/s": { factor: 1, suffix: "/s", steps: [[1e9, "G msg/s"], [1e6, "M msg/s"], [1e3, "k msg/s"], [1, "msg/s"]] },
+  "%": { factor: 1, suffix: " %", steps: [[0, "%"]] },
+  "×": { factor: 1, suffix: "×", steps: [[0, "×"]] },
+};
+
+const HEADLINES = { us: "Latency", "MB/s": "Bandwidth", "msg/s": "Message rate" };
+
+// What may be on the vertical axis: title and unit, null where it is the unit of the line.
+const METRICS = {
+  value: { title: null, unit: null },
+  mean: { title: "Mean", unit: null },
+  p99: { title: "99th percentile", unit: "us" },
+  slowest: { title: "Slowest rank of an iteration", unit: "us" },
+  overall: { title: "With computing", unit: "us" },
+  overlap: { title: "Overlap", unit: "%" },
+  rate: { title: "Message rate", unit: "msg/s" },
+  busbw: { title: "Bus bandwidth", unit: "GB/s" },
+  algbw: { title: "Algorithm bandwidth", unit: "GB/s" },
+  ratio: { title: "Ratio to the base binding", unit: "×" },
+  slowdown: { title: "Slowdown against the base", unit: "×" },
+};
+
+function digits(value) {
+  if (value === 0) return "0";
+  const before = Math.floor(Math.log10(Math.abs(value)));
+  return value.toFixed(Math.max(0, Math.min(12, 2 - before)));
+}
+
+function valueText(value, unit) {
+  if (value === null || value === undefined) return "–";
+  const steps = UNITS[unit].steps;
+  const [scale, name] = steps.find(([least]) => Math.abs(value) >= least) || steps[steps.length - 1];
+  return scale ? `${digits(value / scale)} ${name}` : `${digits(value)}${name === "×" ? "" : " "}${name}`;
+}
+
+function sizeText(bytes) {
+  if (bytes === null) return "";
+  const names = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (bytes >= 1024 && bytes % 512 === 0 && unit < names.length - 1) {
+    bytes /= 1024;
+    unit += 1;
+  }
+  return `${bytes} ${names[unit]}`;
+}
+
+// An element with text and children; text never becomes markup.
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") made.className = value;
+    else if (key in made && typeof value !== "string") made[key] = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const points = data.points;
@@ -19,7 +81,8 @@ function codeOf(dimension, point) {
 
 function textOf(dimension, code) {
   if (dimension === SIZE) return code < 0 ? "no size" : sizeText(code);
-  return code < 0 ? "not said" : String(dimension.values[code]);
+  const value = code < 0 ? "not said" : dimension.values[code];
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
 }
 
 // As in a legend: with the column's name where a value alone says nothing.
@@ -27,7 +90,7 @@ function labelOf(dimension, code) {
   const text = textOf(dimension, code);
   if (dimension === SIZE || STATED.has(dimension.name)) return text;
   if (["ranks", "hosts", "pairs", "nodes", "partitions"].includes(dimension.name)) return `${text} ${text === "1" ? dimension.name.slice(0, -1) : dimension.name}`;
-  return `${dimension.title.toLowerCase()} ${text}`;
+  return `${dimension.title.toLowerCase()}: ${text}`;
 }
 
 function rangeOf(benchmark) {
@@ -126,16 +189,26 @@ function titleOf(benchmark, metric, unit) {
   return metric === "mean" ? `${headline}, mean` : METRICS[metric].title;
 }
 
+// The ends of what is known of a point's number: its runs, or its samples' interval.
+const BOUNDS = { value: [["minimum", "maximum"], ["low", "high"]], slowdown: [["slowdown_low", "slowdown_high"]] };
+
+function boundsOf(metric, point) {
+  for (const [low, high] of BOUNDS[metric] || []) {
+    if (points[low]?.[point] != null) return [points[low][point], points[high][point]];
+  }
+  return null;
+}
+
 // What is known of a point, in short lines.
 function describe(point, curve, benchmark, metric, across) {
   const unit = unitOf(curve, metric);
   const of = (name) => (points[name] ? points[name][point] : null);
   const lines = [curve.label];
   lines.push(across === "ranks" ? `${ranksOf(point)} ranks` : sizeText(points.bytes[point]));
-  const between = (low, high) => `${valueText(of(low), unit)} to ${valueText(of(high), unit)}`;
-  if (metric === "value" && of("runs") > 1 && of("least") !== null) lines.push(`${of("runs")} runs: ${between("least", "greatest")}`);
-  else if (metric === "value" && of("low") !== null) lines.push(`95 % interval ${between("low", "high")}`);
-  if (metric === "value" && of("spread_low") !== null) lines.push(`smallest sample to 95th percentile ${between("spread_low", "spread_high")}`);
+  const between = ([low, high]) => `${valueText(low, unit)} to ${valueText(high, unit)}`;
+  const bounds = boundsOf("value", point);
+  if (metric === "value" && bounds) lines.push(`${of("runs") > 1 && of("minimum") !== null ? `${of("runs")} runs:` : "95 % interval"} ${between(bounds)}`);
+  if (metric === "value" && of("spread_low") !== null) lines.push(`smallest sample to 95th percentile ${between([of("spread_low"), of("spread_high")])}`);
   if (of("slowdown") !== null) {
     const base = of("base_value") === null ? "" : `, base ${valueText(of("base_value"), curve.unit)}`;
     const interval = of("slowdown_low") === null ? "" : ` (${digits(of("slowdown_low"))} to ${digits(of("slowdown_high"))})`;

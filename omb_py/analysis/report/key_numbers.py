@@ -1,0 +1,195 @@
+"""The few numbers at the head of the page that people know a machine by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
+from omb_py.analysis.values import EXPERIMENT, label
+from omb_py.core.text.units import digits, size_text, value_text
+
+MAX_LINES = 5
+"""Lines that one card compares."""
+
+SMALL, LARGE = 8, 4 << 20
+
+KNOWN = (
+    ("Latency", "latency", SMALL),
+    ("Bandwidth", "bw", LARGE),
+    ("Message rate", "mbw_mr", SMALL),
+    ("Allreduce", "allreduce", SMALL),
+)
+"""Numbers that people know: their name, benchmark and message size in bytes."""
+
+MAX_CARDS = len(KNOWN)
+
+SETUP = ("source", "suite", "mpi", "binding", "buffer")
+"""Columns by which one line is followed from card to card."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line's value as text; ``length`` of 100 is that of the best line."""
+
+    name: str
+    value: str
+    length: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """One line's value at one message size, and where it stands among the others.
+
+    ``title`` says what and at which size, ``nearest`` that the usual size was not measured, ``how``
+    which line it is, ``spread`` how well the value is known, ``place`` where it stands among all
+    lines of the same experiment, ``change`` how it compares with the base. ``lines`` has up to
+    `MAX_LINES` of them, the best first, and is empty where there is only one; ``left_out`` counts
+    the others.
+    """
+
+    title: str
+    nearest: str
+    value: str
+    how: str
+    spread: str
+    place: str
+    change: str
+    lines: tuple[Line, ...]
+    left_out: int
+
+
+def key_numbers(points: Points) -> list[KeyNumber]:
+    """The numbers of `KNOWN` that points have; where they have none, those of other benchmarks.
+
+    Each is of the same setup where lines differ, the one with most points, so that cards belong
+    together and none picks its best line.
+    """
+    every = points.points.join(points.series, on="series")
+    every = every[(every["value"] > 0) & ~every["benchmark"].str.startswith("overhead ")]
+    if every.empty:
+        return []
+    setups = pd.Series(group_ids(every[name] for name in SETUP), index=every.index)
+    every = every.assign(common=setups.map(setups.value_counts()))
+    there = every["benchmark"].value_counts().index
+    known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
+    known = known or [(str(name), str(name), None) for name in there[:MAX_CARDS]]
+    return [key_number(name, size, every[every["benchmark"] == of]) for name, of, size in known]
+
+
+def key_number(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
+    """A card about points of one benchmark, at ``size`` or the nearest size that they have."""
+    is_rate = name == "Message rate" and bool(frame["rate"].notna().all())
+    frame = as_rates(frame) if is_rate else frame[frame["unit"] == frame["unit"].iloc[0]]
+    unit = frame["unit"].iloc[0]
+    lower = unit == "us"
+    wanted = size or (SMALL if lower else LARGE)
+    frame, nearest = at_nearest_size(frame, wanted)
+    frame = largest_experiment(frame)
+    frame = frame.sort_values("value", ascending=lower, kind="stable").reset_index(drop=True)
+    names = distinguishing_columns(frame)
+    named = names or ["binding", "buffer", "mpi"]
+    labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
+    # of equally common setups the first of the file, not the best
+    chosen = int(frame.sort_values(["common", "series"], ascending=[False, True]).index[0])
+    row = frame.iloc[chosen]
+    best = float(frame["value"].iloc[0])
+    shown = sorted({*range(min(MAX_LINES, len(frame))), chosen})
+    if len(shown) > MAX_LINES:
+        del shown[-2]
+    at = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
+    return KeyNumber(
+        title=f"{name}{at}",
+        nearest=f"{size_text(wanted)} was not measured" if nearest and at else "",
+        value=value_text(row["value"], unit),
+        how=labels[chosen],
+        spread=spread(row),
+        place="" if len(frame) == 1 else place_text(chosen + 1, len(frame)),
+        change=change(row),
+        lines=tuple(
+            Line(
+                labels[place],
+                value_text(value, unit),
+                max(1, round(100 * (best / value if lower else value / best))),
+                place == chosen,
+            )
+            for place, value in ((place, float(frame["value"].iloc[place])) for place in shown)
+        )
+        if len(frame) > 1
+        else (),
+        left_out=len(frame) - len(shown),
+    )
+
+
+def as_rates(frame: pd.DataFrame) -> pd.DataFrame:
+    """Bandwidths as messages per second, with their intervals."""
+    numbers = ["value", "low", "high", "minimum", "maximum"]
+    scale = (frame["rate"] / frame["mean"]).where(frame["unit"] == "MB/s", 1.0)
+    return frame.assign(unit="msg/s", **frame[numbers].mul(scale, axis=0))
+
+
+def at_nearest_size(frame: pd.DataFrame, wanted: int) -> tuple[pd.DataFrame, bool]:
+    """The points of the size nearest to the wanted one, by their ratio; whether it is another."""
+    sizes = pd.to_numeric(frame["bytes"]).astype("float64")
+    if sizes.isna().all():
+        return frame, False
+    distance = (np.log2(sizes.clip(lower=0.5)) - log2(wanted)).abs()
+    nearest = sizes[distance.idxmin()]
+    return frame[sizes == nearest], nearest != wanted
+
+
+def largest_experiment(frame: pd.DataFrame) -> pd.DataFrame:
+    """Points of one experiment, for no others can be ranked: most lines, then most ranks."""
+    group = pd.Series(group_ids(frame[name] for name in EXPERIMENT), index=frame.index)
+    order = pd.DataFrame(
+        {
+            "lines": group.map(group.value_counts()),
+            "ranks": pd.to_numeric(frame["ranks"]).astype("float64").fillna(0),
+        }
+    ).sort_values(["lines", "ranks"], ascending=False, kind="stable")
+    return frame[group == group[order.index[0]]]
+
+
+def spread(row: pd.Series) -> str:
+    """How well a point's value is known, in words."""
+
+    several = row["runs"] > 1
+    low, high = (row[name] for name in (("minimum", "maximum") if several else ("low", "high")))
+    if pd.isna(low):
+        return "one run, without an interval"
+    of = f"{row['runs']} runs:" if several else "95 % interval"
+    return f"{of} {span_text(low, high, row['unit'])}"
+
+
+def span_text(low: float, high: float, unit: str) -> str:
+    """From one value to another; how far apart they are where both look alike.
+
+    >>> span_text(1.7, 1.85, "us"), span_text(900, 1100, "us"), span_text(1.381, 1.384, "us")
+    ('1.70 to 1.85 µs', '900 µs to 1.10 ms', 'within 0.2 %')
+    """
+    first, last = value_text(low, unit), value_text(high, unit)
+    if first == last:
+        return f"within {max(0.1, 100 * (high / low - 1)):.1f} %"
+    number, name = first.split(" ", 1)
+    return f"{number if last.endswith(f' {name}') else first} to {last}"
+
+
+def place_text(place: int, count: int) -> str:
+    """A place among lines.
+
+    >>> place_text(1, 4), place_text(2, 4), place_text(4, 4)
+    ('best of 4 lines', 'number 2 of 4 lines', 'last of 4 lines')
+    """
+    word = "best" if place == 1 else "last" if place == count else f"number {place}"
+    return f"{word} of {count} lines"
+
+
+def change(row: pd.Series) -> str:
+    """How a point compares with its base; empty where it has none."""
+    if "verdict" not in row or pd.isna(row["verdict"]):
+        return ""
+    return f"{row['verdict']}, slowdown {digits(row['slowdown'])}\u00d7 against the base"

@@ -1,0 +1,113 @@
+"""Which numbers stand at the head of the page, and what is said of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.analysis.grouping import points_of, values_of
+from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
+
+from .test_anomalies import read, row
+
+
+def numbers(folder: Path, *rows: dict[str, Any]) -> list[KeyNumber]:
+    """The key numbers of rows."""
+    return key_numbers(points_of(values_of(read(folder, list(rows)).rows)))
+
+
+def bandwidth(nbytes: int, megabytes: float, **columns: Any) -> dict[str, Any]:
+    """A row of a benchmark of bandwidth, whose samples are times."""
+    time = nbytes / megabytes
+    rates = {"bandwidth_MBps": megabytes, "messages_per_s": 1e6 * megabytes / nbytes}
+    own = row(nbytes, time, **{"benchmark": "bw", "sample_mean_us": time} | rates | columns)
+    return own | {name: None for name in own if name.startswith("latency")}
+
+
+def test_they_are_those_that_people_know_in_this_order(tmp_path: Path) -> None:
+    found = numbers(
+        tmp_path,
+        row(8, 3.0),
+        bandwidth(8, 80.0, benchmark="mbw_mr"),
+        bandwidth(4 << 20, 12_000.0),
+        bandwidth(8, 16.0),
+        row(8, 1.5, benchmark="latency"),
+        row(8, 1.0, benchmark="put_latency"),
+    )
+    assert [(number.title, number.value) for number in found] == [
+        ("Latency at 8 B", "1.50 µs"),
+        ("Bandwidth at 4 MiB", "12.0 GB/s"),
+        ("Message rate at 8 B", "10.0 M msg/s"),
+        ("Allreduce at 8 B", "3.00 µs"),
+    ]
+
+
+def test_a_benchmark_that_was_not_measured_has_none(tmp_path: Path) -> None:
+    assert [number.title for number in numbers(tmp_path, row(8))] == ["Allreduce at 8 B"]
+
+
+def test_results_without_any_of_them_show_what_they_have(tmp_path: Path) -> None:
+    (number,) = numbers(tmp_path, row(None, 40.0, benchmark="barrier"))
+    assert (number.title, number.value, number.nearest) == ("barrier", "40.0 µs", "")
+
+
+def test_the_nearest_size_stands_in_for_one_that_was_not_measured(tmp_path: Path) -> None:
+    (number,) = numbers(tmp_path, row(0), row(1), row(16, 2.5), row(1024))
+    assert (number.title, number.nearest) == ("Allreduce at 16 B", "8 B was not measured")
+
+
+@pytest.mark.parametrize(
+    ("times", "spread"),
+    [((2.0,), "95 % interval 1.98 to 2.02 µs"), ((2.0, 2.5, 2.2), "3 runs: 2.00 to 2.50 µs")],
+)
+def test_each_says_how_well_it_is_known(
+    tmp_path: Path, times: tuple[float, ...], spread: str
+) -> None:
+    rows = [row(8, time, run=f"20261121T09000{place}Z-0") for place, time in enumerate(times)]
+    (number,) = numbers(tmp_path, *rows)
+    assert number.spread == spread
+
+
+def test_the_same_setup_is_on_every_card_whether_it_is_best_or_not(tmp_path: Path) -> None:
+    latency, rate = numbers(
+        tmp_path,
+        *(row(8, 1.0, benchmark=name, binding="native") for name in ("latency",)),
+        *(row(8, 2.0, benchmark=name) for name in ("latency", "barrier", "bcast")),
+        bandwidth(4 << 20, 9_000.0),
+        bandwidth(4 << 20, 6_000.0, binding="native"),
+    )
+    assert (latency.value, latency.how, latency.place) == ("2.00 µs", "buffer", "last of 2 lines")
+    assert (rate.value, rate.how, rate.place) == ("9.00 GB/s", "buffer", "best of 2 lines")
+
+
+@pytest.mark.parametrize("benchmark", ["latency", "bw"])
+def test_the_longest_bar_is_the_best_line(tmp_path: Path, benchmark: str) -> None:
+    def of(speed: float, binding: str) -> dict[str, Any]:
+        if benchmark == "bw":
+            return bandwidth(4 << 20, speed, binding=binding)
+        return row(8, 8 / speed, benchmark=benchmark, binding=binding)
+
+    (number,) = numbers(tmp_path, of(2.0, "native"), of(4.0, "buffer"), of(1.0, "pkl5"))
+    assert [(line.name, line.length) for line in number.lines] == [
+        ("buffer", 100),
+        ("native", 50),
+        ("pkl5", 25),
+    ]
+
+
+def test_lines_of_unlike_experiments_have_no_place_among_each_other(tmp_path: Path) -> None:
+    (number,) = numbers(
+        tmp_path, row(8, 2.0, ranks=2), row(8, 9.0, ranks=64), row(8, 5.0, ranks=16)
+    )
+    assert (number.value, number.place, number.lines) == ("9.00 µs", "", ())
+
+
+def test_of_many_lines_the_best_are_shown_and_the_one_in_question(tmp_path: Path) -> None:
+    rows = [row(8, 1.0 + place, variant=f"v{place}", binding="native") for place in range(8)]
+    usual = [row(8 << place, 20.0) for place in range(9)]
+    (number,) = numbers(tmp_path, *rows, *usual)
+    assert [line.chosen for line in number.lines] == [False] * 4 + [True]
+    assert number.lines[-1].value == "20.0 µs"
+    assert number.left_out == 4
