@@ -142,7 +142,7 @@ def overhead_values(rows: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["value"].notna()]
 
 
-TELLING = ("binding", "buffer", "mpi", "ranks", "part", *EXPERIMENT[1:], *CONFIGURATION)
+TELLING = ("source", "binding", "buffer", "mpi", "ranks", "part", *EXPERIMENT[1:], *CONFIGURATION)
 """What tells lines of a benchmark apart, the words that people look for first in front."""
 
 

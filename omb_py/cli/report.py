@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.analysis_options import input_options, launch_spread_option, read
+from omb_py.cli.analysis_options import input_options, launch_spread_option, name_option, read
+from omb_py.cli.plot import listed
 from omb_py.core.errors import needing
 from omb_py.core.text import files
 
@@ -22,6 +23,14 @@ from omb_py.core.text import files
 @click.option("--base", help="File or folder of results to compare with.")
 @launch_spread_option
 @click.option("--title", help="The page's heading.")
+@click.option(
+    "--lines",
+    callback=listed,
+    metavar="COLUMN[,...]",
+    help="Columns that distinguish lines at first, as in buffer,binding or file; of others one "
+    "value is shown until more are chosen. By default all that differ, if they are few.",
+)
+@name_option
 @input_options
 def command(
     paths: tuple[str, ...],
@@ -29,18 +38,22 @@ def command(
     base: str | None,
     launch_spread: float | None,
     title: str | None,
+    lines: tuple[str, ...] | None,
+    names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
     statistic: str,
 ) -> None:
     """Write one HTML page with plots, tables and detected anomalies.
 
-    The page needs no network and no other file. FILE may be a folder.
+    The page needs no network and no other file. FILE may be a folder. Several FILEs that measured
+    the same are side by side, or with --base repeated runs of one another.
     """
     with needing("analysis"):
         from omb_py.analysis.report.page import report
 
-    results = read(paths, where, assume)
+    # beside a base several files are repeated runs, unless they have names
+    results = read(paths, where, assume, None if base is not None and not names else names)
     # no name for the base's rows here, so that they can be forgotten once they are compared
     page = report(
         results,
@@ -48,6 +61,7 @@ def command(
         title,
         statistic,
         launch_spread,
+        lines or (),
     )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ DIGITS = 5
 """Significant digits of a number: more than any measurement has."""
 
 TITLES = {
+    "source": "File",
     "binding": "Binding",
     "buffer": "Buffer",
     "mpi": "MPI library",
@@ -44,7 +45,10 @@ TITLES = {
     "send_mode": "Send mode",
     "sync": "Kept together by",
     "validated": "Data checked",
-    "source": "File",
+    "library_algorithm": "Algorithm of the library",
+    "algorithm": "Own algorithm",
+    "segment": "Segment in bytes",
+    "variant": "Variant",
     "base": "Compared with",
 }
 """The columns that lines may differ in, in the order in which the page offers them."""
@@ -65,10 +69,13 @@ METRICS = (
 """What may be on the vertical axis."""
 
 
-def page_data(points: Points, statistic: Mapping[str, str]) -> dict[str, Any]:
+def page_data(
+    points: Points, statistic: Mapping[str, str], lines: Sequence[str] = ()
+) -> dict[str, Any]:
     """Lines and points as columns, each benchmark's lines together, in the order of families.
 
-    ``statistic`` says of each benchmark whether its values are medians.
+    ``statistic`` says of each benchmark whether its values are medians; ``lines`` are the columns
+    that distinguish the lines of a figure at first, none for all in which they differ.
     """
     names = [str(name) for name in points.series["benchmark"].unique()]
     families = family_of(names)
@@ -96,6 +103,7 @@ def page_data(points: Points, statistic: Mapping[str, str]) -> dict[str, Any]:
             for place, (name, family) in enumerate(families.items())
         ],
         "dimensions": dimensions,
+        "lines": list(lines),
         "unit": series["unit"].tolist(),
         "first": first.tolist(),
         "points": columns_of(frame),

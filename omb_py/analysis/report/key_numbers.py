@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
-from omb_py.analysis.values import EXPERIMENT, label
+from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
 
 MAX_LINES = 5
@@ -63,8 +64,11 @@ class KeyNumber:
     left_out: int
 
 
-def key_numbers(points: Points) -> list[KeyNumber]:
+def key_numbers(points: Points, lines: Sequence[str] = ()) -> list[KeyNumber]:
     """The numbers of `KNOWN` that points have; where they have none, those of other benchmarks.
+
+    ``lines`` are the columns that distinguish the lines beside each, none for all of
+    `CONFIGURATION`.
 
     Each is of the same setup where lines differ, the one with most points, so that cards belong
     together and none picks its best line.
@@ -78,10 +82,14 @@ def key_numbers(points: Points) -> list[KeyNumber]:
     there = every["benchmark"].value_counts().index
     known: list[tuple[str, str, int | None]] = [item for item in KNOWN if item[1] in there]
     known = known or [(str(name), str(name), None) for name in there[:MAX_CARDS]]
-    return [key_number(name, size, every[every["benchmark"] == of]) for name, of, size in known]
+    return [
+        key_number(name, size, every[every["benchmark"] == of], lines) for name, of, size in known
+    ]
 
 
-def key_number(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
+def key_number(
+    name: str, size: int | None, frame: pd.DataFrame, columns: Sequence[str] = ()
+) -> KeyNumber:
     """A card about points of one benchmark, at ``size`` or the nearest size that they have."""
     is_rate = name == "Message rate" and bool(frame["rate"].notna().all())
     frame = as_rates(frame) if is_rate else frame[frame["unit"] == frame["unit"].iloc[0]]
@@ -89,7 +97,7 @@ def key_number(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     lower = unit == "us"
     wanted = size or (SMALL if lower else LARGE)
     frame, nearest = at_nearest_size(frame, wanted)
-    frame = largest_experiment(frame)
+    frame = comparable(frame, columns)
     frame = frame.sort_values("value", ascending=lower, kind="stable").reset_index(drop=True)
     names = distinguishing_columns(frame)
     named = names or ["binding", "buffer", "mpi"]
@@ -142,16 +150,25 @@ def at_nearest_size(frame: pd.DataFrame, wanted: int) -> tuple[pd.DataFrame, boo
     return frame[sizes == nearest], nearest != wanted
 
 
-def largest_experiment(frame: pd.DataFrame) -> pd.DataFrame:
-    """Points of one experiment, for no others can be ranked: most lines, then most ranks."""
-    group = pd.Series(group_ids(frame[name] for name in EXPERIMENT), index=frame.index)
+def comparable(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Points of one experiment, for no others can be ranked: most lines, then most ranks.
+
+    Where ``columns`` are given these alone differ, and the rest is as in the commonest setup.
+    """
+    group = pd.Series(group_ids(frame[name] for name in EXPERIMENT if name not in columns))
+    group.index = frame.index
     order = pd.DataFrame(
         {
             "lines": group.map(group.value_counts()),
             "ranks": pd.to_numeric(frame["ranks"]).astype("float64").fillna(0),
         }
     ).sort_values(["lines", "ranks"], ascending=False, kind="stable")
-    return frame[group == group[order.index[0]]]
+    frame = frame[group == group[order.index[0]]]
+    if not columns:
+        return frame
+    others = [name for name in CONFIGURATION if name not in columns]
+    group = pd.Series(group_ids(frame[name] for name in others), index=frame.index)
+    return frame[group == group[frame["common"].idxmax()]]
 
 
 def spread(row: pd.Series) -> str:

@@ -6,8 +6,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -24,13 +24,14 @@ from omb_py.analysis.grouping import (
 )
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
 from omb_py.analysis.report.comparison import Comparison, comparison, join
-from omb_py.analysis.report.data import in_script, page_data
+from omb_py.analysis.report.data import TITLES, in_script, page_data
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.report.runs import origin, places
+from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
 from omb_py.analysis.values import label
 from omb_py.core import VERSION
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, UsageError
 
 SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""
@@ -79,13 +80,16 @@ def report(
     title: str | None = None,
     statistic: str = "auto",
     launch_spread: float | None = None,
+    lines: Sequence[str] = (),
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
-    differ by, as in `compare`. Raises `OmbError` where no row has a number, `UsageError` where it
-    is not clear what to compare with what.
+    differ by, as in `compare`; ``lines`` the columns that distinguish the lines of a figure at
+    first, as in ``binding`` or ``file``. Raises `OmbError` where no row has a number, `UsageError`
+    where it is not clear what to compare with what, or for a column that lines do not have.
     """
+    results, lines = by_file(results, lines)
     table = (
         None
         if base is None
@@ -110,10 +114,25 @@ def report(
         results=results,
         title=title or "MPI performance from Python",
         points=points,
-        data=page_data(points, statistics),
+        data=page_data(points, statistics, lines),
+        lines=lines,
         compared=None if table is None else comparison(table),
         findings=findings(found, points),
     )
+
+
+def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str, ...]]:
+    """Results whose ``source`` is the file if that is one of the lines' columns; the columns."""
+    if "file" in lines:
+        names = short_names(results.rows["file"].dropna().unique())
+        rows = results.rows.assign(source=results.rows["file"].map(names))
+        results = replace(results, rows=rows)
+    columns = tuple("source" if name == "file" else name for name in lines)
+    for name in columns:
+        if name not in TITLES:
+            known = ", ".join("file" if title == "source" else title for title in TITLES)
+            raise UsageError(f"--lines {name}: there is no such column: choose from {known}")
+    return results, columns
 
 
 def findings(found: Iterable[Anomaly], points: Points) -> list[Findings]:
@@ -157,6 +176,7 @@ def render(
     title: str,
     points: Points,
     data: Mapping[str, Any],
+    lines: Sequence[str],
     compared: Comparison | None,
     findings: list[Findings],
 ) -> str:
@@ -184,7 +204,7 @@ def render(
         },
         failed=int((results.rows["validation"] == "Fail").sum()),
         origin=origin(rows, results.runs),
-        key_numbers=key_numbers(points),
+        key_numbers=key_numbers(points, lines),
         comparison=compared,
         findings=findings,
         trust=trust(findings),

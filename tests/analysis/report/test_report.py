@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.grouping import distinguishing_columns, points_of, values_of
-from omb_py.analysis.report.data import in_script, shorten
+from omb_py.analysis.grouping import SERIES, distinguishing_columns, points_of, values_of
+from omb_py.analysis.report.data import TITLES, in_script, shorten
 from omb_py.analysis.report.page import digest, packaged, report, template
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
 
 from .test_anomalies import curve, read, row
@@ -327,6 +327,78 @@ def test_where_leaves_other_rows_out(tmp_path: Path, quiet: Results) -> None:
     data = data_of(page.read_text(encoding="utf-8"))
     (binding,) = [one for one in data["dimensions"] if one["name"] == "binding"]
     assert binding["values"] == ["native"]
+
+
+@pytest.fixture
+def two_files(tmp_path: Path) -> list[str]:
+    """Two folders that measured the same, through two bindings each."""
+    paths = []
+    for name, factor in (("before", 1.0), ("after", 2.0)):
+        (tmp_path / name).mkdir()
+        times = {size: (2 + size / 1000) * factor for size in (8, 64)}
+        run = {"run": f"20261121T090000Z-{name}"}
+        rows = [*curve(times, **run), *curve(times, binding="native", **run)]
+        read(tmp_path / name, rows, "# mpi_library: MPICH Version: 5.0.2\n# hosts: node1:4\n")
+        paths.append(str(tmp_path / name / "results.csv"))
+    return paths
+
+
+def made(page: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
+    """The visible text and the data of the page that the command makes."""
+    done = CliRunner().invoke(command, [*arguments, "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8")
+    return visible(text), data_of(text)
+
+
+def values_named(data: dict[str, Any], name: str) -> list[str]:
+    """The values of a dimension of lines; none where the page has no such dimension."""
+    return next((one["values"] for one in data["dimensions"] if one["name"] == name), [])
+
+
+def test_files_that_measured_the_same_are_side_by_side(
+    tmp_path: Path, two_files: list[str]
+) -> None:
+    text, data = made(tmp_path / "report.html", *two_files)
+    assert values_named(data, "source") == ["after/results.csv", "before/results.csv"]
+    assert set(data["points"]["runs"]) == {1}
+    assert "of 4 lines" in text
+
+
+def test_files_are_called_as_name_says(tmp_path: Path, two_files: list[str]) -> None:
+    names = ["--name", "old", "--name", "new"]
+    text, data = made(tmp_path / "report.html", *two_files, *names)
+    assert values_named(data, "source") == ["new", "old"]
+    assert "old, buffer" in text
+
+
+def test_files_beside_a_base_are_repeated_runs(tmp_path: Path, two_files: list[str]) -> None:
+    _, data = made(tmp_path / "report.html", *two_files, "--base", two_files[0])
+    assert values_named(data, "source") == []
+
+
+def test_lines_are_told_apart_by_the_columns_that_are_named(
+    tmp_path: Path, two_files: list[str]
+) -> None:
+    text, data = made(tmp_path / "report.html", *two_files, "--lines", "file")
+    assert data["lines"] == ["source"]
+    assert "of 2 lines" in text
+
+
+def test_a_file_that_is_named_as_a_line_is_one_whatever_it_measured(
+    tmp_path: Path, quiet: Results
+) -> None:
+    _, data = made(tmp_path / "page.html", str(tmp_path / "results.csv"), "--lines", "file")
+    assert values_named(data, "source") == ["results.csv"]
+
+
+def test_a_column_that_lines_do_not_have_is_refused(quiet: Results) -> None:
+    with pytest.raises(UsageError, match=r"--lines colour: .* choose from file, binding"):
+        report(quiet, lines=["colour"])
+
+
+def test_all_that_tells_lines_apart_can_be_chosen_on_the_page() -> None:
+    assert set(SERIES) - {"benchmark", "unit"} == set(TITLES)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results) -> None:

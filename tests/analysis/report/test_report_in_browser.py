@@ -184,6 +184,16 @@ def test_a_binding_left_out_is_not_drawn_and_not_in_the_table(opened: Any, compa
     assert shown.lines() == 1
 
 
+def test_lines_that_the_command_names_are_chosen_at_first(opened: Any, tmp_path: Path) -> None:
+    rows = [*curve(ranks=2), *curve(ranks=4), *curve(binding="native", ranks=4)]
+    path = tmp_path / "report.html"
+    path.write_text(report(read(tmp_path, rows), lines=["binding"]), encoding="utf-8")
+    shown = opened(path)
+    assert shown.page.locator("#legend").inner_text().split() == ["buffer", "native"]
+    shown.page.locator("#filters").get_by_label("2", exact=True).check()
+    assert shown.lines() == 3
+
+
 def test_ranks_can_be_the_axis(opened: Any, compared: Path) -> None:
     shown = opened(compared)
     shown.choose("allreduce")

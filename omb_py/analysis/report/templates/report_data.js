@@ -65,7 +65,7 @@ function element(name, attributes = {}, ...children) {
 const data = JSON.parse(document.getElementById("data").textContent);
 const points = data.points;
 const SIZE = { name: "bytes", title: "Message size" };
-const STATED = new Set(["binding", "buffer", "mpi", "suite", "part", "base", "placement", "mpi_type"]);
+const STATED = new Set(["source", "binding", "buffer", "mpi", "suite", "part", "base", "placement", "mpi_type"]);
 const MOST_LINES = 24;
 const FEW_LINES = 12;
 
@@ -124,7 +124,8 @@ function follows(benchmark, dimension, known) {
   return true;
 }
 
-// What is ticked at first: everything, unless that is too many lines to tell apart.
+// What is ticked at first: everything, unless that is too many lines to tell apart, or the command
+// named the dimensions that tell lines apart.
 function firstChoice(benchmark, varied) {
   const [start, end] = rangeOf(benchmark);
   const lines = new Map();
@@ -134,9 +135,10 @@ function firstChoice(benchmark, varied) {
   }
   let left = [...lines.values()];
   const few = points.bytes.slice(start, end).some((size) => size !== null) ? FEW_LINES : MOST_LINES;
-  const order = varied.map((_, i) => i).filter((i) => varied[i].tells).sort((a, b) => varied[b].codes.length - varied[a].codes.length);
+  const isLine = (i) => data.lines.includes(varied[i].dimension.name);
+  const order = varied.map((_, i) => i).filter((i) => varied[i].tells).sort((a, b) => isLine(a) - isLine(b) || varied[b].codes.length - varied[a].codes.length);
   for (const i of order) {
-    if (left.length <= few) break;
+    if (left.length <= few && (isLine(i) || !data.lines.length)) break;
     const counts = new Map();
     for (const codes of left) counts.set(codes[i], (counts.get(codes[i]) || 0) + 1);
     const most = Math.max(...counts.values());

@@ -288,7 +288,7 @@ function drawRatios() {
     return { x, y, text: texts.map(plain), hoverinfo: "text", mode: "markers", marker: { symbol, size: name === "same" ? 5 : 8, color: color(name), opacity: name === "same" ? 0.45 : 0.85 } };
   });
   const layout = baseLayout();
-  layout.height = 70 + shown.length * 26;
+  layout.height = 70 + shown.length * (onPaper ? 19 : 26);
   layout.xaxis = { ...layout.xaxis, type: "log", title: { text: "Slowdown against the base" }, ...ticksOfRatios(shown), tickangle: 0, showgrid: true };
   layout.yaxis = { ...layout.yaxis, showgrid: false, zeroline: false, tickmode: "array", tickvals: shown.map((_, i) => i), ticktext: shown.map(({ benchmark }) => plain(shorter(benchmark.name))), range: [shown.length - 0.4, -0.6] };
   layout.shapes = [{ type: "line", yref: "paper", x0: 1, x1: 1, y0: 0, y1: 1, line: { color: color("muted"), width: 1.5, dash: "dash" }, layer: "below" }];
