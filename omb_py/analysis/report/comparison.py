@@ -80,11 +80,14 @@ class Comparison:
             if not listed:
                 continue
             at = ", ".join(filter(None, (listed[0].benchmark, listed[0].size, listed[0].how)))
-            others = [f"{number:,} {name}" for name, number in self.counts.items() if number]
+            others = [
+                f"{number:,} {name}"
+                for name, number in self.counts.items()
+                if number and name != verdict
+            ]
             return (
-                f"{verdict.capitalize()} than the base at {self.counts[verdict]:,} {of}, with a "
-                f"slowdown {word} to {listed[0].slowdown_text} ({at}). All points: "
-                f"{', '.join(others)}."
+                f"{verdict.capitalize()} than the base at {self.counts[verdict]:,} {of}, slowdown "
+                f"{word} to {listed[0].slowdown_text} ({at}); {', '.join(others) or 'no others'}."
             )
         if self.counts["same"]:
             return f"No difference from the base beyond the noise at {self.counts['same']:,} {of}."

@@ -177,7 +177,7 @@ def spread(row: pd.Series) -> str:
     several = row["runs"] > 1
     low, high = (row[name] for name in (("minimum", "maximum") if several else ("low", "high")))
     if pd.isna(low):
-        return "one run, without an interval"
+        return "one run, no interval known"
     of = f"{row['runs']} runs:" if several else "95 % interval"
     return f"{of} {span_text(low, high, row['unit'])}"
 

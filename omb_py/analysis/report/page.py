@@ -122,11 +122,11 @@ def report(
 
 
 def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str, ...]]:
-    """Results whose ``source`` is the file if that is one of the lines' columns; the columns."""
+    """Results whose every row has a ``source`` if ``file`` is one of the lines; their columns."""
     if "file" in lines:
-        names = short_names(results.rows["file"].dropna().unique())
-        rows = results.rows.assign(source=results.rows["file"].map(names))
-        results = replace(results, rows=rows)
+        rows = results.rows
+        names = rows["file"].map(short_names(rows["file"].dropna().unique()))
+        results = replace(results, rows=rows.assign(source=rows["source"].fillna(names)))
     columns = tuple("source" if name == "file" else name for name in lines)
     for name in columns:
         if name not in TITLES:

@@ -139,9 +139,9 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
     slower, faster = beside(1.5, (64, 128)), beside(0.5, (8,))
     times = "\N{MULTIPLICATION SIGN}"
     assert "Slower than the base at 2 of 16 points" in slower
-    assert f"with a slowdown up to 1.50{times} (allreduce, 64 B)." in slower
+    assert f", slowdown up to 1.50{times} (allreduce, 64 B); 14 same." in slower
     assert "Faster than the base at 1 of 16 points" in faster
-    assert f"with a slowdown down to 0.500{times} (allreduce, 8 B)." in faster
+    assert f", slowdown down to 0.500{times} (allreduce, 8 B); 15 same." in faster
     assert "No difference from the base beyond the noise at 16 of 16 points." in beside(1, ())
     assert "Whether any of 16 points differs from the base is unclear" in beside(1, (), None)
 
@@ -380,8 +380,10 @@ def test_files_beside_a_base_are_repeated_runs(tmp_path: Path, two_files: list[s
 def test_lines_are_told_apart_by_the_columns_that_are_named(
     tmp_path: Path, two_files: list[str]
 ) -> None:
-    text, data = made(tmp_path / "report.html", *two_files, "--lines", "file")
+    names = ["--name", "old", "--name", "new"]
+    text, data = made(tmp_path / "report.html", *two_files, *names, "--lines", "file")
     assert data["lines"] == ["source"]
+    assert values_named(data, "source") == ["new", "old"]
     assert "of 2 lines" in text
 
 
