@@ -332,12 +332,18 @@ def test_benchmarks_without_sizes_are_dots_with_their_intervals(
 ) -> None:
     times = {"native": 2.0, "buffer": 4.0}
     rows = [row(None, time, benchmark="barrier", binding=name) for name, time in times.items()]
+    rows += curve()
     path = tmp_path / "report.html"
     path.write_text(report(read(tmp_path, rows)), encoding="utf-8")
     shown = opened(path)
+    height = shown.page.locator("#plot").bounding_box()["height"]
+    shown.choose("barrier")
+    assert shown.page.locator("#plot").bounding_box()["height"] < height
     (first, _) = shown.page.evaluate("document.getElementById('plot').data")
     assert (first["mode"], first["x"]) == ("markers", [2e-6])
     assert first["error_x"]["array"] == [pytest.approx(0.02e-6)]
+    shown.choose("allreduce")
+    assert shown.page.locator("#plot .main-svg").first.bounding_box()["height"] == height
 
 
 def test_one_point_is_a_number_without_figure_and_table(opened: Any, compared: Path) -> None:
@@ -383,6 +389,13 @@ def test_all_that_is_drawn_is_within_the_axes(opened: Any, real: Path) -> None:
     values, (low, high) = plot
     assert 10**low < min(values)
     assert max(values) < 10**high
+
+
+def test_samples_of_no_time_leave_a_logarithmic_axis_as_it_is(opened: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report(read(tmp_path, curve(sample_min_us=0.0))), encoding="utf-8")
+    low, _ = opened(path).page.evaluate("document.getElementById('plot').layout.yaxis.range")
+    assert -6 < low < -5.5
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -163,6 +163,7 @@ function plot() {
   const x = horizontal(curves, across, state.logX);
   const inRows = x.values.length < 2;
   const y = vertical(state.benchmark, metric, curves, state.logY, state.band && !inRows);
+  $("plot").style.height = inRows ? "auto" : "";
   let traces;
   if (inRows) {
     traces = dotsOf(curves, y, metric);

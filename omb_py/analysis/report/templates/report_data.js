@@ -205,7 +205,7 @@ function boundsOf(metric, point) {
 function describe(point, curve, benchmark, metric, across) {
   const unit = unitOf(curve, metric);
   const of = (name) => (points[name] ? points[name][point] : null);
-  const lines = [curve.label];
+  const lines = [curve.label === benchmark.name ? "" : curve.label];
   lines.push(across === "ranks" ? `${ranksOf(point)} ranks` : sizeText(points.bytes[point]));
   const between = ([low, high]) => `${valueText(low, unit)} to ${valueText(high, unit)}`;
   const bounds = boundsOf("value", point);

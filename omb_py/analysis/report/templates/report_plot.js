@@ -50,7 +50,7 @@ function baseLayout() {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 64, r: 16, t: 16, b: 52 },
-    ...(onPaper ? PAPER : {}),
+    ...(onPaper ? PAPER : { autosize: true }),
     hovermode: "closest",
     hoverdistance: 40,
     showlegend: false,
@@ -92,10 +92,10 @@ function vertical(benchmark, metric, curves, log, band) {
   const unit = unitOf(curves[0], metric);
   const { factor, suffix } = UNITS[unit];
   const axis = { type: log ? "log" : "linear", title: { text: titleOf(benchmark, metric, unit), standoff: 12 }, ticksuffix: suffix, exponentformat: "SI", minexponent: 0, nticks: 8 };
-  const [low, high] = extremesOf(curves, metric, band);
+  const [low, high] = extremesOf(curves, metric, band, log);
   if (log) {
     const room = 0.06 * Math.log10(high / low) + 0.05;
-    axis.dtick = high / low > 200 ? 1 : "D2";
+    axis.dtick = high / low > 200 ? 1 : high / low > 20 ? "D2" : `L${roundStep((high - low) * factor / 5)}`;
     axis.range = [Math.log10(low * factor) - room, Math.log10(high * factor) + room];
   } else {
     const start = isRatio(metric) ? low : Math.min(0, low);
@@ -105,14 +105,21 @@ function vertical(benchmark, metric, curves, log, band) {
   return { axis, factor, unit };
 }
 
+// The nearest of 1, 2 and 5, times a power of ten.
+function roundStep(step) {
+  const power = 10 ** Math.floor(Math.log10(step || 1));
+  return [1, 2, 5, 10].find((digit) => digit * power >= step * 0.7) * power;
+}
+
 const isRatio = (metric) => metric === "ratio" || metric === "slowdown";
 
 // The ends of all that is drawn: points, their bounds and bands, and 1 where that means equal.
-function extremesOf(curves, metric, band) {
+function extremesOf(curves, metric, band, log) {
   let [low, high] = isRatio(metric) ? [0.98, 1.02] : [Infinity, -Infinity];
   for (const curve of curves.filter(({ hidden }) => !hidden)) {
     for (const point of curve.points) {
       for (const value of [points[metric][point], ...(boundsOf(metric, point) || []), ...((band && bandOf(metric, point)) || [])]) {
+        if (log && value <= 0) continue; // has no place there
         low = Math.min(low, value);
         high = Math.max(high, value);
       }
