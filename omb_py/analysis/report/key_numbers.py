@@ -12,6 +12,7 @@ import pandas as pd
 from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.words import count
 
 MAX_LINES = 5
 """Lines that one card compares."""
@@ -46,11 +47,11 @@ class Line:
 class KeyNumber:
     """One line's value at one message size, and where it stands among the others.
 
-    ``title`` says what and at which size, ``nearest`` that the usual size was not measured, ``how``
-    which line it is, ``spread`` how well the value is known, ``place`` where it stands among all
-    lines of the same experiment, ``change`` how it compares with the base. ``lines`` has up to
-    `MAX_LINES` of them, the best first, and is empty where there is only one; ``left_out`` counts
-    the others.
+    ``title`` says what, at which size and on how many ranks, ``nearest`` that the usual size was
+    not measured, ``how`` which line it is, ``spread`` how well the value is known, ``place`` where
+    it stands among all lines of the same experiment, ``change`` how it compares with the base.
+    ``lines`` has up to `MAX_LINES` of them, the best first, and is empty where there is only one;
+    ``left_out`` counts the others.
     """
 
     title: str
@@ -110,8 +111,10 @@ def key_number(
     if len(shown) > MAX_LINES:
         del shown[-2]
     at = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
+    ranks = frame["ranks"].unique()
+    on = f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 and not pd.isna(ranks[0]) else ""
     return KeyNumber(
-        title=f"{name}{at}",
+        title=f"{name}{at}{on}",
         nearest=f"{size_text(wanted)} was not measured" if nearest and at else "",
         value=value_text(row["value"], unit),
         how=labels[chosen],
@@ -195,14 +198,14 @@ def span_text(low: float, high: float, unit: str) -> str:
     return f"{number if last.endswith(f' {name}') else first} to {last}"
 
 
-def place_text(place: int, count: int) -> str:
+def place_text(place: int, lines: int) -> str:
     """A place among lines.
 
     >>> place_text(1, 4), place_text(2, 4), place_text(4, 4)
     ('best of 4 lines', 'number 2 of 4 lines', 'last of 4 lines')
     """
-    word = "best" if place == 1 else "last" if place == count else f"number {place}"
-    return f"{word} of {count} lines"
+    word = "best" if place == 1 else "last" if place == lines else f"number {place}"
+    return f"{word} of {lines} lines"
 
 
 def change(row: pd.Series) -> str:

@@ -228,7 +228,7 @@ def trust(findings: Iterable[Findings]) -> str:
         return f"Some numbers are wrong: {named['error']}."
     if named["warning"]:
         return f"Some numbers may mislead: {named['warning']}."
-    return "Nothing speaks against these numbers."
+    return "No finding speaks against the numbers."
 
 
 def template(name: str) -> str:

@@ -37,25 +37,25 @@ def test_they_are_those_that_people_know_in_this_order(tmp_path: Path) -> None:
         row(8, 1.0, benchmark="put_latency"),
     )
     assert [(number.title, number.value) for number in found] == [
-        ("Latency at 8 B", "1.50 µs"),
-        ("Bandwidth at 4 MiB", "12.0 GB/s"),
-        ("Message rate at 8 B", "10.0 M msg/s"),
-        ("Allreduce at 8 B", "3.00 µs"),
+        ("Latency at 8 B, 4 ranks", "1.50 µs"),
+        ("Bandwidth at 4 MiB, 4 ranks", "12.0 GB/s"),
+        ("Message rate at 8 B, 4 ranks", "10.0 M msg/s"),
+        ("Allreduce at 8 B, 4 ranks", "3.00 µs"),
     ]
 
 
 def test_a_benchmark_that_was_not_measured_has_none(tmp_path: Path) -> None:
-    assert [number.title for number in numbers(tmp_path, row(8))] == ["Allreduce at 8 B"]
+    assert [number.title for number in numbers(tmp_path, row(8))] == ["Allreduce at 8 B, 4 ranks"]
 
 
 def test_results_without_any_of_them_show_what_they_have(tmp_path: Path) -> None:
     (number,) = numbers(tmp_path, row(None, 40.0, benchmark="barrier"))
-    assert (number.title, number.value, number.nearest) == ("barrier", "40.0 µs", "")
+    assert (number.title, number.value, number.nearest) == ("barrier, 4 ranks", "40.0 µs", "")
 
 
 def test_the_nearest_size_stands_in_for_one_that_was_not_measured(tmp_path: Path) -> None:
     (number,) = numbers(tmp_path, row(0), row(1), row(16, 2.5), row(1024))
-    assert (number.title, number.nearest) == ("Allreduce at 16 B", "8 B was not measured")
+    assert (number.title, number.nearest) == ("Allreduce at 16 B, 4 ranks", "8 B was not measured")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,21 @@ def test_lines_of_unlike_experiments_have_no_place_among_each_other(tmp_path: Pa
     (number,) = numbers(
         tmp_path, row(8, 2.0, ranks=2), row(8, 9.0, ranks=64), row(8, 5.0, ranks=16)
     )
+    assert number.title == "Allreduce at 8 B, 64 ranks"
     assert (number.value, number.place, number.lines) == ("9.00 µs", "", ())
+
+
+def test_columns_that_are_named_may_differ_and_no_others(tmp_path: Path) -> None:
+    rows = [
+        row(8, 2.0 * ranks * len(binding), ranks=ranks, binding=binding)
+        for ranks in (2, 4)
+        for binding in ("buffer", "pkl5")
+    ]
+    points = points_of(values_of(read(tmp_path, rows).rows))
+    (number,) = key_numbers(points, ["ranks"])
+    assert number.title == "Allreduce at 8 B"
+    assert [line.name for line in number.lines] == ["2 ranks", "4 ranks"]
+    assert [line.value for line in number.lines] == ["24.0 µs", "48.0 µs"]
 
 
 def test_of_many_lines_the_best_are_shown_and_the_one_in_question(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_headings_have_an_order_and_no_level_is_left_out(quiet: Results) -> None
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({}, "Nothing speaks against these numbers."),
+        ({}, "No finding speaks against the numbers."),
         ({"latency_max_us": 30.0}, "Some numbers may mislead: slow rank (1)."),
         ({"validation": "Fail"}, "Some numbers are wrong: failed validation (1)."),
     ],
