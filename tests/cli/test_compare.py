@@ -79,7 +79,7 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
     assert (
         "families-openmpi: 1.572x faster on average (95 % interval 1.721x faster to 1.433x faster, "
         "range over sizes 2.401x faster to 1.030x faster); "
-        "of 2 points 0 slower and 1 faster beyond the noise, 1 within it"
+        "of 2 points 0 slower, 1 faster, 1 within noise"
     ) in lines[-1]
     assert "\x1b" not in done.out  # colours are for terminals
 

@@ -26,6 +26,7 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, rounding,
 from omb_py.core.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
+WITHIN = "within noise"
 NO_BASE, NO_OTHER = "no value in base", "no value in other"
 
 COLUMNS = (
@@ -92,7 +93,7 @@ def compare(
     - ``p_value``: of the rank test of repeated runs; ``runs_base``, ``runs_other``: how many;
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
       runs of both sides in the pair and size class; missing where nothing is repeated;
-    - ``verdict``: ``slower``, ``faster``, ``same`` (no difference beyond the noise), ``unclear``
+    - ``verdict``: ``slower``, ``faster``, ``within noise`` (no difference can be told), ``unclear``
       (no interval), ``only in base``, ``only in other``, and ``no value in base`` or ``no value in
       other`` where that side has numbers that are not above 0;
     - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
@@ -387,4 +388,4 @@ def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval) -> 
         "slower": table["slowdown_low"] > 1,
         "faster": table["slowdown_high"] < 1,
     }
-    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), "same")
+    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), WITHIN)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER
 from omb_py.analysis.compare.verdict import (
+    VERDICTS,
     configuration_columns,
     experiment_columns,
     factor,
@@ -141,14 +142,14 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
     if row is None:
         return "-"
     if name == "verdict":
-        return remark(row)
+        return str(row["verdict"])
     if name == "value":
         return text_of([row["value"]] if row["value"] == row["value"] else [], row["unit"])
     if row["ratio"] != row["ratio"]:
         return "-"
     if name == "slowdown":
         changed = row["verdict"] in STYLES
-        return times(row["slowdown"], row["rounding"]) if changed else remark(row)
+        return times(row["slowdown"], row["rounding"]) if changed else str(row["verdict"])
     if name == "difference":
         return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
     if name == "ratio":
@@ -168,11 +169,6 @@ def number(ratio: float, rounding: float = 0.0) -> str:
     if ratio >= 0.1 or ratio * rounding > 0.001:
         return factor(max(ratio, 0.0), rounding).rstrip("x")
     return digits(ratio)
-
-
-def remark(row: dict[Any, Any]) -> str:
-    """A point's verdict in the words of a table."""
-    return "within noise" if row["verdict"] == "same" else str(row["verdict"])
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[PairTable]:
@@ -225,18 +221,18 @@ def endings(points: pd.DataFrame, base: str) -> Iterator[str]:
 
 def pair_lines(points: pd.DataFrame) -> Iterator[str]:
     """A line about each pair that has points of both sides."""
-    for row in summary(points).itertuples():
-        if row.slowdown == row.slowdown:
-            counts = f"{row.slower} slower, {row.faster} faster, {row.same} within noise"
-            unclear = f", {row.unclear} unclear" if row.unclear else ""
+    for row in summary(points).to_dict("records"):
+        if row["slowdown"] == row["slowdown"]:
+            counts = [f"{row[name]} {name}" for name in VERDICTS[:3]]
+            counts += [f"{row['unclear']} unclear"] if row["unclear"] else []
             slowdown = whole(
-                row._asdict(),
-                row.slowdown,
-                (row.slowdown_low, row.slowdown_high),
-                (row.minimum, row.maximum),
-                row.rounding,
+                row,
+                row["slowdown"],
+                (row["slowdown_low"], row["slowdown_high"]),
+                (row["minimum"], row["maximum"]),
+                row["rounding"],
             )
-            yield f"{row.other}: {row.title}: {slowdown}; {counts}{unclear}"
+            yield f"{row['other']}: {row['title']}: {slowdown}; {', '.join(counts)}"
 
 
 def print_text(points: pd.DataFrame, base: str, stream: TextIO) -> None:

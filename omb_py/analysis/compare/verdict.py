@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER
+from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, WITHIN
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
@@ -35,7 +35,7 @@ ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
 MISSING = (ONLY_BASE, NO_OTHER)
 """Those of points of the base that nothing is compared with."""
 
-VERDICTS = ("slower", "faster", "same", "unclear", *ALONE)
+VERDICTS = ("slower", "faster", WITHIN, "unclear", *ALONE)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
 
@@ -122,8 +122,7 @@ def verdict(points: pd.DataFrame, other: str) -> str:
     members = points[points["other"] == other]
     both = members[members["slowdown"].notna()]
     counts = members["verdict"].value_counts()
-    parts = [f"{counts.get(name, 0)} {name}" for name in ("slower", "faster")]
-    parts = [f"{' and '.join(parts)} beyond the noise", f"{counts.get('same', 0)} within it"]
+    parts = [f"{counts.get(name, 0)} {name}" for name in VERDICTS[:3]]
     parts += [f"{counts[name]} {name}" for name in VERDICTS[3:] if name in counts]
     slowdown = both["slowdown"]
     on_the_whole = whole(
@@ -165,9 +164,9 @@ def whole(
     In words if any point changed. Digits are left out that the relative ``rounding`` of the numbers
     does not leave; ``what`` the points are of.
 
-    >>> whole({"slower": 1, "same": 1}, 1.1, (1.05, 1.15), (1.1, 1.1))
+    >>> whole({"slower": 1, "within noise": 1}, 1.1, (1.05, 1.15), (1.1, 1.1))
     '1.100x slower on average (95 % interval 1.050x slower to 1.150x slower)'
-    >>> whole({"same": 2}, 1.01, (float("nan"), float("nan")), (0.99, 1.03))
+    >>> whole({"within noise": 2}, 1.01, (float("nan"), float("nan")), (0.99, 1.03))
     'no difference beyond the noise (mean slowdown 1.010, range over sizes 0.990 to 1.030)'
     """
 
@@ -187,7 +186,7 @@ def whole(
     if changed:
         words = f"{text(mean)} on average"
     else:
-        words = "no difference beyond the noise" if counts.get("same", 0) else "unclear"
+        words = "no difference beyond the noise" if counts.get(WITHIN, 0) else "unclear"
     return f"{words} ({', '.join(parts)})" if parts else words
 
 

@@ -253,7 +253,12 @@ def test_a_stated_spread_between_launches_tells_a_difference_from_noise() -> Non
         )
         for value in (0.8, 0.95, 1.05, 1.2)
     }
-    assert [row.verdict for row in told.values()] == ["faster", "same", "same", "slower"]
+    assert [row.verdict for row in told.values()] == [
+        "faster",
+        "within noise",
+        "within noise",
+        "slower",
+    ]
     assert {row.noise for row in told.values()} == {"spread"}
 
 
@@ -287,7 +292,12 @@ def test_a_run_is_judged_by_what_repeated_launches_of_the_base_differ_by() -> No
     row = only(compare(runs(values), runs([1.03])))
     spread = np.log(values).std(ddof=1)
     half = 2.776445 * spread * np.sqrt(np.pi / 2 / 5 + 1)
-    assert (row.verdict, row.noise, row.runs_base, row.runs_other) == ("same", "spread", 5, 1)
+    assert (row.verdict, row.noise, row.runs_base, row.runs_other) == (
+        "within noise",
+        "spread",
+        5,
+        1,
+    )
     assert row.launch_spread == pytest.approx(np.expm1(spread))
     assert np.log([row.ratio_low, row.ratio_high]) == pytest.approx(
         [np.log(1.03) - half, np.log(1.03) + half]
@@ -342,7 +352,7 @@ def test_repeated_runs_are_compared_by_their_ranks() -> None:
     assert (row.verdict, row.noise, row.runs_base, row.runs_other) == ("slower", "runs", 4, 4)
     assert row.p_value == pytest.approx(2 / 70)
     row = only(compare(runs([1.0, 1.1, 1.2, 5.0]), runs([4.0, 6.1, 6.2, 60.0])))
-    assert row.verdict == "same"
+    assert row.verdict == "within noise"
 
 
 def test_too_few_runs_are_no_verdict() -> None:
@@ -361,7 +371,7 @@ def test_three_runs_a_side_are_enough_to_know_their_spread() -> None:
     base = runs([1.0, 1.1, 1.2])
     row = only(compare(base, runs([6.0, 6.1, 6.2])))
     assert (row.verdict, row.noise) == ("slower", "spread")
-    assert only(compare(base, runs([1.2, 1.3, 1.4]))).verdict == "same"
+    assert only(compare(base, runs([1.2, 1.3, 1.4]))).verdict == "within noise"
 
 
 def test_the_ratio_is_the_quotient_of_both_values_and_lies_in_its_interval() -> None:
@@ -371,7 +381,7 @@ def test_the_ratio_is_the_quotient_of_both_values_and_lies_in_its_interval() -> 
     assert (row.base, row.value) == (1.41, 8.74)
     assert row.ratio == pytest.approx(8.74 / 1.41)
     assert row.ratio_low <= row.ratio <= row.ratio_high
-    assert row.verdict == "same"
+    assert row.verdict == "within noise"
 
 
 def test_a_file_and_its_copy_are_one_run() -> None:
@@ -551,8 +561,8 @@ def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
     within = compare(base, slowed(1.008, 1.02), launch_spread=0.03)
     assert line(within).startswith(
         "other: no difference beyond the noise (mean slowdown 1.014, 95 % interval 0.861 to 1.195, "
-        "range over sizes 1.008 to 1.020); of 2 points 0 slower and 0 faster beyond the noise, 2 "
-        "within it"
+        "range over sizes 1.008 to 1.020); of 2 points 0 slower, 0 faster, 2 within "
+        "noise"
     )
     assert line(compare(base, other)).startswith("other: unclear (mean slowdown 1.426, range over")
     changed = compare(base, slowed(1.008, 2.0), launch_spread=0.03)
@@ -601,7 +611,7 @@ def test_a_summary_counts_every_point_once() -> None:
     (row,) = summary(points).itertuples()
     assert row.slowdown == pytest.approx(np.sqrt(2 / 3 * 4))
     assert (row.minimum, row.maximum) == pytest.approx((2 / 3, 4.0))
-    assert (row.unclear, row.slower, row.faster, row.same) == (2, 0, 0, 0)
+    assert (row.unclear, row.slower, row.faster) == (2, 0, 0)
     counts = summary(points).iloc[0]
     assert (counts["only in base"], counts["only in other"]) == (1, 1)
 

@@ -295,7 +295,7 @@ def test_text_and_lines_stand_out_in_both_themes(theme: str) -> None:
         name: light if theme == "light" else dark
         for name, light, dark in re.findall(pattern, template("report.css"))
     }
-    texts = ["text", "muted", "accent", "slower", "faster", "same", "error", "warning", "note"]
+    texts = ["text", "muted", "accent", "slower", "faster", "within", "error", "warning", "note"]
     lines = [name for name in colors if name.startswith("line-")]
     assert len(lines) == 7
     for ground in ("page", "surface"):

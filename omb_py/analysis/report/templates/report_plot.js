@@ -281,7 +281,7 @@ function drawRatios() {
   });
   const shown = rows.sort((a, b) => b.most - a.most).slice(0, MOST_ROWS_OF_RATIOS);
   const every = Math.ceil(shown.reduce((sum, row) => sum + row.members.length, 0) / MOST_DOTS);
-  const looks = { slower: ["slower", "triangle-up"], faster: ["faster", "triangle-down"], same: ["same", "circle"], unclear: ["same", "circle-open"] };
+  const looks = { slower: ["slower", "triangle-up"], faster: ["faster", "triangle-down"], "within noise": ["within", "circle"], unclear: ["within", "circle-open"] };
   const traces = Object.entries(looks).reverse().map(([verdict, [name, symbol]]) => {
     const x = [];
     const y = [];
@@ -292,7 +292,7 @@ function drawRatios() {
       y.push(row + (((i * 7) % 11) - 5) / 22);
       texts.push(`${digits(points.slowdown[point])}× ${points.verdict[point]}, ${sizeText(points.bytes[point])}`);
     }));
-    return { x, y, text: texts.map(plain), hoverinfo: "text", mode: "markers", marker: { symbol, size: name === "same" ? 5 : 8, color: color(name), opacity: name === "same" ? 0.45 : 0.85 } };
+    return { x, y, text: texts.map(plain), hoverinfo: "text", mode: "markers", marker: { symbol, size: name === "within" ? 5 : 8, color: color(name), opacity: name === "within" ? 0.45 : 0.85 } };
   });
   const layout = baseLayout();
   layout.height = 70 + shown.length * (onPaper ? 19 : 26);
