@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from omb_py.cli.analysis_options import MAX_NOTES, note
+from omb_py.cli.analysis_options import MAX_NOTES, note, page_options
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 
@@ -36,10 +36,17 @@ from omb_py.options.option import Option
     metavar="DIR|FILE",
     help="Also draw a figure: a .png, .svg or .pdf file, or a folder for a PNG.",
 )
+@page_options
 @click.option("--by-phase", is_flag=True, help="Also for each phase that the program named.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
-    runs: tuple[str, ...], strong: bool | None, form: str, target: str | None, by_phase: bool
+    runs: tuple[str, ...],
+    strong: bool | None,
+    form: str,
+    target: str | None,
+    width: str,
+    theme: str,
+    by_phase: bool,
 ) -> None:
     """Break down parallel efficiency into the POP factors.
 
@@ -71,8 +78,10 @@ def command(
         return
     with needing("analysis"):
         from omb_py.analysis.plots import files as figure_files
+        from omb_py.analysis.plots.style import Page
         from omb_py.tracing.efficiency import figure
 
+    page = Page.parsed(width, theme)
     targets = figure_files.targets([figure.NAME], target, [])
-    for path in figure_files.write_figures(lambda _: figure.draw(found), targets):
+    for path in figure_files.write_figures(lambda _: figure.draw(found, page), targets):
         click.echo(path, err=form in ("csv", "json"))

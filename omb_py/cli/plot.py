@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.analysis_options import input_options, name_option, note, read
+from omb_py.cli.analysis_options import input_options, name_option, note, page_options, read
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
@@ -33,8 +33,8 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     "--lines",
     callback=listed,
     metavar="COLUMN[,...]",
-    help="Columns that distinguish lines, as in buffer,binding; others make separate figures. By "
-    "default all that differ, if they are few.",
+    help="Columns that distinguish lines, as in buffer,binding, or file; others make separate "
+    "figures. By default all that differ.",
 )
 @name_option
 @click.option(
@@ -75,6 +75,7 @@ def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     multiple=True,
     help="Format of figures; repeatable.  [default: png]",
 )
+@page_options
 @click.option(
     "-G",
     "--graph",
@@ -95,6 +96,8 @@ def command(
     units: str,
     figure: str | None,
     formats: tuple[str, ...],
+    width: str,
+    theme: str,
     graph: tuple[str, ...],
     statistic: str,
     where: tuple[str, ...],
@@ -111,9 +114,11 @@ def command(
         from omb_py.analysis.plots import figures
         from omb_py.analysis.plots import files as figure_files
         from omb_py.analysis.plots.heat import Ratio
+        from omb_py.analysis.plots.style import Page
 
         if in_terminal:
             from omb_py.analysis.plots import terminal as terminal_plot
+    page = Page.parsed(width, theme)
     request = figures.Request(
         kind,
         lines,
@@ -134,5 +139,5 @@ def command(
             click.echo(terminal_plot.text(picture, *size, colored, binary) + "\n")
     if images or not in_terminal or figure is not None:
         files = figure_files.targets(list(pictures), figure, images)
-        for path in figure_files.write(pictures, files, binary):
+        for path in figure_files.write(pictures, files, binary, page):
             click.echo(path)

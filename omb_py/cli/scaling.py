@@ -8,7 +8,7 @@ import click
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.apps import divides_work
-from omb_py.cli.analysis_options import note_problems
+from omb_py.cli.analysis_options import note_problems, page_options
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
@@ -41,9 +41,15 @@ from omb_py.options.types import WholeNumber
     multiple=True,
     help="Format of figures; repeatable.  [default: that of FILE, else png]",
 )
+@page_options
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
-    files: tuple[str, ...], ranks: int, figure: str | None, formats: tuple[str, ...]
+    files: tuple[str, ...],
+    ranks: int,
+    figure: str | None,
+    formats: tuple[str, ...],
+    width: str,
+    theme: str,
 ) -> None:
     """Show how applications scale; predict more ranks.
 
@@ -64,9 +70,13 @@ def command(
         return
     with needing("analysis"):
         from omb_py.analysis.plots import files as figure_files
+        from omb_py.analysis.plots.style import Page
         from omb_py.analysis.scaling import figure as drawing
 
+    page = Page.parsed(width, theme)
     named = drawing.names_of(every)
     targets = figure_files.targets(list(named), figure, formats)
-    for path in figure_files.write_figures(lambda name: drawing.draw(named[name], ranks), targets):
+    for path in figure_files.write_figures(
+        lambda name: drawing.draw(named[name], ranks, page), targets
+    ):
         click.echo(path)

@@ -81,7 +81,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
         rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))
         (chart,) = pictures(load_of(rows), Request("size")).values()
         assert isinstance(chart, Chart)
-        assert chart.unit == "MB/s"
+        assert chart.measure.unit == "MB/s"
         assert [point.x for point in chart.lines[0].points] == [1, 8, 64]
 
     def test_are_compared_as_bandwidths(self) -> None:

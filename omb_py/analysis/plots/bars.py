@@ -7,24 +7,43 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from omb_py.analysis.plots.charts import (
     INTERVAL,
     Pair,
     by_kind_of_line,
     facts,
+    measure,
     number_points,
     points,
-    statistics,
 )
 from omb_py.analysis.plots.groups import Group, by, line_name
-from omb_py.analysis.plots.style import COLORS, caption, empty_figure, tick_text
-from omb_py.core.text.units import size_text, value_text
+from omb_py.analysis.plots.style import (
+    HATCHES,
+    Measure,
+    Page,
+    color,
+    empty_figure,
+    finish,
+    muted,
+    paper,
+    quantity_text,
+    text_width,
+    value_axis,
+    wrap,
+)
+from omb_py.core.text.units import size_text
 
-HATCHES = ("", "///", "\\\\\\", "---", "|||", "xx", "++")
 TOTAL = "total"
+
+APART = 10
+"""How many times the smallest the largest value may be on an axis from 0."""
+
+MAX_BARS = 30
+"""Bars of one figure."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +58,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """One figure of bars, in ``unit``; ``caption`` and ``marks`` are as a `Chart` has them."""
+    """One figure of bars; ``caption`` and ``marks`` are as a `Chart` has them."""
 
     name: str
     title: str
-    words: str
-    unit: str
+    measure: Measure
     bars: tuple[Bar, ...]
     caption: tuple[str, ...]
     marks: tuple[str, ...]
@@ -61,15 +79,15 @@ def bar_charts(
         parts = set(benchmark["part"].dropna())
         if len(parts) > 1 and TOTAL in parts and value in ("auto", "latency"):
             for group in number_points(benchmark, ("part",), lines, value, statistic):
-                yield stack(group)
+                yield from stack(group)
             continue
         for _, members in by(benchmark, ["part"]):
             if members["bytes"].nunique() < 2:
                 for group in number_points(members, ("bytes",), lines, value, statistic):
-                    yield single(group)
+                    yield from single(group)
 
 
-def stack(group: Group) -> BarChart:
+def stack(group: Group) -> Iterator[BarChart]:
     """Bars of parts that add up to a total."""
     bars = []
     for values, members in by(group.rows, list(group.lines)):
@@ -88,12 +106,14 @@ def stack(group: Group) -> BarChart:
         )
     counts = [len(members) for _, members in by(group.rows, [*group.lines, "part"])]
     runs = max(counts)
-    meaning = "Means over the ranks" if runs == 1 else f"Medians of up to {runs} runs"
+    meaning = "Means over the ranks"
+    if runs > 1:
+        meaning += f", of which bars are medians of up to {runs} runs"
     ends = "Whiskers: " + by_kind_of_line(
         "the minimum and maximum of the runs" if runs > 1 else "",
         "the minimum and maximum of the ranks" if min(counts) == 1 else "",
     )
-    return bar_chart(group, "parts", bars, [meaning], ends)
+    yield from bar_charts_of(group, "parts", bars, [meaning], ends)
 
 
 def extremes(rows: pd.DataFrame) -> Pair:
@@ -103,7 +123,7 @@ def extremes(rows: pd.DataFrame) -> Pair:
     return (rows["value"].min(), rows["value"].max()) if len(rows) else (nan, nan)
 
 
-def single(group: Group) -> BarChart:
+def single(group: Group) -> Iterator[BarChart]:
     """A bar for each line."""
     bars = []
     counts = []
@@ -121,91 +141,116 @@ def single(group: Group) -> BarChart:
         )
     sizes = group.rows["bytes"].dropna().unique()
     notes = [size_text(sizes[0])] if len(sizes) else []
-    kind = statistics(group.rows)
     most = max(counts, default=1)
-    notes.append(kind.capitalize() if most == 1 else f"Medians of the {kind} of up to {most} runs")
+    if most > 1:
+        kind = measure(group.rows).statistic or "value"
+        notes.append(f"Medians of up to {most} runs' {kind}s")
     ends = "Whiskers: " + by_kind_of_line(
         "the minimum and maximum of the runs" if most > 1 else "",
         INTERVAL if 1 in counts else "",
     )
-    return bar_chart(group, "bars", bars, notes, ends)
+    yield from bar_charts_of(group, "bars", bars, notes, ends)
 
 
-def bar_chart(
+def bar_charts_of(
     group: Group, kind: str, bars: Sequence[Bar], notes: Sequence[str], ends: str
-) -> BarChart:
-    """Bars with what their group has in common; ``ends`` is said if any has an interval."""
+) -> Iterator[BarChart]:
+    """Figures of `MAX_BARS` bars with what they have in common.
+
+    ``ends`` is said if any has an interval.
+    """
     part = [name for name in group.rows["part"].dropna().unique() if kind == "bars"]
-    first = group.rows.iloc[0]
-    return BarChart(
-        "-".join([group.name(kind), *(str(name).lower().replace(" ", "-") for name in part)]),
-        ": ".join([group.title, *part]),
-        str(first["words"]),
-        str(first["unit"]),
-        tuple(bars),
-        (*facts(group, ("bytes", "part"), group.lines), *notes),
-        (ends,) if any(not isnan(bar.interval[0]) for bar in bars) else (),
-    )
+    marks = (ends,) if any(not isnan(bar.interval[0]) for bar in bars) else ()
+    for first in range(0, len(bars), MAX_BARS):
+        yield BarChart(
+            "-".join([group.name(kind), *(str(name).lower().replace(" ", "-") for name in part)]),
+            ": ".join([group.benchmark, *part]),
+            measure(group.rows),
+            tuple(bars[first : first + MAX_BARS]),
+            (*facts(group, ("bytes", "part"), group.lines), *notes),
+            marks,
+        )
 
 
-def draw(chart: BarChart, binary: bool = False) -> Figure:
-    """A figure of bars, the first on top."""
-    figure = empty_figure(6.4, 1.7 + 0.42 * len(chart.bars) + (0.3 if chart.bars[0].parts else 0))
+def draw(chart: BarChart, binary: bool = False, page: Page | None = None) -> Figure:
+    """A figure of bars, the first on top.
+
+    Bars are as long as their values; where one is more than `APART` times another, which no bar
+    from 0 would show, they are dots on a logarithmic axis.
+    """
+    page = page or Page()
+    names = [wrap(bar.name, 7.5, 0.3 * page.points) for bar in chart.bars]
+    lines = [max(1, len(name)) for name in names]
+    figure = empty_figure(page, 1.2 + sum(0.26 + 0.34 * count for count in lines))
     axes = figure.add_subplot()
-    names = list(dict.fromkeys(name for bar in chart.bars for name, _ in bar.parts))
-    most = max(
-        max(bar.value, bar.interval[1]) if bar.interval[1] > 0 else bar.value for bar in chart.bars
-    )
+    values = [bar.value for bar in chart.bars]
+    ends = [bar.value if isnan(bar.interval[1]) else bar.interval[1] for bar in chart.bars]
+    parts = list(dict.fromkeys(name for bar in chart.bars for name, _ in bar.parts))
+    dots = not parts and min(values) > 0 and max(values) > APART * min(values)
+    texts = [quantity_text(bar.value, chart.measure.unit, binary) for bar in chart.bars]
+    numbers = [number for bar in chart.bars for number in (bar.value, *bar.interval)]
+    value_axis(axes.xaxis, numbers if dots else [max(*values, *ends)], chart.measure, binary)
+    handles: dict[str, Artist] = {}
     for row, bar in enumerate(chart.bars):
-        left = 0.0
-        for name, value in bar.parts or (("", bar.value),):
-            index = names.index(name) if bar.parts else 1
-            axes.barh(
-                row,
-                value,
-                left=left,
-                height=0.62,
-                color=COLORS[index % len(COLORS)],
-                hatch=HATCHES[index % len(HATCHES)] if bar.parts else None,
-                edgecolor="white",
-                linewidth=0.5,
-                label=name if name and row == first_with(chart.bars, name) else "_",
-            )
-            left += value
-        end = bar.value
+        if dots:
+            axes.plot(bar.value, row, "o", color=color(1), markersize=4.5, zorder=3)
+        else:
+            draw_parts(axes, row, bar, parts, handles)
         if not isnan(bar.interval[0]):
             low, high = bar.interval
-            end = max(end, high)
             axes.errorbar(
                 bar.value,
                 row,
                 xerr=[[max(0.0, bar.value - low)], [max(0.0, high - bar.value)]],
                 fmt="none",
-                ecolor="#777777",
-                elinewidth=1.2,
-                capsize=3,
+                ecolor=color(1) if dots else muted(),
+                elinewidth=1.0,
+                capsize=2,
             )
-        text = (
-            f" {value_text(bar.value, chart.unit)}" if chart.unit != "%" else f" {bar.value:.0f} %"
+        axes.annotate(
+            texts[row],
+            (max(bar.value, ends[row]), row),
+            (4 + 2 * dots, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
         )
-        axes.text(end + 0.005 * most, row, text, va="center", fontsize=9)
-    axes.set_yticks(range(len(chart.bars)), [bar.name for bar in chart.bars])
+    axes.set_yticks(range(len(chart.bars)), ["\n".join(name) for name in names])
     axes.set_ylim(len(chart.bars) - 0.4, -0.6)
-    axes.set_xlim(0, most * 1.22)
+    make_room(axes, max(text_width(text, 7.5) for text in texts) + 8, 0.6 * page.points)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: tick_text(value, chart.unit, binary))
-    )
-    axes.set_xlabel("Time" if names else chart.words)
-    axes.set_title(chart.title, loc="left")
     axes.grid(True, axis="x")
-    if names:
-        figure.legend(loc="outside right upper", handlelength=1.6, handleheight=1.2)
-    caption(figure, [*chart.caption, *chart.marks])
-    return figure
+    return finish(figure, chart.title, [*chart.caption, *chart.marks], list(handles.values()))
 
 
-def first_with(bars: Sequence[Bar], name: str) -> int:
-    """The first bar that has a part of a name."""
-    return next(row for row, bar in enumerate(bars) if name in dict(bar.parts))
+def draw_parts(
+    axes: Axes, row: int, bar: Bar, parts: Sequence[str], handles: dict[str, Artist]
+) -> None:
+    """A bar, or the parts that it is made of behind each other, each of which has a handle."""
+    left = 0.0
+    for name, value in bar.parts or (("", bar.value),):
+        number = parts.index(name) if bar.parts else 1
+        (drawn,) = axes.barh(
+            row,
+            value,
+            left=left,
+            height=0.62,
+            color=color(number),
+            hatch=HATCHES[number % len(HATCHES)] if bar.parts else None,
+            edgecolor=paper(),
+            linewidth=0.4,
+        )
+        if name:
+            drawn.set_label(name)
+            handles.setdefault(name, drawn)
+        left += value
+
+
+def make_room(axes: Axes, points: float, room: float) -> None:
+    """Let an axis of ``room`` points end so far right of its data that a text has room."""
+    share = 1 / (1 - min(0.6, points / room))
+    low, high = axes.get_xlim()
+    if axes.get_xscale() == "log":
+        axes.set_xlim(low, low * (high / low) ** share)
+    else:
+        axes.set_xlim(low, low + (high - low) * share)

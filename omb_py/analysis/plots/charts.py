@@ -12,6 +12,8 @@ import pandas as pd
 
 from omb_py.analysis.plots.groups import (
     GROWING,
+    MAX_PANELS,
+    OF_FILES,
     Group,
     along,
     benchmarks,
@@ -20,9 +22,11 @@ from omb_py.analysis.plots.groups import (
     common,
     group_rows,
     line_name,
+    panel_columns,
 )
-from omb_py.analysis.plots.style import BINDINGS
+from omb_py.analysis.plots.style import MAX_LINES, Measure, style_numbers
 from omb_py.analysis.values import value_column
+from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError
 
 NUMBERS = ("value", "low", "high", "spread_low", "spread_high")
@@ -68,6 +72,10 @@ QUANTITIES = {
 WORDS = {"us": "Latency", "MB/s": "Bandwidth", "msg/s": "Message rate"}
 
 
+TIMES = tuple(benchmark.name for benchmark in START_UP)
+"""Benchmarks whose number is a time in which no message is sent."""
+
+
 def is_measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -> pd.DataFrame:
     """Rows with the columns of `omb_py.analysis.values.value_column` and the axis's ``words``.
 
@@ -80,6 +88,7 @@ def is_measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto"
     if quantity.kind == "own":
         found = value_column(rows, statistic)
         found["words"] = found["unit"].map(WORDS)
+        found.loc[found["benchmark"].isin(TIMES) | found["part"].notna(), "words"] = "Time"
     else:
         found = select(rows[rows[quantity.column].notna()], quantity, statistic)
         found["words"] = quantity.words
@@ -140,16 +149,24 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x; ``look`` is the number of its colour, marker and dashes."""
+    """Points in the order of x; ``style`` is the number of its colour, marker and dashes."""
 
     name: str
     points: tuple[Point, ...]
-    look: int
+    style: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines that share axes, `MAX_LINES` at most; ``title`` is empty where there is one panel."""
+
+    title: str
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One figure of lines. ``x`` is ``bytes`` or ``ranks``; ``words`` say what y is.
+    """One figure of lines. ``x`` is ``bytes`` or ``ranks``; ``measure`` says what y is.
 
     ``caption`` are sentences about the data, ``marks`` about what bars and bands mean.
     """
@@ -157,11 +174,15 @@ class Chart:
     name: str
     title: str
     x: Literal["bytes", "ranks"]
-    words: str
-    unit: str
-    lines: tuple[Line, ...]
+    measure: Measure
+    panels: tuple[Panel, ...]
     caption: tuple[str, ...]
     marks: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of all panels."""
+        return tuple(line for panel in self.panels for line in panel.lines)
 
 
 def size_charts(
@@ -174,7 +195,7 @@ def size_charts(
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
     for group in number_points(sized, ("bytes",), lines, value, statistic):
         if group.rows["bytes"].nunique() > 1:
-            yield chart(group, group.name(), ("bytes",), group.lines)
+            yield from charts(group, group.name(), ("bytes",))
 
 
 def rank_charts(
@@ -186,21 +207,20 @@ def rank_charts(
 ) -> Iterator[Chart]:
     """A chart over numbers of ranks for each benchmark that has at least two of them.
 
-    Lines are message sizes, a few of them unless ``sizes``; for benchmarks that have none, columns
-    as `size_charts` has them.
+    Lines are those that `size_charts` has, each for a few message sizes, or for all with ``sizes``.
     """
     counted = rows[rows["ranks"].notna() & rows["part"].isna()]
     for _, part in benchmarks(counted, (), lines):
         axes = along(part, "ranks")
         if part["ranks"].nunique() < 2:
             continue
-        told = lines
-        if part["bytes"].notna().any():
-            part = part if sizes else part[part["bytes"].isin(some_sizes(part))]
-            told = [*(lines or ()), "bytes"]
-        for group in number_points(part, axes, told, value, statistic):
+        sized = bool(part["bytes"].notna().any())
+        if sized and not sizes:
+            part = part[part["bytes"].isin(some_sizes(part))]
+        wanted = lines if lines is None or not sized else [*lines, "bytes"]
+        for group in number_points(part, axes, wanted, value, statistic):
             if group.rows["ranks"].nunique() > 1:
-                yield chart(group, group.name("ranks"), axes, group.lines)
+                yield from charts(group, group.name("ranks"), axes, ["bytes"] if sized else [])
 
 
 def number_points(
@@ -232,30 +252,65 @@ def some_sizes(rows: pd.DataFrame) -> list[int]:
     return [sizes[round(n * last / (CHOSEN_SIZES - 1))] for n in range(CHOSEN_SIZES)]
 
 
-def chart(group: Group, name: str, axes: Sequence[str], columns: Sequence[str]) -> Chart:
-    """A group's lines along the first of ``axes``."""
-    x: Literal["bytes", "ranks"] = "bytes" if axes[0] == "bytes" else "ranks"
-    lines = []
-    for index, (values, members) in enumerate(by(group.rows, list(columns))):
-        known = values == () or list(columns) != ["binding"] or values[0] not in BINDINGS
-        lines.append(
-            Line(
-                line_name(values, columns) if columns else group.benchmark,
-                tuple(points(members, x)),
-                index if known else BINDINGS.index(str(values[0])),
-            )
+def charts(
+    group: Group, name: str, axes: Sequence[str], also: Sequence[str] = ()
+) -> Iterator[Chart]:
+    """A group's lines along the first of ``axes``; ``also`` are columns that tell lines apart.
+
+    A chart for each `MAX_PANELS` panels.
+    """
+    columns = [*(column for column in group.lines if column not in also), *also]
+    found = panels(group, axes[0], columns)
+    for first in range(0, len(found), MAX_PANELS):
+        shown = found[first : first + MAX_PANELS]
+        lines = [line for panel in shown for line in panel.lines]
+        yield Chart(
+            name,
+            group.benchmark,
+            "bytes" if axes[0] == "bytes" else "ranks",
+            measure(group.rows),
+            tuple(shown),
+            (*facts(group, axes, columns), repetitions(group.rows, lines)),
+            tuple(mark_points(shown)),
         )
-    first = group.rows.iloc[0]
-    return Chart(
-        name,
-        group.title,
-        x,
-        first["words"],
-        first["unit"],
-        tuple(lines),
-        (*facts(group, axes, columns), meaning(group.rows, lines)),
-        tuple(mark_points(lines)),
-    )
+
+
+def panels(group: Group, x: str, columns: Sequence[str]) -> list[Panel]:
+    """The lines of a group, in panels that each have `MAX_LINES` of them at most.
+
+    A line has the same style in all panels where there are styles enough.
+    """
+    apart = panel_columns(group.rows, columns)
+    others = [name for name in columns if name not in apart]
+    found: list[tuple[str, dict[str, tuple[Point, ...]]]] = []
+    for values, members in by(group.rows, list(apart)):
+        lines = {
+            line_name(key, others) if others else group.benchmark: tuple(points(rows, x))
+            for key, rows in by(members, others)
+        }
+        title = line_name(values, apart) if apart else ""
+        parts = -(-len(lines) // MAX_LINES)
+        names = np.array_split(np.array(list(lines), dtype=object), parts)
+        found += [(title, {name: lines[name] for name in some}) for some in names]
+    every = list(dict.fromkeys(name for _, lines in found for name in lines))
+    shared = style_numbers(every) if len(every) <= MAX_LINES else None
+    return [
+        Panel(
+            title,
+            tuple(
+                Line(name, line, (shared or style_numbers(list(lines)))[name])
+                for name, line in lines.items()
+            ),
+        )
+        for title, lines in found
+    ]
+
+
+def measure(rows: pd.DataFrame) -> Measure:
+    """What the values of rows are."""
+    first = rows.iloc[0]
+    statistic = " or ".join(sorted(set(rows["statistic"]) - {""}))
+    return Measure(str(first["words"]), str(first["unit"]), statistic)
 
 
 def points(rows: pd.DataFrame, x: str) -> Iterator[Point]:
@@ -273,40 +328,70 @@ def points(rows: pd.DataFrame, x: str) -> Iterator[Point]:
 
 
 def facts(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
-    """What does not vary within a figure, and what grows along its axis."""
-    yield " · ".join(common(group.rows, {*axes, *columns, *group.values}))
+    """What does not vary within a figure, what grows along its axis, and what units mean."""
+    yield " · ".join([*group.facts, *common(group.rows, {*axes, *columns, *group.values})])
     for name in (name for name in GROWING if name in axes):
         counts = group.rows[name].dropna()
         if counts.nunique() > 1:
             yield f"{counts.min()} to {caption_part(name, counts.max())}"
+    for name in (name for name in OF_FILES if "source" in columns and name not in columns):
+        if group.rows[name].nunique() > 1:
+            yield "; ".join(
+                f"{source}: {caption_part(name, value)}"
+                for (source, value), _ in by(group.rows, ["source", name])
+            )
 
 
-def meaning(rows: pd.DataFrame, lines: Sequence[Line]) -> str:
-    """What points are."""
+def units_note(shown: Measure, binary: bool) -> Iterator[str]:
+    """What a megabyte is."""
+    if shown.unit == "MB/s":
+        yield "MiB are 2²⁰ bytes" if binary else "MB are 10⁶ bytes"
+
+
+def repetitions(rows: pd.DataFrame, lines: Sequence[Line]) -> str:
+    """What points are of several runs; empty where no line has several."""
     most = max(point.runs for line in lines for point in line.points)
-    if most > 1:
-        kind = statistics(rows) or "values"
-        return f"Up to {most} runs of a line: points are the median of their {kind}"
-    return statistics(rows).capitalize()
+    kind = measure(rows).statistic
+    return f"Points are medians of up to {most} runs' {kind or 'value'}s" if most > 1 else ""
 
 
-def mark_points(lines: Sequence[Line]) -> Iterator[str]:
+def mark_points(panels: Sequence[Panel]) -> Iterator[str]:
     """What bars and bands are, where there are any."""
-    every = [point for line in lines for point in line.points]
+    every = [point for panel in panels for line in panel.lines for point in line.points]
     runs = any(point.runs > 1 for point in every)
-    single = [point for point in every if point.runs == 1]
-    of_samples = shade(lines) and any(not isnan(point.spread[0]) for point in single)
+    shaded = [
+        point
+        for panel in panels
+        if shade(panel.lines)
+        for line in panel.lines
+        for point in line.points
+        if point.runs == 1
+    ]
+    of_samples = any(not isnan(point.spread[0]) for point in shaded)
     if spans := by_kind_of_line(
         "span the minimum to the maximum of the runs" if runs else "",
         "from the smallest sample to the 95th percentile" if of_samples else "",
     ):
-        yield f"{'Bands' if shade(lines) else 'Thin bars'}{' ' if runs else ': '}{spans}"
-    if of_samples and any(isnan(point.spread[0]) for point in single):
+        bands = any(shade(panel.lines) for panel in panels)
+        what = (
+            "Bands"
+            if bands
+            else f"Thin bars{AS_BANDS if any(is_long(at.spread) for at in every) else ''}"
+        )
+        yield f"{what} {spans}" if runs else f"{what}: {spans}"
+    if of_samples and any(isnan(point.spread[0]) for point in shaded):
         yield "No band where there are no samples, or a mean is outside it"
     if any(not isnan(point.interval[0]) for point in every):
-        yield f"Bars: {INTERVAL}{' of a single run' if runs else ''}"
+        long = any(is_long(point.interval) for point in every)
+        yield f"Bars{AS_BANDS if long else ''}: {INTERVAL}{' of a single run' if runs else ''}"
 
 
+def is_long(interval: Pair) -> bool:
+    """Whether an interval spans more than a decade, so that bars of it would hide other lines."""
+    return interval[1] > 10 * interval[0]
+
+
+AS_BANDS = ", or dark bands where they are longer than a decade"
 INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
 
 
@@ -320,11 +405,6 @@ def by_kind_of_line(of_runs: str, of_one: str) -> str:
     if of_runs and of_one:
         return f"{of_runs}; of single runs, {of_one}"
     return of_runs or of_one
-
-
-def statistics(rows: pd.DataFrame) -> str:
-    """``medians``, ``means`` or both; empty where the value is no statistic of its own."""
-    return " or ".join(f"{name}s" for name in sorted(set(rows["statistic"]) - {""}))
 
 
 def shade(lines: Sequence[Line]) -> bool:

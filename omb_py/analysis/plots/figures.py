@@ -18,7 +18,7 @@ from omb_py.analysis.plots.charts import QUANTITIES, Chart, is_measured, rank_ch
 from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
-from omb_py.analysis.plots.style import apply_style
+from omb_py.analysis.plots.style import Page, apply_style
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows
@@ -71,6 +71,8 @@ def figures(
     statistic: str = "auto",
     ratio: str | None = None,
     units: str = "decimal",
+    width: str | float = 17.5,
+    theme: str = "light",
 ) -> dict[str, Figure]:
     """Matplotlib figures by the names that their files would have.
 
@@ -88,8 +90,9 @@ def figures(
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
     )
+    page = Page.parsed(width, theme)
     return {
-        name: draw(picture, units == "binary")
+        name: draw(picture, units == "binary", page)
         for name, picture in pictures(as_results(source), request).items()
     }
 
@@ -193,17 +196,18 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
     return rows[rows["bytes"].isin(sizes) | rows["bytes"].isna()] if sizes else rows
 
 
-def draw(picture: Picture, binary: bool = False) -> Figure:
+def draw(picture: Picture, binary: bool = False, page: Page | None = None) -> Figure:
     """The figure of a picture; ``binary`` for rates in MiB/s and GiB/s."""
-    with apply_style():
+    page = page or Page()
+    with apply_style(page):
         match picture:
             case Chart():
-                return figure_lines.draw(picture, binary)
+                return figure_lines.draw(picture, binary, page)
             case HeatMap():
-                return figure_heat.draw(picture, binary)
+                return figure_heat.draw(picture, binary, page)
             case WinnerMap():
-                return figure_winner.draw(picture)
+                return figure_winner.draw(picture, page)
             case BarChart():
-                return figure_bars.draw(picture, binary)
+                return figure_bars.draw(picture, binary, page)
             case Overhead():
-                return figure_overhead.draw(picture)
+                return figure_overhead.draw(picture, page)

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from omb_py.analysis.plots.figures import Picture, draw
-from omb_py.analysis.plots.style import FORMATS, image
+from omb_py.analysis.plots.style import FORMATS, Page, image
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.files import failing
 from omb_py.core.text.files import write as write_file
@@ -48,10 +48,13 @@ def targets(
 
 
 def write(
-    pictures: Mapping[str, Picture], files: Mapping[Path, tuple[str, str]], binary: bool = False
+    pictures: Mapping[str, Picture],
+    files: Mapping[Path, tuple[str, str]],
+    binary: bool = False,
+    page: Page | None = None,
 ) -> Iterable[Path]:
     """Write pictures to their files, as `write_figures` does."""
-    return write_figures(lambda name: draw(pictures[name], binary), files)
+    return write_figures(lambda name: draw(pictures[name], binary, page), files)
 
 
 def write_figures(

@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from omb_py.analysis.grouping import group_ids, is_determined_by
-from omb_py.analysis.plots.style import BINDINGS
+from omb_py.analysis.plots.style import BINDINGS, MAX_LINES
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 
-MAX_LINES = 14
-"""Lines of one figure beyond which columns become figures of their own, unless they were named."""
+MAX_PANELS = 12
+"""Panels of one figure; more of them are figures of their own."""
+
+PANELS_FIRST = ("ranks", "mpi")
+"""Columns whose values become panels before those of others, where lines are too many for one."""
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may tell lines apart."""
@@ -68,9 +72,9 @@ class Group:
     lines: tuple[str, ...]
 
     @property
-    def title(self) -> str:
-        """The benchmark, and what this figure is about."""
-        return ", ".join([self.benchmark, *(caption_part(*item) for item in self.values.items())])
+    def facts(self) -> list[str]:
+        """What this figure has in common that others of the same benchmarks have not."""
+        return [caption_part(*item) for item in self.values.items() if item[0] != "unit"]
 
     def name(self, kind: str = "") -> str:
         """Its title as the name of a file."""
@@ -84,8 +88,8 @@ def group_rows(
     """A group for each figure. ``axes`` are the columns along its axes.
 
     With ``lines`` those columns tell lines apart and all others tell figures apart; without, all
-    columns in which rows differ tell lines apart, as long as those are few. Raises `UsageError`
-    for a line's column that there is not.
+    columns in which rows differ tell lines apart. Raises `UsageError` for a line's column that
+    there is not.
     """
     for name in lines or ():
         if name not in rows.columns or name in ("value", "line"):
@@ -97,18 +101,33 @@ def group_rows(
         wanted = list(telling if lines is None else [name for name in lines if name not in axes])
         if "file" in wanted:
             part = part.assign(file=part["file"].map(short_names(part["file"].dropna().unique())))
-        if lines is None:
-            if part["source"].notna().all():
-                sure = without_implied(part, OF_FILES, ["source"])
-                telling = wanted = [n for n in wanted if n not in OF_FILES or n in sure]
-            while len(wanted) > 1 and number(part, wanted) > MAX_LINES:
-                wanted.pop()
+        if lines is None and part["source"].notna().all():
+            sure = without_implied(part, OF_FILES, ["source"])
+            telling = wanted = [name for name in wanted if name not in OF_FILES or name in sure]
         others = without_implied(part, [name for name in telling if name not in wanted], wanted)
         if part["unit"].nunique() > 1:
             others.append("unit")
         for values, members in by(part, others):
             named = dict(zip(others, values, strict=True))
             yield Group(benchmark, named, members, tuple(distinctions(members, wanted)))
+
+
+def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns whose values become panels, so that none has more than `MAX_LINES` lines.
+
+    None where all lines go into one panel, or no such columns make at most `MAX_PANELS`.
+    """
+    if number(rows, list(columns)) <= MAX_LINES:
+        return ()
+    places = {name: place for place, name in enumerate(PANELS_FIRST)}
+    candidates = sorted(columns, key=lambda name: (places.get(name, 9), rows[name].nunique()))
+    for count in range(1, len(columns)):
+        for chosen in combinations(candidates, count):
+            others = [name for name in columns if name not in chosen]
+            parts = [number(members, others) for _, members in by(rows, list(chosen))]
+            if 1 < len(parts) <= MAX_PANELS and max(parts) <= MAX_LINES:
+                return tuple(name for name in columns if name in chosen)
+    return ()
 
 
 def benchmarks(

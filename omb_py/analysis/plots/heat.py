@@ -15,17 +15,29 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
-from omb_py.analysis.plots.charts import facts, number_points, statistics
+from omb_py.analysis.plots.charts import facts, measure, number_points, units_note
 from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_part, line_name
-from omb_py.analysis.plots.style import DIVERGING, SEQUENTIAL, caption, empty_figure, tick_text
+from omb_py.analysis.plots.style import (
+    DIVERGING,
+    SEQUENTIAL,
+    SMALL,
+    Measure,
+    Page,
+    axis_unit,
+    empty_figure,
+    finish,
+    number_text,
+    paper,
+    quantity_text,
+    readable_on,
+    text_width,
+    wrap,
+)
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import EXTRA
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import digits, size_text
 from omb_py.results.row import KINDS
-
-WRITTEN = 26
-"""Columns of a map whose cells still have room for a number."""
 
 Cells = NDArray[np.float64]
 
@@ -52,21 +64,24 @@ class Ratio:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """One map. ``cells`` are rows of values in ``unit``, or of ratios; nan where there is none.
-
-    ``upwards`` if the first row is at the bottom.
-    """
+    """One map. ``cells`` are rows of values of ``measure``, or of ratios; nan where none is."""
 
     name: str
     title: str
-    words: str
-    unit: str
+    measure: Measure
     rows: tuple[str, ...]
-    upwards: bool
     sizes: tuple[float, ...]
     cells: Cells
     ratio: bool
     caption: tuple[str, ...]
+
+    def text(self, value: float, binary: bool = False) -> str:
+        """A cell's value with its unit; empty where there is none."""
+        if value != value:
+            return ""
+        if self.ratio:
+            return digits(value, 3 if value >= 1 else 2)
+        return quantity_text(value, self.measure.unit, binary)
 
 
 def heat_maps(
@@ -119,24 +134,20 @@ def heat_map(
     ratio: Ratio | None,
 ) -> HeatMap:
     """A map of a table with sizes as columns."""
-    first = group.rows.iloc[0]
-    words = str(first["words"])
-    title, name = group.title, group.name("heat")
-    notes = [*facts(group, axes, []), statistics(group.rows).capitalize()]
+    title, name, what = group.benchmark, group.name("heat"), measure(group.rows)
+    notes = list(facts(group, axes, []))
     if ratio:
         versus = f"{ratio.above} / {ratio.below}"
-        title = f"{title}: {caption_part(ratio.column, ratio.above)} / {ratio.below}"
         name = group.name(f"ratio-{ratio.column}-{ratio.above}-{ratio.below}")
-        better = "faster" if first["unit"] != "us" else "slower"
+        better = "faster" if what.unit != "us" else "slower"
+        notes.append(f"{caption_part(ratio.column, ratio.above)} / {ratio.below}")
         notes.append(f"Above 1, {ratio.above} is {better} than {ratio.below}")
-        words = f"{words}, {versus}"
+        what = Measure(f"{what.words}, {versus}", what.unit, what.statistic)
     return HeatMap(
         name,
         title,
-        words,
-        str(first["unit"]),
+        what,
         tuple(cells.index),
-        vertical[0] in ("ranks", "window"),
         tuple(float(size) for size in cells.columns),
         cells.to_numpy(dtype=float),
         ratio is not None,
@@ -144,45 +155,59 @@ def heat_map(
     )
 
 
-def draw(heat: HeatMap, binary: bool = False) -> Figure:
-    """A figure of a map; colour is the logarithm."""
-    height, width = heat.cells.shape
-    figure = empty_figure(max(5.5, 2.4 + 0.43 * width), 2.1 + 0.36 * height)
+def draw(heat: HeatMap, binary: bool = False, page: Page | None = None) -> Figure:
+    """A figure of a map, sizes downwards; colour is the logarithm."""
+    page = page or Page()
+    height, width = len(heat.sizes), len(heat.rows)
+    room = 0.8 * page.points / width
+    texts = [[heat.text(value, binary) for value in row] for row in heat.cells.T]
+    longest = max(text_width(text, SMALL) for row in texts for text in row)
+    if longest > room - 2:
+        texts = [[text.replace(" ", "\n") for text in row] for row in texts]
+        words = [word for row in texts for text in row for word in text.split("\n")]
+        longest = max(text_width(word, SMALL) for word in words)
+    lines = max(text.count("\n") for row in texts for text in row) + 1
+    headings = [wrap(name, 7.5, room - 4) for name in heat.rows]
+    upright = any(text_width(line, 7.5) > room - 4 for lines in headings for line in lines)
+    figure = empty_figure(page, 2.2 + height * (0.22 + 0.3 * lines))
     axes = figure.add_subplot()
     norm = scale(heat)
-    colors = mpl.colormaps[DIVERGING if heat.ratio else SEQUENTIAL].with_extremes(bad="white")
-    masked = np.ma.masked_invalid(heat.cells)
-    image = axes.imshow(
-        masked, norm=norm, cmap=colors, aspect="auto", origin="lower" if heat.upwards else "upper"
+    colors = mpl.colormaps[DIVERGING if heat.ratio else SEQUENTIAL].with_extremes(bad=paper())
+    masked = np.ma.masked_invalid(heat.cells.T)
+    image = axes.imshow(masked, norm=norm, cmap=colors, aspect="auto")
+    if longest <= room - 2:
+        write(axes, texts, np.asarray(image.to_rgba(masked)))
+    axes.set_xticks(
+        range(width),
+        list(heat.rows) if upright else ["\n".join(lines) for lines in headings],
+        rotation=90 if upright else 0,
     )
-    unit, factor = unit_of(heat, binary)
-    if width <= WRITTEN:
-        write(axes, heat.cells / factor, np.asarray(image.to_rgba(masked)))
-    axes.set_xticks(range(width), [size_text(size) for size in heat.sizes])
-    axes.tick_params(axis="x", rotation=90 if width > 12 else 0)
+    axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    axes.set_yticks(range(height), list(heat.rows))
-    axes.set_xlabel("Message size")
-    axes.set_title(heat.title, loc="left")
+    axes.set_yticks(range(height), [size_text(size) for size in heat.sizes])
+    axes.set_ylabel("Message size")
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=axes, pad=0.02, aspect=12 + 4 * height)
+    bar = figure.colorbar(image, ax=axes, location="bottom", pad=0.02, aspect=50, shrink=0.9)
     bar.outline.set_visible(False)
-    bar.set_label(heat.words)
-    bar.ax.yaxis.set_minor_locator(NullLocator())
+    bar.ax.xaxis.set_minor_locator(NullLocator())
     if heat.ratio:
-        bar.ax.yaxis.set_major_locator(FixedLocator(ratios(norm)))
-        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+        bar.set_label(heat.measure.words)
+        bar.ax.xaxis.set_major_locator(FixedLocator(ratios(norm)))
+        bar.ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
     else:
-        bar.ax.yaxis.set_major_formatter(
-            FuncFormatter(lambda value, _: tick_text(value, heat.unit, binary))
+        factor, name = axis_unit(
+            [float(norm.vmin or 0), float(norm.vmax or 1)], heat.measure.unit, binary
         )
-    caption(figure, [*heat.caption, f"Numbers in {unit}" if width <= WRITTEN and unit else ""])
-    return figure
+        bar.set_label(heat.measure.label(name))
+        bar.ax.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: number_text(value / factor))
+        )
+    return finish(figure, heat.title, [*heat.caption, *units_note(heat.measure, binary)])
 
 
 def scale(heat: HeatMap) -> Normalize:
     """Colours over logarithms; those of ratios alike on both sides of 1."""
-    if heat.unit == "%" and not heat.ratio:
+    if heat.measure.unit == "%" and not heat.ratio:
         return Normalize(0, 100)
     values = heat.cells[np.isfinite(heat.cells) & (heat.cells > 0)]
     if heat.ratio:
@@ -201,35 +226,17 @@ def ratios(norm: Normalize) -> list[float]:
     return [1 / value for value in reversed(found[1:])] + found
 
 
-def unit_of(heat: HeatMap, binary: bool) -> tuple[str, float]:
-    """The unit of the numbers in cells and its size; one for the whole map."""
-    if heat.ratio:
-        return "", 1.0
-    minimum = float(np.nanmin(heat.cells))
-    units = {
-        "us": ((1e3, "ms"), (1, "µs"), (1e-3, "ns")),
-        "MB/s": ((1e3, "GB/s"), (1, "MB/s")),
-        "msg/s": ((1e6, "10⁶ messages/s"), (1e3, "10³ messages/s")),
-        "%": ((1, "%"),),
-    }[heat.unit]
-    if binary and heat.unit == "MB/s":
-        units = ((1073.741824, "GiB/s"), (1.048576, "MiB/s"))
-    factor, name = next((unit for unit in units if minimum >= unit[0] / 100), units[-1])
-    return name, factor
-
-
-def write(axes: Axes, cells: Cells, colors: Cells) -> None:
-    """A number in each cell, black or white, whichever is read better on its colour."""
-    for (row, column), value in np.ndenumerate(cells):
-        if np.isfinite(value):
-            red, green, blue = colors[row, column][:3]
-            light = 0.299 * red + 0.587 * green + 0.114 * blue
+def write(axes: Axes, texts: Sequence[Sequence[str]], colors: Cells) -> None:
+    """A text in each cell, black or white, whichever is read better on its colour."""
+    for row, cells in enumerate(texts):
+        for column, text in enumerate(cells):
             axes.text(
                 column,
                 row,
-                digits(value, 3 if value >= 1 else 2),
+                text,
                 ha="center",
                 va="center",
-                fontsize=7,
-                color="black" if light > 0.5 else "white",
+                fontsize=SMALL,
+                linespacing=1.0,
+                color=readable_on(colors[row, column]),
             )

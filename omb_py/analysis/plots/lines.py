@@ -1,174 +1,180 @@
-"""Drawing charts: lines with their intervals, a legend that hides nothing, a caption."""
+"""Drawing charts: panels of lines with their intervals, a legend that hides nothing, a caption."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from math import isnan, log10
+from collections.abc import Iterator, Sequence
+from math import ceil, isnan
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from omb_py.analysis.plots.charts import Chart, Line, Point, shade
+from omb_py.analysis.plots.charts import Chart, Line, Point, is_long, shade, units_note
 from omb_py.analysis.plots.style import (
-    caption,
+    Page,
     empty_figure,
+    finish,
+    legend_above,
+    legend_height,
     line_style,
     min_size,
+    paper,
     place,
     rank_axis,
     size_axis,
     value_axis,
 )
 
-WIDTH, HEIGHT = 6.4, 4.4
-INSIDE = 6
-"""Lines whose legend still finds room inside the axes."""
+WIDE = 12.0
+"""Centimetres from which panels stand beside each other if they are few."""
 
 
-def draw(chart: Chart, binary: bool = False) -> Figure:
+def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure:
     """A figure of a chart, ``binary`` with rates in MiB/s and GiB/s."""
-    figure = empty_figure(WIDTH, HEIGHT)
-    axes = figure.add_subplot()
-    every = [point.x for line in chart.lines for point in line.points]
-    minimum = min_size(every)
-    for line in chart.lines:
-        draw_line(axes, line, minimum, bands=shade(chart.lines))
-    (size_axis if chart.x == "bytes" else rank_axis)(axes, every)
-    values = [point.value for line in chart.lines for point in line.points]
-    logarithmic = value_axis(axes, values, chart.unit, binary)
-    if not logarithmic:
-        axes.set_ylim(bottom=0, top=max(values) * 1.15 if chart.unit != "%" else 105)
-    axes.set_ylabel(y_label(chart, binary))
-    axes.set_title(chart.title, loc="left")
-    axes.grid(True, which="major")
-    caption(figure, [*chart.caption, *chart.marks])
-    legend(figure, axes, chart, logarithmic)
-    return figure
+    page = page or Page()
+    names = {(line.name, line.style) for line in chart.lines}
+    shared = len(names) == len(dict(names)) == len({style for _, style in names})
+    columns = columns_of(len(chart.panels), page.width)
+    rows = ceil(len(chart.panels) / columns)
+    room = page.points / columns - (45 if columns == 1 else 25)
+    height = height_of(page.width / columns, rows)
+    if not shared:
+        height += max(
+            legend_height([line.name for line in panel.lines], room) for panel in chart.panels
+        )
+    figure = empty_figure(page, rows * height)
+    grid = (
+        figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten().tolist()
+    )
+    xs = [point.x for line in chart.lines for point in line.points]
+    minimum = min_size(xs)
+    for axes, panel in zip(grid, chart.panels, strict=False):
+        for line in panel.lines:
+            draw_line(axes, line, minimum, bands=shade(panel.lines))
+        (size_axis if chart.x == "bytes" else rank_axis)(axes, xs, room)
+        axes.grid(True, which="major")
+        if not shared:
+            legend_above(axes, handles([axes]), room, panel.title)
+        elif panel.title:
+            axes.set_title(panel.title, loc="left")
+    value_axis(grid[0].yaxis, list(numbers(chart)), chart.measure, binary)
+    for axes in grid[len(chart.panels) :]:
+        axes.set_visible(False)
+    for place_in_grid, axes in enumerate(grid[: len(chart.panels)]):
+        lowest = place_in_grid + columns >= len(chart.panels)
+        axes.tick_params(labelbottom=lowest, labelleft=place_in_grid % columns == 0)
+        if not lowest:
+            axes.set_xlabel("")
+        if place_in_grid % columns == 0:
+            axes.set_ylabel(grid[0].get_ylabel())
+    return finish(
+        figure,
+        chart.title,
+        [*chart.caption, *chart.marks, *units_note(chart.measure, binary)],
+        handles(grid[: len(chart.panels)]) if shared and len(names) > 1 else (),
+    )
+
+
+def columns_of(panels: int, width: float) -> int:
+    """Panels beside each other in so many centimetres."""
+    if width < WIDE:
+        return 1 if panels <= 3 else 2
+    return 2 if panels in (2, 4) else min(3, panels)
+
+
+def height_of(width: float, rows: int) -> float:
+    """Centimetres that panels of a width are high."""
+    return max(4.2, width * (0.68 if rows == 1 and width < WIDE else 0.5))
+
+
+def handles(every: Sequence[Axes]) -> list[Line2D]:
+    """A line of each name in axes."""
+    found: dict[str, Line2D] = {}
+    for axes in every:
+        for line in axes.get_lines():
+            if not str(line.get_label()).startswith("_"):
+                found.setdefault(str(line.get_label()), line)
+    return list(found.values())
+
+
+def numbers(chart: Chart) -> Iterator[float]:
+    """All that is drawn along the axis of values."""
+    for panel in chart.panels:
+        bands = shade(panel.lines)
+        for line in panel.lines:
+            for point in line.points:
+                yield from (point.value, *point.interval)
+                if bands or point.runs > 1:
+                    yield from point.spread
 
 
 def draw_line(axes: Axes, line: Line, minimum: float, bands: bool) -> None:
     """One line; a point of 0 bytes stands alone, left of where the axis is broken."""
-    style = line_style(line.look)
-    for alone in (True, False):
+    style = line_style(line.style)
+    named = False
+    for alone in (False, True):
         points = [point for point in line.points if (point.x == 0) is alone]
         if not points:
             continue
         x = [place(point.x, minimum) for point in points]
-        y = [point.value for point in points]
         axes.plot(
             x,
-            y,
+            [point.value for point in points],
             color=style.color,
             marker=style.marker,
             linestyle="none" if alone else style.dash,
-            label="_" if alone else line.name,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
+            label="_" if named else line.name,
+            markeredgecolor=paper(),
+            markeredgewidth=0.3,
             zorder=3,
         )
-        if bands or any(point.runs > 1 for point in points):
-            spread(axes, x, points, style.color, bands and not alone)
-        whiskers(axes, x, points, style.color)
+        named = True
+        draw_spread(axes, x, points, style.color, bands)
+        draw_intervals(axes, x, points, style.color)
 
 
-def spread(
-    axes: Axes, x: Sequence[float], points: Sequence[Point], color: str, filled: bool
+def draw_spread(
+    axes: Axes, x: Sequence[float], points: Sequence[Point], color: str, bands: bool
 ) -> None:
     """How far samples or runs spread, as a band or, where it would hide others, as thin bars."""
     low = [point.value if isnan(point.spread[0]) else point.spread[0] for point in points]
     high = [point.value if isnan(point.spread[1]) else point.spread[1] for point in points]
-    if filled:
-        axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0, zorder=1)
-        return
-    for at, point, below, above in zip(x, points, low, high, strict=True):
-        if point.runs > 1:  # samples would be as long as runs, and mean something else
-            axes.vlines(at, below, above, color=color, linewidth=0.6, alpha=0.6, zorder=2)
+    several = [point.runs > 1 for point in points]
+    if bands and len(points) > 1:
+        axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0, zorder=1)
+    elif any(many and is_long(point.spread) for many, point in zip(several, points, strict=True)):
+        axes.fill_between(x, low, high, color=color, alpha=0.3, linewidth=0, zorder=1)
+    else:  # samples would be as long as runs, and mean something else
+        for at, below, above, many in zip(x, low, high, several, strict=True):
+            if many or bands:
+                axes.vlines(at, below, above, color=color, linewidth=0.6, alpha=0.6, zorder=2)
 
 
-def whiskers(axes: Axes, x: Sequence[float], points: Sequence[Point], color: str) -> None:
-    """The interval of the median, where it is known."""
+def draw_intervals(axes: Axes, x: Sequence[float], points: Sequence[Point], color: str) -> None:
+    """The interval of the median where it is known: bars, or a band where one is long."""
     known = [
         (at, point) for at, point in zip(x, points, strict=True) if not isnan(point.interval[0])
     ]
     if not known:
         return
-    below = [max(0.0, point.value - point.interval[0]) for _, point in known]
-    above = [max(0.0, point.interval[1] - point.value) for _, point in known]
+    where = [at for at, _ in known]
+    low = [min(point.value, point.interval[0]) for _, point in known]
+    high = [max(point.value, point.interval[1]) for _, point in known]
+    if len(known) > 1 and any(is_long(point.interval) for _, point in known):
+        axes.fill_between(where, low, high, color=color, alpha=0.3, linewidth=0, zorder=1)
+        return
+    values = [point.value for _, point in known]
     axes.errorbar(
-        [at for at, _ in known],
-        [point.value for _, point in known],
-        yerr=[below, above],
+        where,
+        values,
+        yerr=[
+            [value - below for value, below in zip(values, low, strict=True)],
+            [above - value for value, above in zip(values, high, strict=True)],
+        ],
         fmt="none",
         ecolor=color,
-        elinewidth=1.0,
-        capsize=2,
-        capthick=0.8,
+        elinewidth=0.8,
+        capsize=1.5,
+        capthick=0.6,
         zorder=2,
     )
-
-
-def y_label(chart: Chart, binary: bool) -> str:
-    """What y is; of bandwidths also what a megabyte is."""
-    if chart.unit != "MB/s":
-        return chart.words
-    unit = "1 MiB/s = 2²⁰ bytes/s" if binary else "1 MB/s = 10⁶ bytes/s"
-    return f"{chart.words}  ({unit})"
-
-
-def legend(figure: Figure, axes: Axes, chart: Chart, logarithmic: bool) -> None:
-    """Names beside the lines' ends where those are apart; else in free space, or outside."""
-    if len(chart.lines) < 2:
-        return
-    handles = [handle for handle in axes.get_lines() if not str(handle.get_label()).startswith("_")]
-    names = [str(handle.get_label()) for handle in handles]
-    if logarithmic and len(chart.lines) <= 5 and apart(chart) and max(map(len, names)) <= 22:
-        for line in chart.lines:
-            beside(axes, line)
-    elif len(chart.lines) <= INSIDE and len(names) * max(map(len, names)) <= 180:
-        axes.legend(
-            handles=handles,
-            loc="best",
-            handlelength=2.6,
-            frameon=True,
-            framealpha=0.85,
-            edgecolor="none",
-        )
-    else:
-        outside(figure, handles)
-
-
-def apart(chart: Chart) -> bool:
-    """Whether the lines end at one x, so far from each other that names fit between."""
-    every = [point.value for line in chart.lines for point in line.points]
-    height = log10(max(every) / min(every))
-    ends = sorted(log10(line.points[-1].value) for line in chart.lines)
-    if len({line.points[-1].x for line in chart.lines}) > 1:
-        return False
-    return all(after - before > 0.07 * height for before, after in pairwise(ends))
-
-
-def beside(axes: Axes, line: Line) -> None:
-    """A line's name right of its end."""
-    last = line.points[-1]
-    axes.annotate(
-        line.name,
-        (last.x, last.value),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        color=line_style(line.look).color,
-        fontsize=9,
-        annotation_clip=False,
-    )
-
-
-def outside(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """A legend right of the axes, for which the figure becomes wider."""
-    columns = 1 + (len(handles) - 1) // 16
-    made = figure.legend(
-        handles=list(handles), loc="outside right upper", handlelength=3.2, ncols=columns
-    )
-    width = made.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi  # type: ignore[attr-defined]
-    figure.set_size_inches(WIDTH + width, HEIGHT)

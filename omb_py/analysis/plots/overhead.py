@@ -9,20 +9,25 @@ from math import isnan, nan
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, SymmetricalLogLocator
+from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
+from omb_py.analysis.plots.bars import make_room
 from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
 from omb_py.analysis.plots.groups import by, caption_part, common, plain
-from omb_py.analysis.plots.lines import draw_line
+from omb_py.analysis.plots.lines import WIDE, draw_line, handles
 from omb_py.analysis.plots.style import (
-    BINDINGS,
-    MUTED,
-    caption,
+    Measure,
+    Page,
+    axis_unit,
     empty_figure,
+    finish,
     line_style,
     min_size,
+    muted,
+    number_text,
     size_axis,
-    tick_text,
+    style_numbers,
+    text_width,
     value_axis,
 )
 from omb_py.core.text.units import size_text, value_text
@@ -34,8 +39,6 @@ PICKLING = ("pickle", "pkl5")
 """Bindings that take so much longer that beside theirs no other bar could be seen."""
 
 BAR_SIZE = 8
-PANEL = (5.4, 6.6)
-NARROW = "#8C8C8C"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -101,7 +104,11 @@ def overhead(
         "minimum to maximum of the runs" if runs > 1 else "",
         "95\N{NO-BREAK SPACE}% intervals of the difference" if min(counts) == 1 else "",
     )
-    marks = [f"Bands: {band}", "Where one holds 0 no difference is known, and none drawn"]
+    marks = [
+        f"Grey: {base}",
+        f"Bands: {band}",
+        "Where one holds 0 no difference is known, and none drawn",
+    ]
     barless = [
         line.name
         for panel in panels[:1]
@@ -112,11 +119,15 @@ def overhead(
         marks.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
     return Overhead(
         "-".join(plain(text) for text in (benchmark, "overhead", *words)),
-        ", ".join([f"{benchmark}: what bindings add to {base}", *words]),
+        benchmark,
         base,
         shown,
         panels,
-        (" · ".join(known), f"Medians of {rounds} rounds{again}"),
+        (
+            f"What bindings add to {base}",
+            " · ".join([*words, *known]),
+            f"Medians of {rounds} rounds{again}",
+        ),
         tuple(marks) if len(sizes) > 1 else (),
     )
 
@@ -124,19 +135,19 @@ def overhead(
 def panel(title: str, rows: pd.DataFrame, base: str, size: float | None) -> Panel:
     """The lines of one MPI library."""
     added, ratios = [], []
-    own = Line(base, (), BINDINGS.index(base) if base in BINDINGS else 0)
-    for index, ((binding,), members) in enumerate(by(rows, ["binding"])):
+    numbers = style_numbers([base, *(str(name) for (name,), _ in by(rows, ["binding"]))])
+    own = Line(base, (), numbers[base])
+    for (binding,), members in by(rows, ["binding"]):
         name = str(binding)
-        number = BINDINGS.index(name) if name in BINDINGS else len(BINDINGS) + index
-        line = Line(name, tuple(points(members, "added")), number)
+        line = Line(name, tuple(points(members, "added")), numbers[name])
         if name == base:
-            own = Line(base, tuple(points(members, "base")), number)
+            own = Line(base, tuple(points(members, "base")), numbers[name])
             continue
         here = members if size is None else members[members["bytes"] == size]
         ratios.append(float(here["ratio"].median()))
         added.append(line)
     if not own.points:
-        own = Line(base, tuple(points(rows.drop_duplicates("bytes"), "base")), own.look)
+        own = Line(base, tuple(points(rows.drop_duplicates("bytes"), "base")), own.style)
     return Panel(title, own, tuple(added), tuple(ratios))
 
 
@@ -151,62 +162,70 @@ def points(rows: pd.DataFrame, what: str) -> Iterator[Point]:
         yield Point(nan if where is None else where, float(values.median()), (nan, nan), spread, 1)
 
 
-def draw(found: Overhead, binary: bool = False) -> Figure:
-    """A figure: bars at one size above, what is added over all sizes below."""
+def draw(found: Overhead, page: Page | None = None) -> Figure:
+    """A figure: bars at one size above, what is added over all sizes below, for each library.
+
+    Libraries stand beside each other on a wide page, else below each other.
+    """
+    page = page or Page()
     sized = len({point.x for panel in found.panels for point in panel.base.points}) > 1
-    width, height = PANEL
-    count = len(found.panels)
-    figure = empty_figure(width * count + 1.1, height if sized else 3.2)
-    grid = figure.subplots(
-        1 + sized, count, squeeze=False, height_ratios=(2, 3)[: 1 + sized], sharey="row"
-    )
-    for column, part in enumerate(found.panels):
-        bars(grid[0][column], part, found, labels=column == 0)
+    columns = len(found.panels) if page.width >= WIDE else 1
+    rows = (1 + sized) * len(found.panels) // columns
+    most = max(len(panel.added) for panel in found.panels)
+    heights = [1.3 + 0.42 * most, 5.5][: 1 + sized] * (rows // (1 + sized))
+    figure = empty_figure(page, sum(heights))
+    grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
+    room = page.points / columns - 50
+    lines: list[Axes] = []
+    for number, part in enumerate(found.panels):
+        place = (0, number) if columns > 1 else ((1 + sized) * number, 0)
+        bars(grid[place], part, found, room)
         if sized:
-            over_sizes(grid[1][column], part, found, first=column == 0)
+            axes = grid[place[0] + 1, place[1]]
+            over_sizes(axes, part, found, room)
+            if lines:
+                axes.sharey(lines[0])
+            lines.append(axes)
     if sized:
-        scale(grid[1][0], found)
-        handles = [line for line in grid[1][0].get_lines() if line.get_label()[0] != "_"]
-        figure.legend(handles=handles, loc="outside right center", handlelength=3.0)
-    figure.suptitle(found.title, x=0.01, ha="left", fontsize=11)
-    caption(figure, [*found.caption, *found.marks])
-    return figure
+        for axes in lines:
+            scale(axes, found)
+    return finish(figure, found.title, [*found.caption, *found.marks], handles(lines))
 
 
-def bars(axes: Axes, part: Panel, found: Overhead, labels: bool) -> None:
+def bars(axes: Axes, part: Panel, found: Overhead, room: float) -> None:
     """A bar for each binding that does not pickle: the base, and what is added to it."""
     base = at(part.base, found.size)
     shown = [
         pair for pair in zip(part.added, part.ratios, strict=True) if has_bar(*pair, found.size)
     ]
-    axes.barh(0, base, color=line_style(part.base.look).color, height=0.7)
-    axes.text(base, 0, f" {value_text(base, 'us')}", va="center", fontsize=9)
+    most = base + max([at(line, found.size) for line, _ in shown] + [0.0])
+    value_axis(axes.xaxis, [most], Measure(time_of(found), "us", "median"))
+    axes.barh(0, base, color=line_style(part.base.style).color, height=0.7)
+    texts = [(base, value_text(base, "us"))]
     for row, (line, ratio) in enumerate(shown, 1):
         more = at(line, found.size)
-        color = line_style(line.look).color
-        axes.barh(row, min(base, base + more), color=NARROW, height=0.7)
+        color = line_style(line.style).color
+        axes.barh(row, min(base, base + more), color=muted(), height=0.7)
         if more >= 0:
             axes.barh(row, more, left=base, color=color, height=0.7)
         else:
             axes.barh(row, -more, left=base + more, color="none", edgecolor=color, height=0.7)
-        axes.text(
-            base + max(more, 0.0),
-            row,
-            f" {difference(more)}  {TIMES} {ratio:.2f}",
-            va="center",
-            fontsize=9,
+        texts.append((base + max(more, 0.0), f"{difference(more)}  {TIMES} {ratio:.2f}"))
+    for row, (end, text) in enumerate(texts):
+        axes.annotate(
+            text, (end, row), (3, 0), textcoords="offset points", va="center", fontsize=7.5
         )
-    most = base + max([at(line, found.size) for line, _ in shown] + [0.0])
-    axes.set_xlim(0, most * 1.45)
+    make_room(axes, max(text_width(text, 7.5) for _, text in texts) + 6, 0.8 * room)
     axes.set_yticks(range(len(shown) + 1), [found.base, *(line.name for line, _ in shown)])
     axes.set_ylim(len(shown) + 0.5, -0.5)
-    axes.tick_params(axis="y", length=0, labelleft=labels)
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, "us")))
-    where = f" of {size_text(found.size)}" if found.size is not None else ""
-    axes.set_xlabel(f"Time{where}; grey: {found.base}")
-    axes.set_title(part.title, loc="left", fontsize=10)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(part.title, loc="left")
     axes.grid(True, axis="x")
+
+
+def time_of(found: Overhead) -> str:
+    """What bars are."""
+    return "Time" if found.size is None else f"Time of {size_text(found.size)}"
 
 
 def difference(value: float) -> str:
@@ -234,16 +253,20 @@ def at(line: Line, size: float | None) -> float:
 def scale(axes: Axes, found: Overhead) -> None:
     """A logarithmic axis of what is added in all panels; on both sides of 0 if some is saved."""
     lines = [line for panel in found.panels for line in panel.added]
-    added = [point.value for line in lines for point in line.points if is_certain(point)]
-    if min(added, default=0) >= 0:
+    certain = [point for line in lines for point in line.points if is_certain(point)]
+    numbers = [number for point in certain for number in (point.value, *point.spread)]
+    measure = Measure(f"Added to {found.base}", "us", "median")
+    if min((point.value for point in certain), default=0) >= 0:
         base = [point.value for panel in found.panels for point in panel.base.points]
-        value_axis(axes, [*added, *base], "us")
+        value_axis(axes.yaxis, [*numbers, *base], measure)
         return
-    nearest = min(abs(value) for value in added)
-    axes.axhline(0, color=MUTED, linewidth=0.6)
+    nearest = min(abs(point.value) for point in certain)
+    factor, name = axis_unit([abs(point.value) for point in certain], "us")
+    axes.axhline(0, color=muted(), linewidth=0.6)
     axes.set_yscale("symlog", linthresh=nearest)
     axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=nearest))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, "us")))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value / factor)))
+    axes.set_ylabel(measure.label(name))
 
 
 def is_certain(point: Point) -> bool:
@@ -252,24 +275,21 @@ def is_certain(point: Point) -> bool:
     return point.value != 0 if isnan(low) else low > 0 or high < 0
 
 
-def over_sizes(axes: Axes, part: Panel, found: Overhead, first: bool) -> None:
+def over_sizes(axes: Axes, part: Panel, found: Overhead, room: float) -> None:
     """What is added over message size, where it is known to be above or below zero."""
     sizes = [point.x for point in part.base.points]
     minimum = min_size(sizes)
     axes.plot(
         [point.x for point in part.base.points if point.x > 0],
         [point.value for point in part.base.points if point.x > 0],
-        color=MUTED,
-        linewidth=1.0,
+        color=muted(),
+        linewidth=0.9,
         linestyle=(0, (1, 1.5)),
         label=f"{found.base} itself",
     )
     for line in part.added:
         known = tuple(point for point in line.points if is_certain(point))
         if known:
-            draw_line(axes, Line(line.name, known, line.look), minimum, bands=True)
-    size_axis(axes, sizes)
-    if first:
-        axes.set_ylabel(f"Added to {found.base}")
-    axes.tick_params(axis="y", labelleft=first)
+            draw_line(axes, Line(line.name, known, line.style), minimum, bands=True)
+    size_axis(axes, sizes, room)
     axes.grid(True)

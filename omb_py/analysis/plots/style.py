@@ -1,69 +1,105 @@
-"""How figures look: colours, markers, dashes, axes, and how they become files.
+"""The style of figures: colours, markers, axes, the text around them, and how they become files.
 
-Colours are Okabe and Ito's (*Color Universal Design*, 2008), which stay apart for the colour-blind;
-markers and dashes tell lines apart in grey as well.
+Colours are near Okabe and Ito's (*Color Universal Design*, 2008), which stay apart for the
+colour-blind; markers and dashes tell lines apart in grey as well.
 """
 
 from __future__ import annotations
 
 import io
-import textwrap
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import floor, log2
-from typing import Any
+from functools import lru_cache
+from math import ceil, floor, log2, log10
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.style
+import numpy as np
+from cycler import cycler
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import blended_transform_factory
 
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.errors import UsageError
+from omb_py.core.text.units import digits, size_text, value_text
 
-COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", "*")
+PALETTES = {
+    "light": (
+        *("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C"),
+    ),
+    "dark": (
+        *("#F2F2F2", "#3F9BDC", "#FF7F3F", "#22C094", "#E89BC6", "#F5B731", "#A5D8F7", "#8C8C8C"),
+    ),
+}
+MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<")
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
+HATCHES = ("", "////", "\\\\\\\\", "----", "||||", "xxx", "+++", "..")
+
+MAX_LINES = 8
+"""Lines of one panel: as many as there are colours."""
 
 BINDINGS = ("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl")
-"""Bindings in the order of their looks, which are the same in every figure."""
+"""Bindings in the order of their styles, which are the same in every figure."""
 
-MUTED = "#595959"
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"
 
 FORMATS = ("png", "svg", "pdf")
+THEMES = ("light", "dark")
 
-PLACE_OF_ZERO = 3.0
+PLACE_OF_ZERO = 4.0
 """0 bytes stand this factor left of the minimum other size, where the axis is broken."""
 
-LABELS = 8
-"""Labels of an axis of sizes, at most."""
+POINTS = 72 / 2.54
+"""Points of a centimetre."""
+
+TITLE, TEXT, SMALL = 9.0, 8.0, 7.0
+"""Sizes of text in points, at every width: a narrow figure has less in it, not smaller text."""
+
+MARGIN = 5.0
+"""Points left free along the edges of a figure."""
+
+LABEL = 34.0
+"""Points along an axis that one label of a message size needs."""
 
 SETTINGS: dict[str, Any] = {
-    "font.size": 10,
+    "font.size": TEXT,
     "font.family": ["DejaVu Sans"],
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
+    "axes.titlesize": TEXT,
+    "axes.labelsize": TEXT,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.title_fontsize": TEXT,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "hatch.linewidth": 0.6,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.5,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
     "legend.frameon": False,
-    "savefig.dpi": 200,
+    "savefig.dpi": 300,
     "pdf.fonttype": 42,  # TrueType: text stays text
     "svg.fonttype": "path",  # outlines: looks alike whatever fonts the reader has
     "svg.hashsalt": "omb-py",
+}
+
+COLORS_OF_THEME = {
+    "light": {"paper": "#FFFFFF", "ink": "#000000", "muted": "#595959", "grid": "#DDDDDD"},
+    "dark": {"paper": "#16181D", "ink": "#F2F2F2", "muted": "#B4B8C0", "grid": "#3A3F47"},
 }
 
 METADATA: dict[str, dict[str, Any]] = {
@@ -72,6 +108,53 @@ METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": "omb-py", "Producer": None},
 }
 """Nothing that changes from day to day, so that the same data makes the same file."""
+
+UNITS = {
+    "us": ((1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")),
+    "MB/s": ((1e6, "TB/s"), (1e3, "GB/s"), (1.0, "MB/s"), (1e-3, "kB/s")),
+    "msg/s": ((1e6, "10⁶/s"), (1e3, "10³/s"), (1.0, "1/s")),
+    "%": ((1.0, "%"),),
+}
+BINARY_UNITS = tuple(
+    (2**power / 1e6, f"{name}iB/s") for power, name in ((30, "G"), (20, "M"), (10, "K"))
+)
+
+EXPONENTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a figure is made for: ``width`` in centimetres, and whether the page is dark."""
+
+    width: float = 17.5
+    theme: Literal["light", "dark"] = "light"
+
+    def __post_init__(self) -> None:
+        if not 6 <= self.width <= 100:
+            raise UsageError(f"a figure is 6 to 100 cm wide, not {self.width:g} cm")
+        if self.theme not in THEMES:
+            raise UsageError(f"there is no theme {self.theme!r}: choose from {', '.join(THEMES)}")
+
+    @classmethod
+    def parsed(cls, width: str | float, theme: str = "light") -> Page:
+        """A page from ``8.5cm``, ``3.5in`` or a number of centimetres.
+
+        Raises `UsageError` for what is no width or theme.
+        """
+        match = re.fullmatch(r"\s*([0-9.]+)\s*(cm|mm|in)?\s*", str(width))
+        try:
+            number = float(match[1]) if match else 0.0
+        except ValueError:
+            number = 0.0
+        if match is None or not number:
+            raise UsageError(f"{width!r} is no width: write it as 8.5cm or 17.5cm")
+        scale = {"cm": 1.0, "mm": 0.1, "in": 2.54, None: 1.0}[match[2]]
+        return cls(number * scale, theme)  # type: ignore[arg-type]
+
+    @property
+    def points(self) -> float:
+        """The width in points."""
+        return self.width * POINTS
 
 
 @dataclass(frozen=True)
@@ -83,34 +166,167 @@ class LineStyle:
     dash: Any
 
 
+def color(index: int) -> str:
+    """Colour ``index`` of the page's theme, within `apply_style`."""
+    colors = mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+    return str(colors[index % len(colors)])
+
+
 def line_style(index: int) -> LineStyle:
-    """The look of line ``index``; no two of the first 252 are the same."""
-    return LineStyle(
-        COLORS[index % len(COLORS)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)]
-    )
+    """The style of line ``index``, within `apply_style`; no two of `MAX_LINES` share a colour."""
+    return LineStyle(color(index), MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
+
+
+def style_numbers(names: Sequence[str]) -> dict[str, int]:
+    """Numbers of styles for lines of one panel; a binding's is the same in every figure."""
+    found = {name: BINDINGS.index(name) for name in names if name in BINDINGS}
+    free = (number for number in range(len(names) + len(BINDINGS)) if number not in found.values())
+    return {name: found[name] if name in found else next(free) for name in names}
+
+
+def muted() -> str:
+    """The colour of what is beside the matter, within `apply_style`."""
+    return str(mpl.rcParams["axes.edgecolor"])
+
+
+def paper() -> str:
+    """The colour of the page, within `apply_style`."""
+    return str(mpl.rcParams["figure.facecolor"])
+
+
+def readable_on(background: Sequence[float]) -> str:
+    """Black or white, whichever is read better on a colour (red, green, blue from 0 to 1)."""
+    red, green, blue = background[:3]
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
 @contextmanager
-def apply_style() -> Iterator[None]:
+def apply_style(page: Page | None = None) -> Iterator[None]:
     """Within it figures are made and written with these settings, whatever the user's are."""
-    with mpl.style.context(["default", SETTINGS]):
+    theme = (page or Page()).theme
+    tints = COLORS_OF_THEME[theme]
+    colors = {
+        "axes.prop_cycle": cycler(color=PALETTES[theme]),
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), tints["paper"]),
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), tints["ink"]),
+        **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), tints["muted"]),
+        **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), tints["ink"]),
+        "hatch.color": tints["paper"],
+        "grid.color": tints["grid"],
+    }
+    with mpl.style.context(["default", SETTINGS, colors]):
         yield
 
 
-def empty_figure(width: float, height: float) -> Figure:
-    """A figure of so many inches whose parts make room for each other."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+def empty_figure(page: Page, height: float) -> Figure:
+    """A figure whose axes have ``height`` centimetres; `finish` adds what stands around them."""
+    figure = Figure(figsize=(page.width / 2.54, height / 2.54), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def caption(figure: Figure, facts: Sequence[str]) -> None:
-    """What one must know to believe a figure, in small print below it, a sentence for each fact."""
-    text = " ".join(f"{fact}." for fact in facts if fact)
-    lines = textwrap.wrap(text, int(figure.get_size_inches()[0] * 16.5))
-    figure.supxlabel(
-        "\n".join(lines), x=0.015, ha="left", fontsize=7.5, color=MUTED, linespacing=1.3
+def finish(
+    figure: Figure, title: str, facts: Sequence[str], handles: Sequence[Artist] = ()
+) -> Figure:
+    """The figure with its title and a legend of ``handles`` above the axes, its caption below.
+
+    A caption is what one must know to believe a figure, a sentence for each of ``facts``. The
+    figure becomes higher by what these need.
+    """
+    width, body = (72 * inches for inches in figure.get_size_inches())
+    room = width - 2 * MARGIN
+    heading = wrap(title, TITLE, room)
+    above = MARGIN + 1.3 * TITLE * len(heading)
+    lines = wrap(" ".join(f"{fact}." for fact in facts if fact), SMALL, room)
+    below = 1.35 * SMALL * len(lines) + MARGIN
+    legend = None
+    if handles:
+        names = [str(handle.get_label()) for handle in handles]
+        legend = figure.legend(
+            handles=list(handles),
+            loc="upper left",
+            bbox_to_anchor=(0.0, 0.0),
+            ncols=legend_columns(names, room),
+            **LEGEND,
+        )
+        legend.set_in_layout(False)
+        renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+        above += legend.get_window_extent(renderer).height * 72 / figure.dpi + 3
+    height = above + body + below
+    figure.set_size_inches(width / 72, height / 72)
+    left = MARGIN / width
+    figure.text(left, 1 - MARGIN / height, "\n".join(heading), fontsize=TITLE, va="top")
+    figure.text(
+        left, MARGIN / height, "\n".join(lines), fontsize=SMALL, linespacing=1.3, color=muted()
     )
+    if legend is not None:
+        top = 1 - (MARGIN + 1.3 * TITLE * len(heading)) / height
+        legend.set_bbox_to_anchor((left, top))
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.set(rect=(left, below / height, 1 - 2 * left, body / height), w_pad=0.02, h_pad=0.03)  # type: ignore[call-arg]
+    figure.draw_without_rendering()  # ticks are made now, in this style
+    return figure
+
+
+LEGEND: dict[str, Any] = {
+    "borderpad": 0.0,
+    "borderaxespad": 0.0,
+    "handlelength": 2.4,
+    "labelspacing": 0.3,
+    "columnspacing": 1.4,
+}
+
+
+def legend_above(
+    axes: Axes, handles: Sequence[Artist], room: float, title: str | None = None
+) -> None:
+    """A legend on top of axes that have ``room`` points, under their title."""
+    axes.legend(
+        handles=list(handles),
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.02),
+        ncols=legend_columns([str(handle.get_label()) for handle in handles], room),
+        title=title,
+        alignment="left",
+        **LEGEND,
+    )
+
+
+def legend_columns(names: Sequence[str], room: float) -> int:
+    """Columns of a legend in ``room`` points, as even as they can be."""
+    entry = max(text_width(name, 7.5) for name in names) + 7.5 * (2.4 + 0.8)
+    most = max(1, int((room + 7.5 * 1.4) / (entry + 7.5 * 1.4)))
+    return ceil(len(names) / ceil(len(names) / most))
+
+
+def legend_height(names: Sequence[str], room: float) -> float:
+    """Centimetres of a legend in ``room`` points."""
+    return ceil(len(names) / legend_columns(names, room)) * 1.35 * 7.5 / POINTS
+
+
+@lru_cache(4096)
+def text_width(text: str, size: float) -> float:
+    """Points that a text is wide."""
+    if not text.strip():
+        return 0.32 * size * len(text)
+    font = FontProperties(family="DejaVu Sans")
+    return float(TextPath((0, 0), text, size=size, prop=font, usetex=False).get_extents().x1)
+
+
+def wrap(text: str, size: float, room: float) -> list[str]:
+    """The lines of a text in ``room`` points."""
+    lines: list[str] = []
+    width = room + 1
+    for word in filter(None, text.split(" ")):  # a no-break space breaks no line
+        more = text_width(f"x{word}", size) - text_width("x", size) + 0.34 * size
+        if width + more > room:
+            lines.append(word)
+            width = more
+        else:
+            lines[-1] += f" {word}"
+            width += more
+    return lines
 
 
 def image(figure: Figure, form: str) -> bytes:
@@ -131,26 +347,37 @@ def min_size(sizes: Sequence[float]) -> float:
     return min((size for size in sizes if size > 0), default=1.0)
 
 
-def ticks_of_sizes(sizes: Sequence[float]) -> list[float]:
-    """Sizes that get a label: all if they are few, else powers of two in even steps; 0 if there."""
+def ticks_of_sizes(sizes: Sequence[float], labels: int = 8) -> list[float]:
+    """Sizes that get one of so many ``labels``, and 0 if there.
+
+    All if they are few, else powers of two in even steps.
+    """
     positive = sorted({size for size in sizes if size > 0})
     zero = [0.0] if min(sizes, default=1) == 0 else []
-    if len(positive) <= LABELS:
+    if len(positive) <= labels:
         return [*zero, *positive]
     low, high = log2(positive[0]), log2(positive[-1])
     first, last = floor(low + 0.999), floor(high)
-    step = next(n for n in (1, 2, 3, 4, 5, 10, 20) if (last - first) // n < LABELS)
+    step = next(n for n in (1, 2, 3, 4, 5, 6, 8, 10, 20, 40) if (last - first) // n < labels)
     return [*zero, *(2.0**power for power in range(first, last + 1, step))]
 
 
-def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
-    """Make x a logarithmic axis of message sizes, broken left of the smallest for 0 bytes."""
+def size_axis(axes: Axes, sizes: Sequence[float], room: float) -> None:
+    """Make x a logarithmic axis of message sizes, broken left of the smallest for 0 bytes.
+
+    The axis has ``room`` points.
+    """
     minimum = min_size(sizes)
-    labels = ticks_of_sizes(sizes)
+    labels = ticks_of_sizes(sizes, max(2, int(room / LABEL)))
+    doublings = log2(max(sizes) / place(min(sizes), minimum)) if max(sizes) > 0 else 1.0
+    if 0 in labels and room * log2(PLACE_OF_ZERO) < 0.8 * LABEL * doublings:
+        labels = [size for size in labels if size != minimum]
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator([place(size, minimum) for size in labels]))
     axes.xaxis.set_minor_locator(FixedLocator([]))
-    axes.set_xticklabels([size_text(size) for size in labels])
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda at, _: size_text(0 if at < minimum else round(at)))
+    )
     axes.set_xlabel("Message size")
     if 0 in labels:
         middle = minimum / PLACE_OF_ZERO**0.5
@@ -162,72 +389,137 @@ def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
             transform=across,
             ha="center",
             va="center",
-            fontsize=9,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            bbox={"facecolor": paper(), "edgecolor": "none", "pad": 0.5},
         )
 
 
-def rank_axis(axes: Axes, ranks: Sequence[float]) -> None:
-    """Make x a logarithmic axis of numbers of ranks."""
+def rank_axis(axes: Axes, ranks: Sequence[float], room: float) -> None:
+    """Make x a logarithmic axis of numbers of ranks, of ``room`` points."""
     counts = sorted(set(ranks))
+    labels = max(3, int(room / 24))
+    if len(counts) > labels:
+        counts = [count for count in counts if log2(count) % 1 == 0] or counts
+        counts = counts[:: ceil(len(counts) / labels)]
     axes.set_xscale("log", base=2)
-    if len(counts) > 2 * LABELS:
-        counts = [count for count in counts if log2(count) % 1 == 0] or counts[:: len(counts) // 8]
     axes.xaxis.set_major_locator(FixedLocator(counts))
     axes.xaxis.set_minor_locator(FixedLocator([]))
-    axes.set_xticklabels([f"{count:g}" for count in counts])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
     axes.set_xlabel("Ranks")
 
 
-def value_axis(axes: Axes, values: Sequence[float], unit: str, binary: bool = False) -> bool:
-    """Give y ticks with units; logarithmic, or linear from 0 where values are close together.
+@dataclass(frozen=True)
+class Measure:
+    """What an axis shows: words for the quantity, its unit in results, its statistic ("" for none).
 
-    Returns whether it is logarithmic. Values are in ``unit``, which `tick_text` knows.
+    ``unit`` is one of `UNITS`.
     """
-    axis = axes.yaxis
-    above = [value for value in values if value > 0]
-    logarithmic = unit != "%" and bool(above) and max(above) / min(above) >= 4
-    if logarithmic:
-        decades = max(above) / min(above) > 300
-        if binary and unit == "MB/s":
-            axes.set_yscale("log", base=2)
-            axis.set_major_locator(BinaryLocator())
-        else:
-            axes.set_yscale("log")
-            axis.set_major_locator(LogLocator(subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
+
+    words: str
+    unit: str
+    statistic: str = ""
+
+    def label(self, name: str) -> str:
+        """The axis's label, with the unit by the ``name`` that its numbers have.
+
+        >>> Measure("Latency", "us", "median").label("µs")
+        'Latency (µs), median'
+        """
+        return ", ".join(filter(None, (f"{self.words} ({name})", self.statistic)))
+
+
+def axis_unit(numbers: Sequence[float], unit: str, binary: bool = False) -> tuple[float, str]:
+    """The unit of an axis's numbers, in the unit of results, and its name.
+
+    >>> axis_unit([900.0, 90000.0], "us")
+    (1000.0, 'ms')
+    """
+    steps = BINARY_UNITS if binary and unit == "MB/s" else UNITS[unit]
+    above = [number for number in numbers if number > 0] or [1.0]
+    middle = (min(above) * max(above)) ** 0.5
+    return next((step for step in steps if middle >= step[0]), steps[-1])
+
+
+def is_logarithmic(numbers: Sequence[float], unit: str) -> bool:
+    """Whether numbers are so far apart that they need a logarithmic axis."""
+    above = [number for number in numbers if number > 0]
+    return unit != "%" and bool(above) and max(above) / min(above) >= 4
+
+
+def value_axis(
+    axis: Axis, numbers: Sequence[float], measure: Measure, binary: bool = False
+) -> None:
+    """Ticks, limits and label of an axis of values; ``numbers`` are all that is drawn along it.
+
+    Logarithmic, or linear from 0 where values are close together.
+    """
+    axes = axis.axes
+    vertical = axis is axes.yaxis
+    set_scale = axes.set_yscale if vertical else axes.set_xscale
+    set_limits = axes.set_ylim if vertical else axes.set_xlim
+    known = [number for number in numbers if number == number]
+    factor, name = axis_unit(known, measure.unit, binary)
+    if is_logarithmic(known, measure.unit):
+        above = [number for number in known if number > 0]
+        low, high = min(above), max(above)
+        set_scale("log")
+        axis.set_major_locator(UnitLocator(factor, high / low > (300 if vertical else 10)))
         axis.set_minor_formatter(NullFormatter())
+        room = (high / low) ** 0.04
+        set_limits(low / room, high * room)
     else:
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value, unit, binary)))
-    return logarithmic
+        axis.set_major_locator(UnitTicks(factor))
+        set_limits(0, 105 if measure.unit == "%" else (max(known, default=1) or 1) * 1.08)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value / factor)))
+    axis.set_label_text(measure.label(name))
 
 
-class BinaryLocator(LogLocator):
-    """Ticks at powers of two of bytes per second, on an axis of 10^6 bytes per second."""
+class UnitLocator(LogLocator):
+    """Ticks of a logarithmic axis at round numbers of a unit; only powers of ten of ``decades``."""
 
-    def __init__(self) -> None:
-        super().__init__(base=2.0)
+    def __init__(self, factor: float, decades: bool) -> None:
+        super().__init__(subs=(1.0,) if decades else (1.0, 2.0, 5.0))
+        self.factor = factor
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        low, high = sorted((max(vmin, 1e-12) * 1e6, max(vmax, 1e-12) * 1e6))
-        first, last = floor(log2(low)), floor(log2(high)) + 1
-        step = max(1, -(-(last - first) // 7))
-        return [2.0**power / 1e6 for power in range(first - first % step, last + 1, step)]
+        ticks = super().tick_values(vmin / self.factor, vmax / self.factor)
+        return np.asarray(ticks) * self.factor
 
 
-def tick_text(value: float, unit: str, binary: bool = False) -> str:
-    """A tick's label with its unit.
+class UnitTicks(MaxNLocator):
+    """Ticks of a linear axis at round numbers of a unit."""
 
-    >>> tick_text(1500, "us"), tick_text(10, "us"), tick_text(1e4, "MB/s"), tick_text(50, "%")
-    ('1.5 ms', '10 µs', '10 GB/s', '50 %')
-    >>> tick_text(1.048576, "MB/s", binary=True)
-    '1 MiB/s'
+    def __init__(self, factor: float) -> None:
+        super().__init__(5, steps=[1, 2, 5, 10])
+        self.factor = factor
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        ticks = super().tick_values(vmin / self.factor, vmax / self.factor)
+        return np.asarray(ticks) * self.factor
+
+
+def quantity_text(value: float, unit: str, binary: bool = False) -> str:
+    """A value with its unit, as a cell or the end of a bar has it.
+
+    >>> quantity_text(11858, "us"), quantity_text(50, "%"), quantity_text(2.097152, "MB/s", True)
+    ('11.9 ms', '50 %', '2.00 MiB/s')
     """
-    if value == 0:
-        return "0"
     if unit == "%":
-        return f"{value:g} %"
+        return f"{value:.0f} %"
     if binary and unit == "MB/s":
-        return f"{size_text(round(value * 1e6))}/s"
-    number, name = value_text(value, unit).split(" ", 1)
-    return f"{float(number):g} {name}"
+        factor, name = axis_unit([value], unit, binary)
+        return f"{digits(value / factor)} {name}"
+    return value_text(value, unit)
+
+
+def number_text(value: float) -> str:
+    """A tick's number.
+
+    >>> [number_text(value) for value in (0.2, 1500.0, 1e5, 2e6)]
+    ['0.2', '1500', '10⁵', '2·10⁶']
+    """
+    if value == 0 or 1e-3 <= abs(value) < 99_999:
+        return f"{value:.6g}"
+    power = floor(log10(abs(value)) + 1e-9)
+    digit = value / 10.0**power
+    sign = "" if abs(digit - 1) < 1e-6 else f"{digit:.3g}·"
+    return f"{sign}10{str(power).translate(EXPONENTS)}"

@@ -16,19 +16,19 @@ import plotext
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
-from omb_py.analysis.plots.heat import HeatMap, unit_of
+from omb_py.analysis.plots.heat import HeatMap
 from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
-from omb_py.analysis.plots.style import min_size, place, tick_text, ticks_of_sizes
+from omb_py.analysis.plots.style import Measure, min_size, place, quantity_text, ticks_of_sizes
 from omb_py.analysis.plots.winner import Cell, WinnerMap
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import size_text, value_text
 
 WIDTH, HEIGHT = 80, 24
 """Columns and lines of a figure that does not go to a terminal."""
 
-COLORS = (None, 33, 208, 35, 175, 214, 117)
+COLORS = (None, 33, 208, 35, 175, 214, 117, 245)
 """Numbers of a terminal's 256 colours, near those of `omb_py.analysis.plots.style`."""
 
-MARKERS = ("●", "■", "▲", "◆", "▼", "x", "+", "◀", "*")
+MARKERS = ("●", "■", "▲", "◆", "▼", "x", "+", "◀")
 
 
 def terminal_size() -> tuple[int, int]:
@@ -50,13 +50,16 @@ def text(
     """A picture in ``width`` columns, of which axes take ``height`` lines."""
     match picture:
         case Chart():
-            words = [f"{picture.words} over {'message size' if picture.x == 'bytes' else 'ranks'}"]
-            body = [
-                *legend(picture.lines, width, colored),
-                plot(picture.lines, picture.x, picture.unit, (width, height), colored, binary),
-            ]
+            over = "message size" if picture.x == "bytes" else "ranks"
+            words = f"{described(picture.measure)} over {over}"
+            unit = picture.measure.unit
+            body = []
+            for part in picture.panels:
+                body += [part.title] * bool(part.title)
+                body += legend(part.lines, width, colored)
+                body.append(plot(part.lines, picture.x, unit, (width, height), colored, binary))
         case Overhead():
-            words = ["added over message size" if picture.marks else "added"]
+            words = "added over message size" if picture.marks else "added"
             body = []
             for panel in picture.panels:
                 body += [panel.title, *at_one_size(picture, panel)]
@@ -64,17 +67,22 @@ def text(
                     body += legend(panel.added, width, colored)
                     body.append(plot(panel.added, "bytes", "us", (width, height), colored))
         case BarChart():
-            words = [picture.words]
+            words = described(picture.measure)
             body = bars(picture, width)
         case HeatMap():
-            words = [picture.words]
+            words = described(picture.measure)
             body = table(picture, binary)
         case WinnerMap():
-            words = [picture.words]
+            words = picture.words
             body = winners(picture, colored)
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
-    return "\n".join([f"{title}: {words[0]}", *body, *caption])
+    return "\n".join([f"{title}: {words}", *body, *caption])
+
+
+def described(measure: Measure) -> str:
+    """What values are."""
+    return ", ".join(filter(None, (measure.words, measure.statistic)))
 
 
 def at_one_size(picture: Overhead, panel: Panel) -> list[str]:
@@ -97,9 +105,9 @@ def legend(lines: Sequence[Line], width: int, colored: bool) -> list[str]:
             rows.append([])
             room = width
         room -= len(line.name) + 4
-        entry = f"{MARKERS[line.look % len(MARKERS)]} {line.name}"
+        entry = f"{MARKERS[line.style % len(MARKERS)]} {line.name}"
         rows[-1].append(
-            click.style(entry, fg=COLORS[line.look % len(COLORS)]) if colored else entry
+            click.style(entry, fg=COLORS[line.style % len(COLORS)]) if colored else entry
         )
     return ["  ".join(row) for row in rows]
 
@@ -126,8 +134,8 @@ def plot(
     canvas.plot_size(*size)
     canvas.legend(False)
     for line in lines:
-        color = COLORS[line.look % len(COLORS)]
-        symbol = MARKERS[line.look % len(MARKERS)]
+        color = COLORS[line.style % len(COLORS)]
+        symbol = MARKERS[line.style % len(MARKERS)]
         marker = plotext.marker(symbol, pixel="default" if color is None else color)
         shown = [point for point in line.points if point.value > 0 or unit == "%"]
         for part in ([p for p in shown if p.x == 0], [p for p in shown if p.x > 0]):
@@ -153,6 +161,18 @@ def plot(
     if not logarithmic:
         canvas.ruler("y").lim(0, max(values) * 1.05)
     return str(canvas.build().string(colorless=not colored)).rstrip("\n")
+
+
+def tick_text(value: float, unit: str, binary: bool = False) -> str:
+    """A tick's label with its unit.
+
+    >>> tick_text(1500, "us"), tick_text(10, "us"), tick_text(1e4, "MB/s"), tick_text(0, "us")
+    ('1.5 ms', '10 µs', '10 GB/s', '0')
+    """
+    if value == 0:
+        return "0"
+    number, name = quantity_text(value, unit, binary).split(" ", 1)
+    return f"{float(number):g} {name}"
 
 
 def decades(values: Sequence[float]) -> list[float]:
@@ -182,10 +202,12 @@ def bars(chart: BarChart, width: int) -> list[str]:
     room = max(8, width - names - 14)
     lines = []
     for bar in chart.bars:
-        value = f"{bar.value:.0f} %" if chart.unit == "%" else value_text(bar.value, chart.unit)
+        value = quantity_text(bar.value, chart.measure.unit)
         lines.append(f"{bar.name:>{names}} {'█' * max(1, round(room * bar.value / most))} {value}")
         if bar.parts:
-            parts = ", ".join(f"{name} {value_text(part, chart.unit)}" for name, part in bar.parts)
+            parts = ", ".join(
+                f"{name} {value_text(part, chart.measure.unit)}" for name, part in bar.parts
+            )
             lines += textwrap.wrap(
                 parts, width, initial_indent=" " * (names + 1), subsequent_indent=" " * (names + 1)
             )
@@ -217,11 +239,10 @@ def paint(text: str, cell: Cell | None, chart: WinnerMap) -> str:
 
 def table(heat: HeatMap, binary: bool) -> list[str]:
     """A map's numbers, sizes downwards so that they fit."""
-    unit, factor = unit_of(heat, binary)
-    rows = [[unit, *heat.rows]]
+    rows = [["", *heat.rows]]
     for column, size in enumerate(heat.sizes):
-        cells = [heat.cells[row, column] / factor for row in range(len(heat.rows))]
-        rows.append([size_text(size), *("" if isnan(cell) else digits(cell) for cell in cells)])
+        cells = heat.cells[:, column]
+        rows.append([size_text(size), *(heat.text(cell, binary) for cell in cells)])
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     return [
         "  ".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True)) for row in rows

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan, log, nan
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,9 +14,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from omb_py.algorithms import DEFAULT
-from omb_py.analysis.plots.charts import facts, number_points, statistics
+from omb_py.analysis.plots.charts import facts, measure, number_points
 from omb_py.analysis.plots.groups import Group, along, benchmarks, by, line_name
-from omb_py.analysis.plots.style import COLORS, caption, empty_figure
+from omb_py.analysis.plots.style import (
+    MAX_LINES,
+    SMALL,
+    Page,
+    color,
+    empty_figure,
+    finish,
+    muted,
+    paper,
+    readable_on,
+    text_width,
+)
 from omb_py.analysis.values import CONFIGURATION
 from omb_py.core.text.units import digits, size_text
 
@@ -24,11 +36,13 @@ CHOSEN = ("library_algorithm", "algorithm", "segment", "variant")
 configuration in which they differ."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-PALE = 0.35
-"""How much of its colour is left to a winner that may be none."""
+PALEST = 0.2
+"""How much of its colour a winner has that is no better than the second; none of less."""
 
-LETTER, LINE = 0.072, 0.27
-"""Inches of a letter, and of a line of cells."""
+FULL = 2.0
+"""The factor to the second from which a winner has all of its colour."""
+
+OTHERS = "others"
 
 
 @dataclass(frozen=True)
@@ -58,11 +72,21 @@ class Cell:
     @property
     def text(self) -> str:
         """The cell in words."""
+        return f"{self.winner}{',' * self.within_noise} {self.lead}"
+
+    @property
+    def lead(self) -> str:
+        """How far it leads."""
         if self.factor is None:
-            return f"{self.winner} alone"
-        if self.within_noise:
-            return f"{self.winner}, within noise"
-        return f"{self.winner} {digits(self.factor)}{TIMES}"
+            return "alone"
+        return "within noise" if self.within_noise else f"{digits(self.factor)}{TIMES}"
+
+    @property
+    def strength(self) -> float:
+        """How much of its winner's colour the cell has, from `PALEST` to 1."""
+        if self.factor is None or self.within_noise:
+            return PALEST
+        return PALEST + (1 - PALEST) * min(1.0, log(self.factor) / log(FULL))
 
 
 @dataclass(frozen=True)
@@ -128,16 +152,19 @@ def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Win
                 for count in ranks
             )
         )
-    notes = [*facts(group, axes, columns), statistics(group.rows).capitalize()]
-    notes.append(f"Numbers are how many times {'longer' if lower else 'less'} the second best is")
+    what = measure(group.rows)
+    best_is = ", ".join(filter(None, (what.words, what.statistic)))
+    notes = [*facts(group, axes, columns)]
+    notes.append("The smaller the lead, the paler")
+    notes.append(f"Numbers: how many times {'longer' if lower else 'less'} the second best is")
     if any(cell and cell.within_noise for row in cells for cell in row):
-        notes.append("Pale and hatched: the intervals of best and second best overlap")
+        notes.append("Hatched: within noise, the intervals of best and second best overlap")
     if any(len(members) == 1 for _, members in by(group.rows, ["bytes", "ranks", *columns])):
         notes.append("Single launches say nothing of what launches differ by: repeat them")
     return WinnerMap(
         group.name("winner"),
-        group.title,
-        f"{first['words']}: the {'lowest' if lower else 'highest'}",
+        group.benchmark,
+        f"{best_is}: the {'lowest' if lower else 'highest'}",
         tuple(name_of(key, columns) for key, _ in by(group.rows, list(columns))),
         tuple(f"{count} rank{'s' * (count != 1)}" for count in ranks),
         tuple(sizes),
@@ -186,54 +213,70 @@ def best(found: Sequence[Contender], lower: bool) -> Cell | None:
     return Cell(first.name, factor, within_noise=known and overlap)
 
 
-def draw(chart: WinnerMap) -> Figure:
-    """A figure of a map."""
+def draw(chart: WinnerMap, page: Page | None = None) -> Figure:
+    """A figure of a map: a colour for each winner, the paler the smaller its lead."""
+    page = page or Page()
     height, width = len(chart.sizes), len(chart.ranks)
-    longest = max(len(cell.text) for row in chart.cells for cell in row if cell is not None)
-    figure = empty_figure(
-        max(5.5, 1.2 + width * (0.3 + LETTER * longest)), 1.5 + LINE * max(3, height)
-    )
+    figure = empty_figure(page, 1.4 + 0.5 * height)
     axes = figure.add_subplot()
+    tints = colors_of(chart)
+    room = 0.86 * page.points / width
+    drawn = [cell for cells in chart.cells for cell in cells if cell is not None]
+    leads = {cell.lead: cell.lead.replace("within ", "") for cell in drawn}
+    short = any(text_width(text, SMALL) > room - 4 for text in leads)
+    written = all(text_width(text, SMALL) <= room - 2 for text in leads.values())
     for row, cells in enumerate(chart.cells):
         for column, cell in enumerate(cells):
             if cell is not None:
-                paint(axes, chart, cell, row, column)
+                text = leads[cell.lead] if short else cell.lead
+                paint(axes, cell, (row, column), tints[cell.winner], text if written else "")
     axes.set_xlim(-0.5, width - 0.5)
     axes.set_ylim(height - 0.5, -0.5)
-    axes.set_xticks(range(width), list(chart.ranks))
+    axes.set_xticks(range(width), [ranks.split()[0] for ranks in chart.ranks])
+    axes.set_xlabel("Ranks")
     axes.set_yticks(range(height), ["" if isnan(size) else size_text(size) for size in chart.sizes])
     axes.tick_params(length=0)
     axes.set_ylabel("" if all(map(isnan, chart.sizes)) else "Message size")
-    axes.set_title(f"{chart.title}. {chart.words}", loc="left")
     axes.spines[:].set_visible(False)
-    caption(figure, chart.caption)
-    return figure
+    named = {tint: name if tint != muted() else OTHERS for name, tint in tints.items()}
+    handles = [Rectangle((0, 0), 1, 1, facecolor=tint, label=name) for tint, name in named.items()]
+    return finish(figure, chart.title, [chart.words, *chart.caption], handles)
 
 
-def paint(axes: Axes, chart: WinnerMap, cell: Cell, row: int, column: int) -> None:
-    """A cell in its winner's colour, with its words."""
-    color = to_rgb(COLORS[chart.names.index(cell.winner) % len(COLORS)])
-    if cell.within_noise:
-        color = tuple(PALE * part + 1 - PALE for part in color)  # type: ignore[assignment]
+def colors_of(chart: WinnerMap) -> dict[str, str]:
+    """The colour of each winner; those that win least share one where colours are too few."""
+    wins = Counter(cell.winner for cells in chart.cells for cell in cells if cell is not None)
+    known = [name for name, _ in wins.most_common(MAX_LINES - 2)]
+    ordered = [name for name in chart.names if name in known]
+    tints = {name: color(number) for number, name in enumerate(ordered, 1)}
+    return {name: tints.get(name, muted()) for name in chart.names if name in wins}
+
+
+def paint(axes: Axes, cell: Cell, at: tuple[int, int], tint: str, text: str) -> None:
+    """A cell in its winner's colour, with a text."""
+    row, column = at
+    shade = cell.strength
+    mixed = tuple(
+        shade * part + (1 - shade) * rest
+        for part, rest in zip(to_rgb(tint), to_rgb(paper()), strict=True)
+    )
     axes.add_patch(
         Rectangle(
             (column - 0.48, row - 0.46),
             0.96,
             0.92,
-            facecolor=color,
-            edgecolor="white",
+            facecolor=mixed,
+            edgecolor=paper(),
             linewidth=0,
             hatch="///" if cell.within_noise else None,
         )
     )
-    red, green, blue = color
-    light = 0.299 * red + 0.587 * green + 0.114 * blue
     axes.text(
         column,
         row,
-        cell.text,
+        text,
         ha="center",
         va="center",
-        fontsize=7.5,
-        color="black" if light > 0.5 else "white",
+        fontsize=SMALL,
+        color=readable_on(mixed),
     )

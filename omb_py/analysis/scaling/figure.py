@@ -9,21 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullFormatter
 
-from omb_py.analysis.plots.bars import HATCHES
 from omb_py.analysis.plots.style import (
-    COLORS,
     DASHES,
-    MUTED,
+    HATCHES,
+    Page,
     apply_style,
-    caption,
+    color,
     empty_figure,
+    finish,
+    legend_above,
+    muted,
+    paper,
     rank_axis,
 )
 from omb_py.analysis.scaling.prediction import Fit, band, fits_of
 from omb_py.analysis.scaling.series import PHASES, Point, Series
 from omb_py.core.text.units import digits
 
-WIDTH, HEIGHT = 6.4, 6.8
 STEPS = 60
 """Numbers of ranks at which a law is drawn."""
 
@@ -43,52 +45,52 @@ def names_of(every: Sequence[Series]) -> dict[str, Series]:
     return found
 
 
-def draw(series: Series, ranks: int) -> Figure:
+def draw(series: Series, ranks: int, page: Page | None = None) -> Figure:
     """A figure of a series, with predictions up to so many ranks."""
-    with apply_style():
-        figure = empty_figure(WIDTH, HEIGHT)
+    page = page or Page()
+    with apply_style(page):
+        figure = empty_figure(page, 0.55 * page.width + 5)
         above, below = figure.subplots(2, 1, height_ratios=[3, 2])
         fits = [one for one in fits_of(series) if one.describes]
-        speedups(above, series, fits, ranks)
-        bars(below, series.points)
-        one = " (of one rank)" if series.scaling == "weak" else ""
-        above.set_title(f"{series.application}: {series.scaling} scaling", loc="left")
-        caption(figure, [f"{series.problem}{one}", series.name, *marks(series, fits)])
-        return figure
+        room = page.points - 60
+        speedups(above, series, fits, ranks, room)
+        bars(below, series.points, room)
+        one = " of one rank" if series.scaling == "weak" else ""
+        facts = [f"{series.problem}{one}", series.name]
+        return finish(figure, series.application, [*facts, *marks(series, fits)])
 
 
-def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int) -> None:
+def speedups(axes: Axes, series: Series, fits: Sequence[Fit], ranks: int, room: float) -> None:
     """Points with bars from the minimum to the maximum repeat, laws, and the band of all laws."""
     points = [point for point in series.points if point.speedup]
     shown = sorted({1, *(point.ranks for point in series.points), *([ranks] if fits else [])})
     line = np.geomspace(1, max(shown), STEPS) if len(shown) > 1 else np.array([1.0, 2.0])
-    axes.plot(line, line, color=MUTED, linewidth=0.9, linestyle=DASHES[2], label="ideal")
+    axes.plot(line, line, color=muted(), linewidth=0.9, linestyle=DASHES[2], label="ideal")
     lowest = [1.0, *(point.speedup.low for point in points if point.speedup)]
     if fits:
         low, high = band(fits, line.tolist())
-        axes.fill_between(line, low, high, color=COLORS[1], alpha=0.15, linewidth=0)
+        axes.fill_between(line, low, high, color=color(1), alpha=0.15, linewidth=0)
         lowest.append(float(low.min()))
         span, middle = f"{digits(low[-1])} to {digits(high[-1])}", (low[-1] * high[-1]) ** 0.5
         axes.annotate(span, (line[-1], middle), (5, 0), textcoords="offset points", va="center")
     for index, one in enumerate(fits):
         value = one.speedup(line.tolist())[0]
-        color = COLORS[index + 1]
-        axes.plot(line, value, color=color, linestyle=DASHES[1], label=one.law.name)
+        axes.plot(line, value, color=color(index + 1), linestyle=DASHES[1], label=one.law.name)
     for oversubscribed in (False, True):
         draw_points(
             axes,
             [point for point in points if point.oversubscribed is oversubscribed],
             oversubscribed,
         )
-    rank_axis(axes, shown)
+    rank_axis(axes, shown, room)
     axes.set_yscale("log", base=2)
     powers = range(int(np.floor(np.log2(min(lowest)))), int(np.ceil(np.log2(max(shown)))) + 1)
     axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_ylabel("Speed-up")
+    axes.set_ylabel("Speed-up, median")
     axes.grid(True, which="major")
-    axes.legend(loc="upper left")
+    legend_above(axes, axes.get_legend_handles_labels()[0], room)
 
 
 def draw_points(axes: Axes, points: Sequence[Point], oversubscribed: bool) -> None:
@@ -104,8 +106,8 @@ def draw_points(axes: Axes, points: Sequence[Point], oversubscribed: bool) -> No
             [max(0.0, spread.high - spread.value) for _, spread in known],
         ],
         fmt="o",
-        color=COLORS[0],
-        markerfacecolor="white" if oversubscribed else COLORS[0],
+        color=color(0),
+        markerfacecolor=paper() if oversubscribed else color(0),
         elinewidth=1.0,
         capsize=2,
         capthick=0.8,
@@ -114,7 +116,7 @@ def draw_points(axes: Axes, points: Sequence[Point], oversubscribed: bool) -> No
     )
 
 
-def bars(axes: Axes, points: Sequence[Point]) -> None:
+def bars(axes: Axes, points: Sequence[Point], room: float) -> None:
     """What the time of each number of ranks is made of, as parts of the whole."""
     places = range(len(points))
     bottom = np.zeros(len(points))
@@ -125,10 +127,10 @@ def bars(axes: Axes, points: Sequence[Point]) -> None:
             parts,
             bottom=bottom,
             width=0.62,
-            color=COLORS[(index + 1) % len(COLORS)],
+            color=color(index + 1),
             hatch=HATCHES[index % len(HATCHES)],
-            edgecolor="white",
-            linewidth=0.5,
+            edgecolor=paper(),
+            linewidth=0.4,
             label=phase,
         )
         bottom = bottom + parts
@@ -137,17 +139,8 @@ def bars(axes: Axes, points: Sequence[Point]) -> None:
     axes.set_xlabel("Ranks")
     axes.set_ylim(0, 100)
     axes.yaxis.set_major_locator(MultipleLocator(25))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-    axes.set_ylabel("Time of a rank")
-    handles, names = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1],
-        names[::-1],
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        handlelength=1.6,
-        handleheight=1.2,
-    )
+    axes.set_ylabel("Time of a rank (%)")
+    legend_above(axes, axes.get_legend_handles_labels()[0], room)
 
 
 def marks(series: Series, fits: Sequence[Fit]) -> list[str]:

@@ -6,25 +6,28 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MultipleLocator
+from matplotlib.ticker import MultipleLocator
 
+from omb_py.analysis.plots.lines import WIDE
 from omb_py.analysis.plots.style import (
     DASHES,
-    MUTED,
+    Page,
     apply_style,
-    caption,
+    color,
     empty_figure,
+    finish,
+    legend_above,
     line_style,
+    muted,
     rank_axis,
 )
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Point, Series
 
 NAME = "efficiency"
-WIDTH, HEIGHT, BARS = 6.4, 7.0, 3.4
 
 Factor = tuple[str, int, Callable[[Point], float | None]]
-"""Name, number of its look, value."""
+"""Name, number of its style, value."""
 
 PARALLEL: Factor = ("Parallel efficiency", 1, lambda at: at.run.efficiency.parallel)
 WHOLE: tuple[Factor, ...] = (
@@ -41,31 +44,32 @@ PARTS: tuple[Factor, ...] = (
 )
 
 
-def draw(series: Series) -> Figure:
+def draw(series: Series, page: Page | None = None) -> Figure:
     """A figure of all runs."""
-    with apply_style():
+    page = page or Page()
+    with apply_style(page):
         if not series.several:
-            return bars(series)
-        figure = empty_figure(WIDTH, HEIGHT)
+            return bars(series, page)
+        figure = empty_figure(page, 0.45 * page.width + 6)
         above, below = figure.subplots(2, 1, sharex=True)
-        lines(above, series, WHOLE)
-        lines(below, series, PARTS)
-        above.set_title(f"Efficiency: {series.kind} scaling", loc="left")
+        lines(above, series, WHOLE, page.points - 60)
+        lines(below, series, PARTS, page.points - 60)
         above.set_xlabel("")
         first = series.points[0].run
-        caption(
+        return finish(
             figure,
+            "Efficiency",
             [
+                f"{series.kind.capitalize()} scaling",
                 "Above: global efficiency = parallel efficiency x computation scaling, "
                 f"relative to {count(first.times.ranks, 'rank')}",
                 "Below: parallel efficiency = load balance x serialisation x transfer efficiency",
-                *told(series),
+                *facts(series),
             ],
         )
-        return figure
 
 
-def lines(axes: Axes, series: Series, factors: Sequence[Factor]) -> None:
+def lines(axes: Axes, series: Series, factors: Sequence[Factor], room: float) -> None:
     """A line for each factor that some run has."""
     highest = 1.0
     for name, number, value in factors:
@@ -73,44 +77,42 @@ def lines(axes: Axes, series: Series, factors: Sequence[Factor]) -> None:
         shown = [(ranks, 100 * part) for ranks, part in known if part is not None]
         if not shown:
             continue
-        looks = line_style(number)
+        style = line_style(number)
         axes.plot(
             [ranks for ranks, _ in shown],
             [part for _, part in shown],
-            color=looks.color,
-            marker=looks.marker,
-            linestyle=looks.dash,
+            color=style.color,
+            marker=style.marker,
+            linestyle=style.dash,
             label=name,
         )
         highest = max(highest, *(part / 100 for _, part in shown))
-    axes.axhline(100, color=MUTED, linewidth=0.9, linestyle=DASHES[2])
-    rank_axis(axes, [point.run.times.ranks for point in series.points])
+    axes.axhline(100, color=muted(), linewidth=0.9, linestyle=DASHES[2])
+    rank_axis(axes, [point.run.times.ranks for point in series.points], room)
     in_percent(axes, highest)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend_above(axes, axes.get_legend_handles_labels()[0], room)
 
 
-def bars(series: Series) -> Figure:
+def bars(series: Series, page: Page) -> Figure:
     """The factors of one run, or of several on the same number of ranks."""
-    figure = empty_figure(WIDTH, BARS)
+    figure = empty_figure(page, 0.35 * page.width + 2.5)
     axes = figure.subplots()
     width = 0.8 / len(series.points)
     known = [one for one in PARTS if any(one[2](point) is not None for point in series.points)]
     for index, point in enumerate(series.points):
         places = [at + width * (index - (len(series.points) - 1) / 2) for at in range(len(known))]
         parts = [100 * (value(point) or 0.0) for _, _, value in known]
-        drawn = axes.bar(
-            places, parts, 0.9 * width, color=line_style(index + 1).color, label=point.label
-        )
+        drawn = axes.bar(places, parts, 0.9 * width, color=color(index + 1), label=point.label)
         if len(series.points) <= 2:
-            axes.bar_label(drawn, [f"{part:.0f} %" for part in parts], fontsize=8, padding=1)
-    axes.set_xticks(range(len(known)), [name.replace(" ", "\n", 1) for name, *_ in known])
+            axes.bar_label(drawn, [f"{part:.0f} %" for part in parts], fontsize=7.5, padding=1)
+    axes.set_xticks(range(len(known)), [name.replace(" ", "\n") for name, *_ in known])
+    if page.width < WIDE:
+        axes.tick_params(axis="x", rotation=90)
     in_percent(axes, 1.0)
-    ranks = count(series.points[0].run.times.ranks, "rank")
-    axes.set_title(f"Efficiency on {ranks}", loc="left")
     if len(series.points) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    caption(figure, told(series))
-    return figure
+        legend_above(axes, axes.get_legend_handles_labels()[0], page.points - 60)
+    ranks = count(series.points[0].run.times.ranks, "rank")
+    return finish(figure, "Efficiency", [ranks, *facts(series)])
 
 
 def in_percent(axes: Axes, highest: float) -> None:
@@ -118,11 +120,11 @@ def in_percent(axes: Axes, highest: float) -> None:
     axes.set_ylim(0, 100 * highest * 1.06)
     if highest <= 1.5:
         axes.yaxis.set_major_locator(MultipleLocator(20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.set_ylabel("Efficiency (%)")
     axes.grid(True, axis="y")
 
 
-def told(series: Series) -> list[str]:
+def facts(series: Series) -> list[str]:
     """Facts for below the figure."""
     commands = dict.fromkeys(point.run.command for point in series.points if point.run.command)
     found = [next(iter(commands))] if len(commands) == 1 else []

@@ -155,7 +155,7 @@ def test_nothing_but_images_is_overwritten(scaling: Command, table: Path, tmp_pa
 def test_any_series_has_a_figure(rows: list[ApplicationRow]) -> None:
     (series,) = series_of(Run(one, "") for one in rows)
     above, below = draw(series, 224).axes
-    assert above.get_ylabel() == "Speed-up"
+    assert above.get_ylabel() == "Speed-up, median"
     assert len(below.get_xticks()) <= 13
 
 
@@ -168,7 +168,7 @@ def test_points_of_ranks_that_share_cores_are_hollow() -> None:
         for container in above.containers
         if isinstance(container, ErrorbarContainer)
     }
-    assert markers == {"measured": "#000000", "measured, ranks share cores": "white"}
+    assert markers == {"measured": "#000000", "measured, ranks share cores": "#FFFFFF"}
 
 
 def test_figures_have_names_of_their_own() -> None:

@@ -217,7 +217,9 @@ def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None
     found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
     drawn = figure.draw(series_of(found, weak))
     above, below = drawn.axes
-    assert above.get_title(loc="left") == f"Efficiency: {'weak' if weak else 'strong'} scaling"
+    title, caption = (text.get_text() for text in drawn.texts)
+    assert title == "Efficiency"
+    assert caption.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
     labels = [str(line.get_label()) for line in (*above.lines, *below.lines)]
     assert {name for name, *_ in (*figure.WHOLE, *figure.PARTS)} <= set(labels)
 
