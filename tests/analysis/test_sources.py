@@ -200,6 +200,7 @@ class TestFilesThatAUserNames:
         (chart,) = pictures(load(before_and_after), Request("size", lines=("file",))).values()
         assert isinstance(chart, Chart)
         assert [line.name for line in chart.lines] == ["before.csv", "after.csv"]
+        assert "before.csv: MPICH 5.0.2; after.csv: Open MPI 5.0.11" in chart.caption
 
 
 class TestCheckedData:

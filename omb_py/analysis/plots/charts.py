@@ -334,12 +334,13 @@ def facts(group: Group, axes: Sequence[str], columns: Sequence[str]) -> Iterator
         counts = group.rows[name].dropna()
         if counts.nunique() > 1:
             yield f"{counts.min()} to {caption_part(name, counts.max())}"
-    for name in (name for name in OF_FILES if "source" in columns and name not in columns):
-        if group.rows[name].nunique() > 1:
-            yield "; ".join(
-                f"{source}: {caption_part(name, value)}"
-                for (source, value), _ in by(group.rows, ["source", name])
-            )
+    for file in (name for name in ("file", "source") if name in columns):
+        for name in OF_FILES:
+            if name not in columns and group.rows[name].nunique() > 1:
+                yield "; ".join(
+                    f"{where}: {caption_part(name, value)}"
+                    for (where, value), _ in by(group.rows, [file, name])
+                )
 
 
 def units_note(shown: Measure, binary: bool) -> Iterator[str]:
