@@ -97,8 +97,8 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def argument_names(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
     """A label for each argument from the values of ``--name``; none where there are none.
 
-    A value is ``FILE=NAME`` for one of the arguments, or a name in their order. Raises
-    `UsageError` where names in their order are not as many as the arguments.
+    A value is ``FILE=NAME`` for one of the arguments, or a name for the others in their order.
+    Raises `UsageError` where such names are not as many as those arguments.
 
     >>> argument_names(["a.csv", "b.csv"], ["before", "after"])
     ['before', 'after']
@@ -107,16 +107,17 @@ def argument_names(arguments: Sequence[str], given: Sequence[str]) -> list[str]:
     """
     if not given:
         return []
-    pairs = [text.rpartition("=") for text in given]
-    if all(file in arguments for file, *_ in pairs):
-        known = short_names(arguments) | {file: name for file, _, name in pairs}
-        return [known[argument] for argument in arguments]
-    if len(given) != len(arguments):
+    pairs = {text: text.rpartition("=") for text in given}
+    named = {file: name for file, _, name in pairs.values() if file in arguments}
+    others = [text for text in given if pairs[text][0] not in arguments]
+    unnamed = [argument for argument in arguments if argument not in named]
+    if others and len(others) != len(unnamed):
         raise UsageError(
-            f"--name: {len(arguments)} files or folders need as many names, and {len(given)} are "
+            f"--name: {len(unnamed)} files or folders need as many names, and {len(others)} are "
             "given; FILE=NAME names one of them"
         )
-    return list(given)
+    rest = iter(others or map(short_names(arguments).__getitem__, unnamed))
+    return [named[argument] if argument in named else next(rest) for argument in arguments]
 
 
 def argument_of(files: Iterable[str], arguments: Iterable[str]) -> dict[str, str]:

@@ -42,6 +42,29 @@ def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
         assert content.startswith(MARKS[form])
 
 
+def test_a_figure_is_as_wide_as_it_is_printed(plot: Command, tmp_path: Path) -> None:
+    assert plot(*LATENCY, "--width", "8.5cm", "--theme", "dark", "--format", "svg").code == 0
+    width = re.search(r'width="([0-9.]+)pt"', (tmp_path / "latency.svg").read_text())
+    assert width is not None
+    assert float(width[1]) == pytest.approx(8.5 / 2.54 * 72, rel=1e-3)
+    assert plot(*LATENCY, "--width", "a column").code == 2
+
+
+def test_two_files_have_lines_by_their_names(plot: Command, tmp_path: Path) -> None:
+    for name, of in (("old", "1"), ("new", "2")):
+        text = Path(TABLE).read_text().replace("20261121T", f"2026112{of}T")
+        (tmp_path / f"{name}.csv").write_text(text.replace(",1.", f",{of}."))
+    files = ("old.csv", "new.csv", "--where", "benchmark=latency", "-G", "tty")
+    done = plot(*files)
+    assert "MPICH 5.0.2, old.csv" in done.out
+    assert "side by side: old.csv, new.csv" in done.err
+    done = plot(*files, "--name", "before", "--name", "new.csv=after", "--lines", "source,mpi")
+    assert done.code == 0
+    assert "before, MPICH 5.0.2" in done.out
+    assert "after, MPICH 5.0.2" in done.out
+    assert done.err == ""
+
+
 def test_one_figure_goes_to_the_file_that_is_named(plot: Command, tmp_path: Path) -> None:
     assert plot(*LATENCY, "--figure", "my.svg").out == "my.svg\n"
     assert plot(*LATENCY, "--figure", "my.svg").code == 0  # an image is overwritten

@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 
 from omb_py.analysis.plots.charts import Chart, Line, Point, is_long, shade, units_note
 from omb_py.analysis.plots.style import (
+    TEXT,
     Page,
     empty_figure,
     finish,
     legend_above,
-    legend_height,
     line_style,
     min_size,
     paper,
@@ -23,6 +23,7 @@ from omb_py.analysis.plots.style import (
     rank_axis,
     size_axis,
     value_axis,
+    wrap,
 )
 
 WIDE = 12.0
@@ -39,9 +40,7 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
     room = page.points / columns - (45 if columns == 1 else 25)
     height = height_of(page.width / columns, rows)
     if not shared:
-        height += max(
-            legend_height([line.name for line in panel.lines], room) for panel in chart.panels
-        )
+        height += 0.33 * max(len(panel.lines) for panel in chart.panels)
     figure = empty_figure(page, rows * height)
     grid = (
         figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten().tolist()
@@ -56,7 +55,7 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
         if not shared:
             legend_above(axes, handles([axes]), room, panel.title)
         elif panel.title:
-            axes.set_title(panel.title, loc="left")
+            axes.set_title("\n".join(wrap(panel.title, TEXT, room)), loc="left")
     value_axis(grid[0].yaxis, list(numbers(chart)), chart.measure, binary)
     for axes in grid[len(chart.panels) :]:
         axes.set_visible(False)

@@ -241,14 +241,7 @@ def finish(
     below = 1.35 * SMALL * len(lines) + MARGIN
     legend = None
     if handles:
-        names = [str(handle.get_label()) for handle in handles]
-        legend = figure.legend(
-            handles=list(handles),
-            loc="upper left",
-            bbox_to_anchor=(0.0, 0.0),
-            ncols=legend_columns(names, room),
-            **LEGEND,
-        )
+        legend = figure.legend(bbox_to_anchor=(0.0, 0.0), **legend_layout(handles, room))
         legend.set_in_layout(False)
         renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
         above += legend.get_window_extent(renderer).height * 72 / figure.dpi + 3
@@ -260,8 +253,7 @@ def finish(
         left, MARGIN / height, "\n".join(lines), fontsize=SMALL, linespacing=1.3, color=muted()
     )
     if legend is not None:
-        top = 1 - (MARGIN + 1.3 * TITLE * len(heading)) / height
-        legend.set_bbox_to_anchor((left, top))
+        legend.set_bbox_to_anchor((left, 1 - (above - 3) / height))
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(rect=(left, below / height, 1 - 2 * left, body / height), w_pad=0.02, h_pad=0.03)  # type: ignore[call-arg]
@@ -269,40 +261,45 @@ def finish(
     return figure
 
 
-LEGEND: dict[str, Any] = {
-    "borderpad": 0.0,
-    "borderaxespad": 0.0,
-    "handlelength": 2.4,
-    "labelspacing": 0.3,
-    "columnspacing": 1.4,
-}
+LEGEND_TEXT, HANDLE, GAP = 7.5, 24.0, 11.0
+"""Points of a legend's text, of a line in it with the space behind it, and between columns."""
+
+
+def legend_layout(handles: Sequence[Artist], room: float) -> dict[str, Any]:
+    """Arguments of a legend in ``room`` points, whose columns are as even as they can be."""
+    names = ["\n".join(legend_name(handle, room)) for handle in handles]
+    return {
+        "handles": list(handles),
+        "labels": names,
+        "ncols": legend_columns(handles, room),
+        "loc": "lower left",
+        "borderpad": 0.0,
+        "borderaxespad": 0.0,
+        "handlelength": 2.4,
+        "labelspacing": 0.3,
+        "columnspacing": GAP / LEGEND_TEXT,
+        "alignment": "left",
+    }
+
+
+def legend_name(handle: Artist, room: float) -> list[str]:
+    """The lines of a name in a legend."""
+    return wrap(str(handle.get_label()), LEGEND_TEXT, room - HANDLE)
+
+
+def legend_columns(handles: Sequence[Artist], room: float) -> int:
+    """Columns of a legend in ``room`` points."""
+    names = [line for handle in handles for line in legend_name(handle, room)]
+    entry = max(text_width(name, LEGEND_TEXT) for name in names) + HANDLE
+    most = max(1, int((room + GAP) / (entry + GAP)))
+    return ceil(len(handles) / ceil(len(handles) / most))
 
 
 def legend_above(
     axes: Axes, handles: Sequence[Artist], room: float, title: str | None = None
 ) -> None:
-    """A legend on top of axes that have ``room`` points, under their title."""
-    axes.legend(
-        handles=list(handles),
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.02),
-        ncols=legend_columns([str(handle.get_label()) for handle in handles], room),
-        title=title,
-        alignment="left",
-        **LEGEND,
-    )
-
-
-def legend_columns(names: Sequence[str], room: float) -> int:
-    """Columns of a legend in ``room`` points, as even as they can be."""
-    entry = max(text_width(name, 7.5) for name in names) + 7.5 * (2.4 + 0.8)
-    most = max(1, int((room + 7.5 * 1.4) / (entry + 7.5 * 1.4)))
-    return ceil(len(names) / ceil(len(names) / most))
-
-
-def legend_height(names: Sequence[str], room: float) -> float:
-    """Centimetres of a legend in ``room`` points."""
-    return ceil(len(names) / legend_columns(names, room)) * 1.35 * 7.5 / POINTS
+    """A legend on top of axes that have ``room`` points, under its title."""
+    axes.legend(bbox_to_anchor=(0.0, 1.02), title=title, **legend_layout(handles, room))
 
 
 @lru_cache(4096)
@@ -317,8 +314,9 @@ def text_width(text: str, size: float) -> float:
 def wrap(text: str, size: float, room: float) -> list[str]:
     """The lines of a text in ``room`` points."""
     lines: list[str] = []
+    words = [part for word in text.split(" ") for part in parts_of(word, size, room)]
     width = room + 1
-    for word in filter(None, text.split(" ")):  # a no-break space breaks no line
+    for word in filter(None, words):  # a no-break space breaks no line
         more = text_width(f"x{word}", size) - text_width("x", size) + 0.34 * size
         if width + more > room:
             lines.append(word)
@@ -327,6 +325,15 @@ def wrap(text: str, size: float, room: float) -> list[str]:
             lines[-1] += f" {word}"
             width += more
     return lines
+
+
+def parts_of(word: str, size: float, room: float) -> Iterator[str]:
+    """A word, in parts if it is longer than a line of ``room`` points."""
+    while text_width(word, size) + 0.34 * size > room and len(word) > 1:
+        fits = max(1, int(len(word) * room / (text_width(word, size) + size)) - 1)
+        yield word[:fits]
+        word = word[fits:]
+    yield word
 
 
 def image(figure: Figure, form: str) -> bytes:

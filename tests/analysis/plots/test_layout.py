@@ -85,6 +85,16 @@ def test_lines_have_room(count: int, libraries: int, ranks: tuple[int, ...], wid
     assert len(drawn) == count * libraries * len(ranks)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_long_names_are_wrapped(width: float) -> None:
+    names = ["/scratch/project_465000123/someone/results/nightly-2026-11-22/latency.csv"]
+    names += ["OSU 7.4, Open MPI 5.0.11, cupy, persistent, segments of 64 KiB, own segmented ring"]
+    rows = [row(bytes=n, binding=name, **sampled(2.0 + n)) for n in (1, 2) for name in names]
+    rows += [row(bytes=None, benchmark="barrier", binding=name, **sampled(2.0)) for name in names]
+    for figure in figures_of(of_rows(rows, RUN), width):
+        assert faults(figure) == []
+
+
 def test_a_panel_is_a_library_or_a_number_of_ranks() -> None:
     of_libraries, of_ranks = (
         [axes.get_title(loc="left") for axes in figure.axes]
