@@ -129,7 +129,7 @@ def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFra
 Pair = tuple[float, float]
 
 CHOSEN_SIZES = 5
-"""Message sizes that a figure over ranks shows unless it is told which."""
+"""Message sizes that a figure over ranks shows unless they are named."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,8 @@ def group_rows(
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns whose values become panels, so that none has more than `MAX_LINES` lines.
 
-    None where all lines go into one panel, or no such columns make at most `MAX_PANELS`.
+    None where all lines go into one panel; those of `PANELS_FIRST`, which leave more lines, where
+    no columns make at most `MAX_PANELS`.
     """
     if number(rows, list(columns)) <= MAX_LINES:
         return ()
@@ -127,7 +128,7 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
             parts = [number(members, others) for _, members in by(rows, list(chosen))]
             if 1 < len(parts) <= MAX_PANELS and max(parts) <= MAX_LINES:
                 return tuple(name for name in columns if name in chosen)
-    return ()
+    return tuple(name for name in columns if name in PANELS_FIRST and len(columns) > 1)
 
 
 def benchmarks(

@@ -16,6 +16,7 @@ from omb_py.analysis.plots.style import (
     empty_figure,
     finish,
     legend_above,
+    legend_name,
     line_style,
     min_size,
     paper,
@@ -40,7 +41,11 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
     room = page.points / columns - (45 if columns == 1 else 25)
     height = height_of(page.width / columns, rows)
     if not shared:
-        height += 0.33 * max(len(panel.lines) for panel in chart.panels)
+        height += 0.35 * max(
+            len(wrap(panel.title, TEXT, room))
+            + sum(len(legend_name(line.name, room)) for line in panel.lines)
+            for panel in chart.panels
+        )
     figure = empty_figure(page, rows * height)
     grid = (
         figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten().tolist()
@@ -48,14 +53,15 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
     xs = [point.x for line in chart.lines for point in line.points]
     minimum = min_size(xs)
     for axes, panel in zip(grid, chart.panels, strict=False):
+        title = "\n".join(wrap(panel.title, TEXT, room))
         for line in panel.lines:
             draw_line(axes, line, minimum, bands=shade(panel.lines))
         (size_axis if chart.x == "bytes" else rank_axis)(axes, xs, room)
         axes.grid(True, which="major")
         if not shared:
-            legend_above(axes, handles([axes]), room, panel.title)
-        elif panel.title:
-            axes.set_title("\n".join(wrap(panel.title, TEXT, room)), loc="left")
+            legend_above(axes, handles([axes]), room, title)
+        elif title:
+            axes.set_title(title, loc="left")
     value_axis(grid[0].yaxis, list(numbers(chart)), chart.measure, binary)
     for axes in grid[len(chart.panels) :]:
         axes.set_visible(False)

@@ -267,11 +267,11 @@ LEGEND_TEXT, HANDLE, GAP = 7.5, 24.0, 11.0
 
 def legend_layout(handles: Sequence[Artist], room: float) -> dict[str, Any]:
     """Arguments of a legend in ``room`` points, whose columns are as even as they can be."""
-    names = ["\n".join(legend_name(handle, room)) for handle in handles]
+    names = [legend_name(str(handle.get_label()), room) for handle in handles]
     return {
         "handles": list(handles),
-        "labels": names,
-        "ncols": legend_columns(handles, room),
+        "labels": ["\n".join(lines) for lines in names],
+        "ncols": legend_columns(names, room),
         "loc": "lower left",
         "borderpad": 0.0,
         "borderaxespad": 0.0,
@@ -282,17 +282,16 @@ def legend_layout(handles: Sequence[Artist], room: float) -> dict[str, Any]:
     }
 
 
-def legend_name(handle: Artist, room: float) -> list[str]:
+def legend_name(name: str, room: float) -> list[str]:
     """The lines of a name in a legend."""
-    return wrap(str(handle.get_label()), LEGEND_TEXT, room - HANDLE)
+    return wrap(name, LEGEND_TEXT, room - HANDLE)
 
 
-def legend_columns(handles: Sequence[Artist], room: float) -> int:
+def legend_columns(names: Sequence[Sequence[str]], room: float) -> int:
     """Columns of a legend in ``room`` points."""
-    names = [line for handle in handles for line in legend_name(handle, room)]
-    entry = max(text_width(name, LEGEND_TEXT) for name in names) + HANDLE
+    entry = max(text_width(line, LEGEND_TEXT) for lines in names for line in lines) + HANDLE
     most = max(1, int((room + GAP) / (entry + GAP)))
-    return ceil(len(handles) / ceil(len(handles) / most))
+    return ceil(len(names) / ceil(len(names) / most))
 
 
 def legend_above(
