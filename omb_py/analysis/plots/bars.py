@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from omb_py.analysis.plots.axes import Measure, quantity_text, value_axis
 from omb_py.analysis.plots.charts import (
     INTERVAL,
     Pair,
@@ -23,16 +24,13 @@ from omb_py.analysis.plots.charts import (
 from omb_py.analysis.plots.groups import Group, by, line_name
 from omb_py.analysis.plots.style import (
     HATCHES,
-    Measure,
     Page,
     color,
     empty_figure,
     finish,
     muted,
     paper,
-    quantity_text,
     text_width,
-    value_axis,
     wrap,
 )
 from omb_py.core.text.units import size_text

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.plots.axes import Measure
 from omb_py.analysis.plots.groups import (
     GROWING,
     MAX_PANELS,
@@ -24,7 +25,7 @@ from omb_py.analysis.plots.groups import (
     line_name,
     panel_columns,
 )
-from omb_py.analysis.plots.style import MAX_LINES, Measure, style_numbers
+from omb_py.analysis.plots.style import MAX_LINES, style_numbers
 from omb_py.analysis.values import value_column
 from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError

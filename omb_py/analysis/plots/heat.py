@@ -15,20 +15,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
+from omb_py.analysis.plots.axes import Measure, axis_unit, number_text, quantity_text
 from omb_py.analysis.plots.charts import facts, measure, number_points, units_note
 from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_part, line_name
 from omb_py.analysis.plots.style import (
     DIVERGING,
     SEQUENTIAL,
     SMALL,
-    Measure,
     Page,
-    axis_unit,
     empty_figure,
     finish,
-    number_text,
     paper,
-    quantity_text,
     readable_on,
     text_width,
     wrap,
@@ -168,7 +165,7 @@ def draw(heat: HeatMap, binary: bool = False, page: Page | None = None) -> Figur
         longest = max(text_width(word, SMALL) for word in words)
     lines = max(text.count("\n") for row in texts for text in row) + 1
     headings = [wrap(name, 7.5, room - 4) for name in heat.rows]
-    upright = any(text_width(line, 7.5) > room - 4 for lines in headings for line in lines)
+    upright = any(text_width(word, 7.5) > room - 4 for name in heat.rows for word in name.split())
     figure = empty_figure(page, 2.2 + height * (0.22 + 0.3 * lines))
     axes = figure.add_subplot()
     norm = scale(heat)

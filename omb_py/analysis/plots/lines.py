@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from omb_py.analysis.plots.axes import min_size, place, rank_axis, size_axis, value_axis
 from omb_py.analysis.plots.charts import Chart, Line, Point, is_long, shade, units_note
 from omb_py.analysis.plots.style import (
     TEXT,
@@ -18,12 +19,7 @@ from omb_py.analysis.plots.style import (
     legend_above,
     legend_name,
     line_style,
-    min_size,
     paper,
-    place,
-    rank_axis,
-    size_axis,
-    value_axis,
     wrap,
 )
 

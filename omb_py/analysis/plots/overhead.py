@@ -11,24 +11,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
+from omb_py.analysis.plots.axes import (
+    Measure,
+    axis_unit,
+    min_size,
+    number_text,
+    size_axis,
+    value_axis,
+)
 from omb_py.analysis.plots.bars import make_room
 from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
 from omb_py.analysis.plots.groups import by, caption_part, common, plain
 from omb_py.analysis.plots.lines import WIDE, draw_line, handles
 from omb_py.analysis.plots.style import (
-    Measure,
     Page,
-    axis_unit,
     empty_figure,
     finish,
     line_style,
-    min_size,
     muted,
-    number_text,
-    size_axis,
     style_numbers,
     text_width,
-    value_axis,
 )
 from omb_py.core.text.units import size_text, value_text
 

@@ -13,12 +13,12 @@ from math import ceil, floor, isnan, log2, log10
 import click
 import plotext
 
+from omb_py.analysis.plots.axes import Measure, min_size, place, quantity_text, ticks_of_sizes
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
 from omb_py.analysis.plots.heat import HeatMap
 from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
-from omb_py.analysis.plots.style import Measure, min_size, place, quantity_text, ticks_of_sizes
 from omb_py.analysis.plots.winner import Cell, WinnerMap
 from omb_py.core.text.units import size_text, value_text
 

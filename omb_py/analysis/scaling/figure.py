@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullFormatter
 
+from omb_py.analysis.plots.axes import rank_axis
 from omb_py.analysis.plots.style import (
     DASHES,
     HATCHES,
@@ -20,7 +21,6 @@ from omb_py.analysis.plots.style import (
     legend_above,
     muted,
     paper,
-    rank_axis,
 )
 from omb_py.analysis.scaling.prediction import Fit, band, fits_of
 from omb_py.analysis.scaling.series import PHASES, Point, Series

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
+from omb_py.analysis.plots.axes import rank_axis
 from omb_py.analysis.plots.lines import WIDE
 from omb_py.analysis.plots.style import (
     DASHES,
@@ -19,7 +20,6 @@ from omb_py.analysis.plots.style import (
     legend_above,
     line_style,
     muted,
-    rank_axis,
 )
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Point, Series

@@ -17,21 +17,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from omb_py.analysis.plots import terminal as terminal_plot
+from omb_py.analysis.plots.axes import quantity_text, ticks_of_sizes
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Request, draw, figures, message_sizes, pictures
 from omb_py.analysis.plots.heat import Ratio
 from omb_py.analysis.plots.overhead import Overhead
-from omb_py.analysis.plots.style import (
-    FORMATS,
-    MAX_LINES,
-    Page,
-    apply_style,
-    image,
-    line_style,
-    quantity_text,
-    ticks_of_sizes,
-)
+from omb_py.analysis.plots.style import FORMATS, MAX_LINES, Page, apply_style, image, line_style
 from omb_py.analysis.select import where
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError

@@ -217,6 +217,19 @@ def test_cells_have_their_units() -> None:
         assert {text.get_text() for text in figure.axes[0].texts} == {"500 ns", "11.9 ms"}
 
 
+def test_headings_that_a_column_is_too_narrow_for_are_upright() -> None:
+    names = ("allreduce", "allgather", "alltoall", "reduce_scatter", "bcast", "barrier", "gather")
+    rows = [
+        row(bytes=n, benchmark=name, ranks=on) for n in (1, 2) for name in names for on in (2, 4)
+    ]
+    request = {"lines": ("benchmark",), "ratio": Ratio.parsed("ranks=4/2")}
+    for width, rotation in zip(WIDTHS, (90, 0), strict=True):
+        (figure,) = figures_of(of_rows(rows, RUN), width, **request)
+        labels = figure.axes[0].get_xticklabels()
+        assert [label.get_text() for label in labels] == list(names)
+        assert {label.get_rotation() for label in labels} == {rotation}
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_text_is_as_large_in_a_narrow_figure(width: float) -> None:
     (figure,) = figures_of(lines(2), width, kind="size")
