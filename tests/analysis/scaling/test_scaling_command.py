@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.container import ErrorbarContainer
 
+from omb_py.analysis.plots.style import Page
 from omb_py.analysis.scaling.figure import draw, names_of
 from omb_py.analysis.scaling.rows import Run, read
 from omb_py.analysis.scaling.series import series_of
@@ -20,6 +21,7 @@ from omb_py.results.application import ApplicationRow
 from tests.analysis.scaling.tables import row, write
 from tests.conftest import Finished
 from tests.helpers.damage import damaged
+from tests.helpers.layout import faults
 from tests.helpers.properties import examples
 
 Command = Callable[..., Finished]
@@ -154,7 +156,9 @@ def test_nothing_but_images_is_overwritten(scaling: Command, table: Path, tmp_pa
 )
 def test_any_series_has_a_figure(rows: list[ApplicationRow]) -> None:
     (series,) = series_of(Run(one, "") for one in rows)
-    above, below = draw(series, 224).axes
+    figure = draw(series, 224, Page(8.5))
+    assert faults(figure) == []
+    above, below = figure.axes
     assert above.get_ylabel() == "Speed-up, median"
     assert len(below.get_xticks()) <= 13
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.plots.style import Page
 from omb_py.core.errors import UsageError
 from omb_py.tracing.efficiency import figure, rows, text
 from omb_py.tracing.efficiency.runs import load
@@ -21,6 +22,7 @@ from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import Kind
 from tests.conftest import Finished
+from tests.helpers.layout import faults
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
 from tests.tracing.made_records import MadeRecord
@@ -215,7 +217,8 @@ def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[
 @pytest.mark.parametrize("weak", [False, True])
 def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
     found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
-    drawn = figure.draw(series_of(found, weak))
+    drawn = figure.draw(series_of(found, weak), Page(8.5))
+    assert faults(drawn) == []
     above, below = drawn.axes
     title, caption = (text.get_text() for text in drawn.texts)
     assert title == "Efficiency"
@@ -226,7 +229,9 @@ def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None
 
 def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
     found = load([str(made(tmp_path / "run", 4))])
-    (axes,) = figure.draw(series_of(found)).axes
+    drawn = figure.draw(series_of(found), Page(8.5))
+    assert faults(drawn) == []
+    (axes,) = drawn.axes
     assert len(axes.patches) == len(figure.PARTS)
 
 
