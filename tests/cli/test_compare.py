@@ -96,7 +96,7 @@ def test_csv_has_every_point_and_column(in_process: Start, tmp_path: Path) -> No
     assert tuple(read.columns) == COLUMNS
     expected = compare(MPICH, OPEN_MPI)
     assert read["ratio"].to_numpy() == pytest.approx(expected["ratio"].to_numpy(), nan_ok=True)
-    assert "beyond the noise" in done.err
+    assert "0 within noise" in done.err
     in_process("compare", str(MPICH), str(OPEN_MPI), "--output", "deep/points.csv")
     assert (tmp_path / "deep" / "points.csv").read_text() == done.out
 

@@ -139,9 +139,9 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
     slower, faster = beside(1.5, (64, 128)), beside(0.5, (8,))
     times = "\N{MULTIPLICATION SIGN}"
     assert "Slower than the base at 2 of 16 points" in slower
-    assert f", slowdown up to 1.50{times} (allreduce, 64 B); 14 same." in slower
+    assert f", slowdown up to 1.50{times} (allreduce, 64 B); 14 within noise." in slower
     assert "Faster than the base at 1 of 16 points" in faster
-    assert f", slowdown down to 0.500{times} (allreduce, 8 B); 15 same." in faster
+    assert f", slowdown down to 0.500{times} (allreduce, 8 B); 15 within noise." in faster
     assert "No difference from the base beyond the noise at 16 of 16 points." in beside(1, ())
     assert "Whether any of 16 points differs from the base is unclear" in beside(1, (), None)
 
