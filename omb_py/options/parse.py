@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from omb_py.benchmarks import Benchmark
+from omb_py.benchmarks import Benchmark, find_benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
 from omb_py.core.options import DEFAULT_PERCENTILES, Options
@@ -93,6 +93,68 @@ def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
 def reader(benchmark: Benchmark) -> OptionsCommand:
     """What reads the words of a benchmark; made once, since a sweep reads them for each point."""
     return OptionsCommand(benchmark.name, params=parameters(benchmark), add_help_option=False)
+
+
+def parse_one_of_many(benchmark: Benchmark, words: Sequence[str]) -> Options:
+    """`parse` for many command lines that share most of their options: each is read once."""
+    groups = options_apart(benchmark, words)
+    needed = required(benchmark.name)
+    always = tuple(word for group in groups if is_one_of(group[0], needed) for word in group)
+    defaults = values_of(benchmark.name, always)
+    values = dict(defaults)
+    for group in groups:
+        read = values_of(benchmark.name, (*always, *group))
+        values |= {name: value for name, value in read.items() if value != defaults[name]}
+    return make_options(values)
+
+
+@cache
+def required(name: str) -> frozenset[str]:
+    """The options without which the benchmark called ``name`` cannot run."""
+    options = reader(find_benchmark(name)).params
+    return frozenset(word for one in options if one.required for word in one.opts)
+
+
+def is_one_of(word: str, options: frozenset[str]) -> bool:
+    """Whether a word is one of these options, with its value or without."""
+    return word.partition("=")[0] in options
+
+
+@cache
+def values_of(name: str, words: tuple[str, ...]) -> Mapping[str, Any]:
+    """The values of all parameters of the benchmark called ``name``; as `read_words`."""
+    return read_words(reader(find_benchmark(name)), words)
+
+
+def options_apart(benchmark: Benchmark, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Words by option, each with its value; what is no option's is together.
+
+    >>> from omb_py.benchmarks import find_benchmark
+    >>> options_apart(find_benchmark("latency"), ["--managed", "D", "--buffer", "numpy", "H"])
+    [('--managed',), ('--buffer', 'numpy'), ('D', 'H')]
+    """
+    alone = words_without_value(benchmark.name)
+    found: list[tuple[str, ...]] = []
+    arguments: list[str] = []
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if not word.startswith("-"):
+            arguments.append(word)
+        elif "=" in word or word in alone or not rest:
+            found.append((word,))
+        else:
+            found.append((word, rest.popleft()))
+    return [*found, tuple(arguments)] if arguments else found
+
+
+@cache
+def words_without_value(name: str) -> frozenset[str]:
+    """The options of the benchmark called ``name`` that no separate value follows."""
+    options = reader(find_benchmark(name)).params
+    flags = [one for one in options if isinstance(one, click.Option)]
+    names = (name for one in flags if one.is_flag for name in (*one.opts, *one.secondary_opts))
+    return frozenset((*names, *ATTACHED_VALUES))
 
 
 def read_words(command: click.Command, words: Iterable[str]) -> dict[str, Any]:

@@ -28,12 +28,13 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
         table.add_column(name, overflow="fold")
     for name in ("points", "rows", "there", "about"):
         table.add_column(name, justify="right")
+    missing = {point.name: len(folder.missing(point)) for point in plan.points}
     by_benchmark: dict[str, list[Point]] = {}
     for point in plan.points:
         by_benchmark.setdefault(point.benchmark, []).append(point)
     for name, points in by_benchmark.items():
         rows = sum(point.rows for point in points)
-        there = rows - sum(len(folder.missing(point)) for point in points)
+        there = rows - sum(missing[point.name] for point in points)
         table.add_row(
             name,
             several(point.buffer for point in points),
@@ -48,8 +49,9 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
     console = Console()
     console.print(table)
     here = allocation.nodes_here(machine)
-    larger = allocation.split((p for p in plan.points if folder.missing(p)), here)[1]
-    left, backed = remaining((p for p in plan.points if p not in larger), folder, machine)
+    larger = allocation.split((p for p in plan.points if missing[p.name]), here)[1]
+    names = {point.name for point in larger}
+    left, backed = remaining((p for p in plan.points if p.name not in names), folder, machine)
     basis = "from what is there already" if backed else "a guess; better once something is there"
     console.print(
         f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from math import log2
 from statistics import median
 
@@ -34,8 +35,14 @@ OVERSUBSCRIPTION = 8.0
 
 def guess(point: Point, machine: Machine) -> float:
     """Seconds that a point may take, from nothing but its sizes, iterations and their check."""
+    return guess_on(point, machine.cores)
+
+
+@lru_cache(1 << 17)
+def guess_on(point: Point, cores: int) -> float:
+    """`guess` on nodes of so many cores."""
     benchmark = target(point.benchmark)
-    crowd = max(1.0, point.ranks_per_node / machine.cores)
+    crowd = max(1.0, point.ranks_per_node / cores)
     start = START_SECONDS * crowd
     if benchmark.start_up is not None:
         return start

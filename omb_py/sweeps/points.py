@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
@@ -58,7 +58,7 @@ class Point:
         """How many rows are planned."""
         return max(1, len(self.sizes))
 
-    @property
+    @cached_property
     def name(self) -> str:
         """A name for files: readable, and another for each point of whatever sweep.
 
@@ -320,16 +320,27 @@ def sized(
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
     point = replace(point, settings=checked(point.settings, benchmark.name))
     try:
-        options = parse_target(point.benchmark, point.arguments(())[1:])
+        parse_target(point.benchmark, point.arguments(())[1:])
     except UsageError as error:
         raise UsageError(f"{benchmark.name}: {error}") from error
     if not benchmark.sized or benchmark.start_up is not None:
         return point, ()
     try:
-        sizes, why = planned_sizes(benchmark, options, experiment.sizes, point.ranks)
+        sizes, why = sizes_of(benchmark.name, point.settings, experiment.sizes, point.ranks)
     except UsageError as error:
         raise NotHereError(str(error)) from error
     return replace(point, sizes=sizes), why
+
+
+@lru_cache(10_000)
+def sizes_of(
+    benchmark: str, settings: tuple[Setting, ...], asked: str | None, ranks: int
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """`planned_sizes` of points, which depend on neither their buffer nor their binding."""
+    found = target(benchmark)
+    words = [word for setting in settings for word in setting.words()]
+    words += [f"--file={DATA}"] if "file" in found.options else []
+    return planned_sizes(found, parse_target(benchmark, words), asked, ranks)
 
 
 def in_parts(benchmark: str) -> bool:

@@ -103,7 +103,9 @@ def begin(
     larger: Sequence[Point],
 ) -> None:
     """Say what is about to happen; there are too few nodes for ``larger`` points."""
-    left, backed = remaining((p for p in plan.points if p not in larger), folder, machine)
+    elsewhere = {point.name for point in larger}
+    here = (point for point in plan.points if point.name not in elsewhere)
+    left, backed = remaining(here, folder, machine)
     reporter.say(
         f"sweep {sweep.name} on {machine.name}: {count(len(plan.points), 'point')}, "
         f"{count(plan.rows, 'row')}, {reporter.there} of them there; "
@@ -135,7 +137,8 @@ def end(
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
     list_points(reporter, folder, given_up, "could not be measured here")
-    here = [point for point in left if point not in larger]
+    elsewhere = {point.name for point in larger}
+    here = [point for point in left if point.name not in elsewhere]
     code = exit_code(stop, not left, added, too_few_nodes=not here)
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import UsageError
+from omb_py.options.parse import parse
+from omb_py.sweeps.point_options import names_of
 from omb_py.sweeps.points import Plan, plan
+from omb_py.sweeps.targets import parse_target, target
 from tests.sweeps.configs import machine, sweep
 
 
@@ -259,3 +262,17 @@ class TestNames:
             )
             assert not point.name.startswith((".", "-"))
             assert len(point.name) < 120
+
+
+@pytest.mark.parametrize("name", ["latency", "allreduce", "file_write", "put_latency", "init"])
+def test_options_that_points_share_are_read_once_and_mean_the_same(name: str) -> None:
+    found = target(name)
+    known = names_of(name)
+    words = ["--buffer", "bytearray", "--label=a b"] + (["--file=x"] if "file" in known else [])
+    for option in ("--iterations=7", "--stats", "--tail-lat", "--managed"):
+        if option[2:].partition("=")[0] in known:
+            words.append(option)
+    words += ["D", "H"] if "placement" in known and name == "latency" else []
+    assert parse_target(name, words) == parse(found, words)
+    with pytest.raises(UsageError):
+        parse_target(name, [*words, "--iterations=many"])
