@@ -27,10 +27,10 @@ def command(
     where: tuple[str, ...],
     assume: tuple[str, ...],
 ) -> None:
-    """Convert results of any suite to omb-py's columns, as CSV, JSON or Parquet.
+    """Convert results of any suite to CSV, JSON or Parquet.
 
-    FILE is a file or a folder, compressed or not; - is standard input. docs/results.md describes
-    the columns.
+    FILE is a file or a folder, compressed or not; - is standard input. The columns are omb-py's
+    own, which docs/results.md describes.
     """
     kind = Path(output).suffix
     if kind not in FORMATS:

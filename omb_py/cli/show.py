@@ -35,10 +35,10 @@ def command(
     where: tuple[str, ...],
     assume: tuple[str, ...],
 ) -> None:
-    """Show results as aligned tables, one per benchmark, in readable units.
+    """Show results as aligned tables in readable units.
 
     FILE is a file or a folder of any suite that omb-py reads, compressed or not; - is standard
-    input. What all rows of a table share stands above it.
+    input. Each benchmark has a table, above which stands what all of its rows share.
     """
     with needing("analysis"):
         from omb_py.analysis import listing
