@@ -28,7 +28,13 @@ def application_command(application: Application[Any]) -> click.Command:
             writers = partial(graph_writers, request.options)
             measure(
                 Setting(
-                    request, found.buffer, found.job, found.watchdog, found.device_first, writers
+                    request,
+                    found.buffer,
+                    found.job,
+                    found.watchdog,
+                    found.device_first,
+                    writers,
+                    found.display,
                 )
             )
 

@@ -34,7 +34,8 @@ class Options:
     ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
-    settings outside omb-py. ``debug`` shows tracebacks.
+    settings outside omb-py. ``progress`` is shown on a terminal (auto), always (on) or never (off);
+    ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -97,6 +98,7 @@ class Options:
     algorithm: str | None = None
     segment: int | None = None
     variant: str | None = None
+    progress: str = "auto"
     timeout: float | None = None
     debug: bool = False
 

@@ -77,7 +77,7 @@ class BenchmarkMeasurement(Measurement):
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
+            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report, self.advance)
             starts = self._starts(pace.start, len(sampled.seconds))
         if not sampled.precise:
             self._imprecise.append(case.size)
@@ -211,8 +211,9 @@ class BenchmarkMeasurement(Measurement):
                     self.binding.deliver(step, result)
                 faults += check.faults(exchange, iteration)
             self.binding.release()
-            if self.report is not None:
-                self.report(iteration + 1, iterations)
+            for report in (self.report, self.advance):
+                if report is not None:
+                    report(iteration + 1, iterations)
         return seconds, faults
 
     def _report(self, faults: list[str], where: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
@@ -22,6 +22,7 @@ from omb_py.core.options import Options
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.measurement import Measurement, RunContext
+    from omb_py.measure.progress import Display
     from omb_py.measure.startup import StartUpMeasurement
     from omb_py.results.writer import Writer
 
@@ -34,6 +35,7 @@ class StartedJob:
     buffer: Buffer
     watchdog: Watchdog | None
     device_first: bool
+    display: Display | None = None
 
 
 @contextmanager
@@ -43,11 +45,13 @@ def start_job(
     stages: Stages | None = None,
     in_program: bool = False,
     numpy_apart: bool = False,
+    display: Display | None = None,
 ) -> Iterator[StartedJob]:
     """The job in which ``name`` runs, started with its buffer, and ended.
 
-    ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
-    MPI_Init costs Open MPI 5 its direct copies between GPUs.
+    ``display`` shows progress on rank 0, instead of what the options name. ``numpy_apart`` times
+    the import of NumPy as a stage of its own. A GPU context that comes after MPI_Init costs Open
+    MPI 5 its direct copies between GPUs.
     """
     stages = Stages() if stages is None else stages
     watchdog = None
@@ -83,7 +87,8 @@ def start_job(
                 job.note(
                     f"requested thread level {options.thread_level}, MPI grants {job.thread_level}"
                 )
-            yield StartedJob(job, buffer, watchdog, device_first)
+            with nullcontext() if job.rank else display or display_of(options) as shown:
+                yield StartedJob(job, buffer, watchdog, device_first, shown)
             if watchdog is not None:
                 watchdog.progress("ending MPI")
 
@@ -94,18 +99,20 @@ def launch(
     options: Options,
     in_program: bool = False,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+    display: Display | None = None,
 ) -> Iterator[RunContext]:
     """A job in which ``benchmark`` can be measured; ended when the block is left.
 
     The device, if any, is chosen before MPI is started. ``in_program``, within somebody's program,
     MPI and the process go on, and errors are raised. ``more_writers`` makes,
-    on rank 0, what gets the rows beside the writers that the options name.
+    on rank 0, what gets the rows beside the writers that the options name. ``display`` is as in
+    `start_job`.
     """
     stages = stages_of(benchmark)
     default = "mpi_int" if benchmark.reduces else "mpi_char"
     datatypes = find_types(options.types or (default,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
-    with start_job(benchmark.name, options, stages, in_program, numpy_apart) as started:
+    with start_job(benchmark.name, options, stages, in_program, numpy_apart, display) as started:
         from omb_py.measure.measurement import RunContext
 
         yield RunContext(
@@ -118,7 +125,18 @@ def launch(
             started.device_first,
             stages,
             more_writers,
+            started.display,
         )
+
+
+def display_of(options: Options) -> AbstractContextManager[Display | None]:
+    """What shows progress on rank 0 as the options ask for it; where nothing does, None."""
+    terminal = launcher.terminal() if options.progress != "off" else None
+    if terminal is None and options.progress != "on":
+        return nullcontext()
+    from omb_py.measure.progress import Lines, StatusLine
+
+    return Lines() if terminal is None else StatusLine(terminal, options.output)
 
 
 def adapted(options: Options, started: StartedJob) -> Options:

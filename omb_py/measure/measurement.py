@@ -30,6 +30,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.measure.progress import Display, Tracker
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class RunContext:
     """How long the job's start took."""
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
     """Makes, on rank 0, what gets the rows beside the writers that the options name."""
+    display: Display | None = None
+    """What shows progress, on rank 0 where it is shown."""
 
 
 class Measurement(ABC):
@@ -71,6 +74,9 @@ class Measurement(ABC):
         self._stepped: list[int] = []
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
+        self.advance: Report | None = None
+        self._tracker: Tracker | None = None
+        self._step = 0
         from omb_py.measure.resources import Resources
 
         self.resources = Resources(self.job.comm, self.options)
@@ -82,6 +88,14 @@ class Measurement(ABC):
     @abstractmethod
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         """Measure one message size, and write what came of it on rank 0, which has writers."""
+
+    def iterations(self, size: int) -> int | None:
+        """Iterations and warm-up at a message size; None where ranks decide meanwhile."""
+        options = self.options
+        if options.auto_warmup or (options.precision, options.max_time) != (None, None):
+            return None
+        timed, warmup = self.benchmark.counts(options, size)
+        return timed if options.validate else timed + warmup
 
     def run(self) -> None:
         """Measure all types and sizes; collective.
@@ -151,7 +165,10 @@ class Measurement(ABC):
     def _measure_types(self, sizes: dict[Datatype, Sizes], writers: list[Writer[Any]]) -> None:
         """Measure each type; one of several that is not supported is left out."""
         measurable = {datatype: found for datatype, found in sizes.items() if found.sizes}
+        self._track(measurable)
+        first = 0
         for datatype, found in measurable.items():
+            self._step, first = first, first + len(found.sizes) * len(self._windows())
             for writer in writers:
                 writer.section(datatype if self.benchmark.sized else None)
             try:
@@ -165,10 +182,28 @@ class Measurement(ABC):
                 self._release()
 
     def _measure_type(self, datatype: Datatype, found: Sizes, writers: list[Writer[Any]]) -> None:
-        options = self.options
         for size in found.sizes:
-            for window in VARIED_WINDOWS if options.vary_window else (options.window,):
+            for window in self._windows():
                 self._measure_one(self._case(datatype, size, window), writers)
+
+    def _windows(self) -> Sequence[int]:
+        return VARIED_WINDOWS if self.options.vary_window else (self.options.window,)
+
+    def _track(self, sizes: dict[Datatype, Sizes]) -> None:
+        """Begin to show progress, where it is shown."""
+        if self._context.display is None:
+            return
+        from omb_py.core.text.units import size_text
+        from omb_py.measure.progress import Step, Tracker
+
+        steps = [
+            Step(size_text(size) if self.benchmark.sized else "", size, self.iterations(size))
+            for found in sizes.values()
+            for size in found.sizes
+            for _ in self._windows()
+        ]
+        self._tracker = Tracker(self.benchmark.name, steps, self._context.display)
+        self.advance = self._tracker.advance
 
     def where(self, case: Case) -> str:
         """A case in words, for messages."""
@@ -237,6 +272,9 @@ class Measurement(ABC):
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
             self._context.watchdog.progress(f"measuring {self.where(case)}")
+        if self._tracker is not None:
+            self._tracker.begin(self._step)
+        self._step += 1
         try:
             self.measure_case(case, writers)
         except SharedError as error:

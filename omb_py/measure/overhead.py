@@ -92,6 +92,11 @@ class OverheadMeasurement(Measurement):
                 for writer in writers:
                     writer.row(row)
 
+    def iterations(self, size: int) -> int | None:
+        iterations, warmup = self.benchmark.counts(self.options, size)
+        block = max(1, ceil(iterations / self._rounds))
+        return (warmup + self._rounds * (SETTLING + block)) * len(self.bindings)
+
     def _loops(self, case: Case) -> tuple[Plan, list[Loop]]:
         """The plan and the loops of the bindings, those left out that cannot do it.
 
@@ -122,6 +127,9 @@ class OverheadMeasurement(Measurement):
         """The seconds of every binding, block by block."""
         seconds = [array("d") for _ in loops]
         for turn in range(self._rounds):
+            if self.advance is not None:
+                done = turn * len(loops) * (SETTLING + block)
+                self.advance(done, self._rounds * len(loops) * (SETTLING + block))
             for place in range(len(loops)):
                 chosen = (turn + place) % len(loops)
                 self.job.comm.Barrier()

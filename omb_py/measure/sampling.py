@@ -91,12 +91,25 @@ def check_counts(options: Options) -> None:
 
 
 def run_counted(
-    loop: Loop, first: int, uncounted: int, counted: int, report: Report | None = None
+    loop: Loop,
+    first: int,
+    uncounted: int,
+    counted: int,
+    report: Report | None = None,
+    pause: Report | None = None,
 ) -> array[float]:
     """Run iterations from number ``first`` on; the seconds of the last ``counted``.
 
-    Without ``report`` they are one run of the loop, unless they are very many.
+    Without ``report`` they are one run of the loop, unless they are very many. ``pause`` is called
+    before them and where half of the ``uncounted`` are done: other ranks may wait for this one
+    there, as nothing is counted yet.
     """
+    if pause is not None and report is None and uncounted > 1:
+        early = uncounted // 2
+        pause(0, uncounted + counted)
+        run_counted(loop, first, early, 0)
+        pause(early, uncounted + counted)
+        return run_counted(loop, first + early, uncounted - early, counted)
     total, done = uncounted + counted, 0
     stretch = MAX_AT_ONCE if report is None else 1
     seconds = array("d")
@@ -121,16 +134,18 @@ def sample(
     timed: bool,
     goal: Goal,
     report: Report | None = None,
+    pause: Report | None = None,
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts. Of a common ``start``, the last values of
-    ``lateness`` belong to the iterations returned.
+    ``timed`` says whether this rank's clock counts; ``report`` and ``pause`` are as in
+    `run_counted`. Of a common ``start``, the last values of ``lateness`` belong to the iterations
+    returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, pause)
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
@@ -138,7 +153,7 @@ def sample(
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
         stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
-    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report)
+    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report, pause)
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
@@ -165,6 +180,7 @@ def _until_precise(
     warmup: int,
     stretch: int,
     report: Report | None,
+    pause: Report | None,
 ) -> Sampled:
     """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
@@ -173,6 +189,8 @@ def _until_precise(
     begin = perf_counter()
     while stretch:
         uncounted = min(SETTLING, stretch)
+        if pause is not None:
+            pause(warmup + done, goal.iterations)
         job.comm.Barrier()
         part = run_counted(loop, done, uncounted, stretch, report)
         if start is not None:

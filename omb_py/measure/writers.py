@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.buffers import Buffer
 from omb_py.core.mpi.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.writer import Writer
+
+if TYPE_CHECKING:
+    from omb_py.measure.progress import Display
 
 
 class Described(Protocol):
@@ -31,6 +34,8 @@ class Started(Protocol):
     def device_first(self) -> bool: ...
     @property
     def more_writers(self) -> Callable[[], Sequence[Writer[Any]]]: ...
+    @property
+    def display(self) -> Display | None: ...
 
 
 def start_writers(
@@ -54,6 +59,10 @@ def start_writers(
     with job.agreement():
         if job.rank == 0:
             writers = [*opened(), *setting.more_writers()]
+            if setting.display is not None:
+                from omb_py.measure.progress import HidingWriter
+
+                writers.insert(0, HidingWriter(setting.display))
             for writer in writers:
                 writer.start(metadata)
     return writers

@@ -46,8 +46,8 @@ CHOICES = (
     ),
 )
 SHARED = frozenset(
-    "output force format quiet buffer binding pickle_protocol devices gpu_aware staging variant "
-    "thread_level timeout debug".split()
+    "output force format quiet progress buffer binding pickle_protocol devices gpu_aware staging "
+    "variant thread_level timeout debug".split()
 )
 """Options of benchmarks that applications have too."""
 

@@ -469,6 +469,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(*("-q", "--quiet"), is_flag=True, help="Print nothing on standard output."),
         OptionRow(
+            "--progress",
+            type=click.Choice(["auto", "on", "off"]),
+            default="auto",
+            help="How far it is, on stderr: a line on a terminal, which auto is limited to, or a "
+            "line now and then.",
+        ),
+        OptionRow(
             *("-G", "--graph"),
             type=Graphs(),
             default=(),

@@ -121,8 +121,17 @@ class Measurement:
 
     def _take_turns(self, kernel: Kernel[Any], team: Team, first: Kernel[Any] | None) -> Turns:
         turns, settings, job = Turns(), self._settings, self._job
-        for turn in range(settings.warmup + settings.repeats):
+        total = settings.warmup + settings.repeats
+        tracker = None
+        if self._setting.display is not None:
+            from omb_py.measure.progress import Step, Tracker
+
+            steps = [Step("solving", 0, 1)] * total
+            tracker = Tracker(self._application.name, steps, self._setting.display)
+        for turn in range(total):
             self._progress(f"solving, turn {turn + 1}")
+            if tracker is not None:
+                tracker.begin(turn)
             if settings.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)

@@ -19,6 +19,7 @@ from omb_py.results.row import columns
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.measure.progress import Display
     from omb_py.results.writer import Writer
 
 TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
@@ -34,6 +35,7 @@ class Setting:
     watchdog: Watchdog | None = None
     device_first: bool = True
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
+    display: Display | None = None
 
     @property
     def options(self) -> Options:

@@ -8,6 +8,10 @@ import stat
 import sys
 import time
 
+TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 STAGGER_SECONDS = 0.2
 LAUNCHER_SECONDS = 1.0
 """Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
@@ -50,6 +54,15 @@ EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 SHARED_FILES = "OMB_PY_SHARED_FILES"
 """A folder into which each rank writes which shared memory it has mapped."""
 
+STDERR = 2
+"""Its descriptor."""
+
+LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun")
+"""Programs that pass on what ranks print, by the names of their processes."""
+
+before_output: Callable[[], None] | None = None
+"""What erases a line of progress before something else is printed, where one may be shown."""
+
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""
@@ -74,7 +87,58 @@ def local_rank() -> int | None:
 def note(text: str, rank: int) -> None:
     """Tell the user something that is no reason to stop, if this process is rank 0."""
     if rank == 0:
-        print(f"omb-py: note: {text}", file=sys.stderr, flush=True)
+        say(f"note: {text}")
+
+
+def say(text: str) -> None:
+    """Print a line on stderr."""
+    if before_output is not None:
+        before_output()
+    print(f"omb-py: {text}", file=sys.stderr, flush=True)
+
+
+def terminal() -> int | None:
+    """A descriptor of the terminal that shows stdout and stderr of this process.
+
+    None where either goes elsewhere. A launcher connects ranks by pipes, or gives them a terminal
+    of its own for stdout (Open MPI's): where there is one on this host, its own streams count.
+    """
+    if os.environ.get("TERM") == "dumb":
+        return None
+    process = _launcher_process() if _find(RANK_VARIABLES) is not None else None
+    if process is None:
+        own = (sys.stdout, sys.stderr)
+        return STDERR if all(stream and stream.isatty() for stream in own) else None
+    descriptor = None
+    for stream in (1, 2):
+        if descriptor is not None:
+            os.close(descriptor)
+        path = f"/proc/{process}/fd/{stream}"
+        try:
+            if not stat.S_ISCHR(os.stat(path).st_mode):
+                return None
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        if not os.isatty(descriptor):
+            os.close(descriptor)
+            return None
+    return descriptor
+
+
+def _launcher_process() -> int | None:
+    """The nearest process above this one that is a launcher, None where it is on another host."""
+    process = os.getppid()
+    while process > 1:
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+                before, _, after = file.read().rpartition(")")
+        except OSError:
+            return None
+        if before.partition("(")[2] in LAUNCHERS:
+            return process
+        process = int(after.split()[1])
+    return None
 
 
 def stagger(rank: int) -> None:
