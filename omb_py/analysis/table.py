@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,13 +80,17 @@ class Results:
 
 
 def load(
-    paths: Paths, assume: Mapping[str, Any] | None = None, columns: Iterable[str] | None = None
+    paths: Paths,
+    assume: Mapping[str, Any] | None = None,
+    columns: Iterable[str] | None = None,
+    progress: Callable[[str, int], object] | None = None,
 ) -> Results:
     """Read files, and folders with all that is below them.
 
     ``assume`` gives columns a value where the files do not say: native OMB does not print how many
     ranks it ran on. ``columns`` are those that the tables have besides `ALWAYS`, all by default;
-    each takes about 8 bytes a row. Raises `OmbError` when a file that was named cannot be read or
+    each takes about 8 bytes a row. ``progress`` is called with the file under way and the number of
+    rows so far. Raises `OmbError` when a file that was named cannot be read or
     holds no result, or when a folder holds none; other trouble becomes a problem.
     """
     wanted = None if columns is None else {*ALWAYS, *columns}
@@ -102,8 +106,12 @@ def load(
                 problems.extend(part.problems)
                 yield file, part
 
+    rows = 0
     for record, frame in frames(found(), wanted, problems):
         parts[record].append(part_of(frame))
+        rows += len(frame)
+        if progress is not None:
+            progress(str(frame["file"].iloc[-1]) if len(frame) else "", rows)
     read = []
     for record, members in parts.items():
         once, copies = without_copies(complete(members, record, runs, assume or {}, wanted))

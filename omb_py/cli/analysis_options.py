@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from omb_py.analysis.table import Results
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+PATIENCE_SECONDS = 1.0
+"""How long files are read before anything is said of it."""
 
 MAX_NOTES = 5
 """Problems with files that are printed; of the others only their number."""
@@ -141,11 +145,13 @@ def read(
     where: Iterable[str] = (),
     assume: Iterable[str] = (),
     names: Sequence[str] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Results:
     """The results in files and folders; what was left out of them is said on stderr.
 
     ``names``, the values of ``--name`` or none of them, keep paths apart that measured the same
-    (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them. Raises `OmbError`
+    (`omb_py.analysis.sources.label_sources`); None makes repeated runs of them. ``columns`` are as
+    `omb_py.analysis.table.load` has them; those of ``where`` are read besides. Raises `OmbError`
     when a file cannot be read or no row is left, `UsageError` for options that mean nothing,
     `MissingPackageError` where the extra for analysis is not installed.
     """
@@ -153,7 +159,9 @@ def read(
         from omb_py.analysis import select, sources, table
 
     labels = sources.argument_names(paths, names or ())
-    results = table.load(paths, select.assumptions(assume))
+    wanted = None if columns is None else {*columns, *select.pairs(where)}
+    with reading() as progress:
+        results = table.load(paths, select.assumptions(assume), wanted, progress)
     note_problems(results.problems)
     apart = paths if names is not None else ()
     rows, notes = sources.label_sources(select.where(results.rows, where), apart, labels)
@@ -165,6 +173,32 @@ def read(
         overhead=select.where(results.overhead, where),
         notes=tuple(notes),
     )
+
+
+@contextmanager
+def reading() -> Iterator[Callable[[str, int], object] | None]:
+    """What shows which file is being read, and how many rows are, once that takes long.
+
+    None where stderr is no terminal.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    status = Console(stderr=True).status("")
+    began = monotonic()
+
+    def show(file: str, rows: int) -> None:
+        if monotonic() - began > PATIENCE_SECONDS:
+            status.update(f"reading {escape(file)}: {rows:,} rows")
+            status.start()
+
+    try:
+        yield show
+    finally:
+        status.stop()
 
 
 def note_problems(problems: Sequence[object]) -> None:

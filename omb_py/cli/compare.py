@@ -33,6 +33,7 @@ from omb_py.options.types import BYTES, SIZE_LIST, SIZE_RANGE, Seconds, WholeNum
 if TYPE_CHECKING:
     import pandas as pd
 
+    from omb_py.analysis.compare.side_by_side import Side
     from omb_py.benchmarks import Benchmark
 
 FORMATS = ("text", "markdown", "csv", "json", "github", "junit")
@@ -149,12 +150,13 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 
     allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
     kind = kind_of(values["kind"], values["output"])
+    sides: Sequence[Side | pd.DataFrame]
     if values["native"] is None:
-        tables, names = from_files(values)
+        sides, names = from_files(values)
     else:
-        tables, names = from_turns(values)
+        sides, names = from_turns(values)
     points = compare(
-        *tables,
+        *sides,
         statistic=values["statistic"],
         names=names,
         launch_spread=values["launch_spread"],
@@ -183,20 +185,21 @@ def kind_of(kind: str | None, output: str | None) -> str:
     return SUFFIXES[suffix]
 
 
-def from_files(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
-    """The rows of each argument and its name."""
-    from omb_py.analysis.compare.side_by_side import names_of
+def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
+    """What each argument measured, without its other rows, and its name."""
+    from omb_py.analysis.compare.side_by_side import measured, names_of
     from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
-    tables = []
-    for path in paths:
-        results = read([path], values["where"], values["assume"])
+    names = names_of(paths, argument_names(paths, values["names"]))
+    sides = []
+    for path, name in zip(paths, names, strict=True):
+        results = read([path], values["where"], values["assume"], columns=())
         note_overheads(results, "compare")
-        tables.append(results.rows)
-    return tables, names_of(paths, argument_names(paths, values["names"]))
+        sides.append(measured(results.rows, name))
+    return sides, names
 
 
 def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:

@@ -58,7 +58,7 @@ class Side:
     runs: pd.DataFrame
 
 
-Source: TypeAlias = str | Path | pd.DataFrame
+Source: TypeAlias = str | Path | pd.DataFrame | Side
 
 
 def compare(
@@ -70,8 +70,8 @@ def compare(
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
 
-    Each argument is a file, a folder, or the rows that `load` read; ``names`` are words for them,
-    the base's first. Rows of one point in one argument are repeated runs. ``launch_spread`` states
+    Each argument is a file, a folder, or the rows that `load` read (or `measured` of them);
+    ``names`` are words for them, the base's first. Rows of one point in one argument are repeated runs. ``launch_spread`` states
     the relative standard deviation between launches (0.03 for 3 %) where runs were not repeated
     often enough for a rank test; without it that of the compared runs is taken, where it is known
     from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The columns:
@@ -107,12 +107,7 @@ def compare(
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
-    sides = [
-        measured(
-            source if isinstance(source, pd.DataFrame) else load(source, columns=()).rows, name
-        )
-        for source, name in zip((base, *others), called, strict=True)
-    ]
+    sides = [side_of(*source) for source in zip((base, *others), called, strict=True)]
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
         pairs = pair(sides[0].kinds, side.kinds, (called[0], name))
@@ -126,6 +121,15 @@ def compare(
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def side_of(source: Source, name: str) -> Side:
+    """A side from what `compare` takes; ``name`` is for errors, which are those of `measured`."""
+    if isinstance(source, Side):
+        return source
+    return measured(
+        source if isinstance(source, pd.DataFrame) else load(source, columns=()).rows, name
+    )
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
@@ -143,7 +147,7 @@ def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str
                 f"{len(set(names))} given"
             )
         return list(names)
-    if any(isinstance(source, pd.DataFrame) for source in sources):
+    if not all(isinstance(source, str | Path) for source in sources):
         others = [f"other {i}" for i in range(1, len(sources))]
         return ["base", *(others if len(others) > 1 else ["other"])]
     paths = [Path(os.path.abspath(str(source))) for source in sources]
