@@ -71,10 +71,11 @@ def compare(
     """Compare results with those of ``base``, point by point: one row per point and other.
 
     Each argument is a file, a folder, or the rows that `load` read (or `measured` of them);
-    ``names`` are words for them, the base's first. Rows of one point in one argument are repeated runs. ``launch_spread`` states
-    the relative standard deviation between launches (0.03 for 3 %) where runs were not repeated
-    often enough for a rank test; without it that of the compared runs is taken, where it is known
-    from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The columns:
+    ``names`` are words for them, the base's first. Rows of one point in one argument are repeated
+    runs. ``launch_spread`` states the relative standard deviation between launches (0.03 for 3 %)
+    where runs were not repeated often enough for a rank test; without it that of the compared runs
+    is taken, where it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The
+    columns:
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
