@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from omb_py.core.text.units import duration
+from omb_py.core.text.units import duration, size_text
 from omb_py.core.text.words import count
 from omb_py.sweeps.files import writing
-from omb_py.sweeps.folder import Attempt
+from omb_py.sweeps.folder import NO_SIZE, Attempt
 from omb_py.sweeps.points import Point
 
 
@@ -22,23 +23,32 @@ class Reporter:
         self._stream = stream
         self.rows = rows
         self.there = there
+        self._before = there
+        self._guess = 0.0
+        self._began = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody sees each `tick`."""
+        return self._bar is not None
+
     def __enter__(self) -> Reporter:
-        if self._stream.isatty():
+        if self._stream.isatty() and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, Progress, TextColumn
 
             self._bar = Progress(
                 TextColumn("{task.completed:.0f} of {task.total:.0f} rows"),
-                BarColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.description}"),
-                console=Console(file=self._stream),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[left]}"),
+                TextColumn("{task.description}", markup=False),
+                console=Console(stderr=True),
                 auto_refresh=False,
+                transient=True,
             )
-            self._task = self._bar.add_task("", total=self.rows, completed=self.there)
+            self._task = self._bar.add_task("", total=self.rows, completed=self.there, left="")
             self._bar.start()
         return self
 
@@ -56,26 +66,40 @@ class Reporter:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             print(text, file=self._stream, flush=True)
 
+    def expect(self, seconds: float) -> None:
+        """So many seconds may be left, before anything was measured."""
+        self._guess, self._began = seconds, time.monotonic()
+
     def started(self, point: Point, missing: Sequence[int], retry: bool) -> None:
         """A point is about to be measured."""
-        if self._bar is not None:
-            again = " again" if retry else ""
-            self._bar.update(self._task, description=f"{point.describe()}{again}", refresh=True)
+        self._update(f"{point.describe()}{' again' if retry else ''}", missing)
 
-    def tick(self) -> None:
-        """Some time has passed."""
-        if self._bar is not None:
-            self._bar.refresh()
+    def tick(self, point: Point, missing: Sequence[int], before: int) -> None:
+        """Some time has passed: so many rows were missing of the point, and these are now."""
+        self._update(point.describe(), missing, before - len(missing))
+
+    def _update(self, what: str, missing: Sequence[int], new: int = 0) -> None:
+        if self._bar is None:
+            return
+        if missing and missing[0] != NO_SIZE:
+            what += f": {size_text(missing[0])}"
+        there = self.there + new
+        left = f"about {duration(self.seconds_left(there))} left"
+        self._bar.update(self._task, description=what, completed=there, left=left, refresh=True)
+
+    def seconds_left(self, there: int) -> float:
+        """The forecast once so many rows are there: first the guess, in the end what rows took."""
+        done = (there - self._before) / max(1, self.rows - self._before)
+        return (1 - done) * ((1 - done) * self._guess + time.monotonic() - self._began)
 
     def ended(self, point: Point, attempt: Attempt) -> None:
         """An attempt at a point is over."""
         self.there += attempt.rows
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.there, refresh=True)
+        self._update(point.describe(), ())
         took = f"{count(attempt.rows, 'row')} in {duration(attempt.seconds)}"
         outcome = "" if attempt.outcome == "done" else f" {attempt.outcome}"
         said = f": {attempt.said}" if attempt.said else ""

@@ -106,6 +106,7 @@ def begin(
     elsewhere = {point.name for point in larger}
     here = (point for point in plan.points if point.name not in elsewhere)
     left, backed = remaining(here, folder, machine)
+    reporter.expect(left)
     reporter.say(
         f"sweep {sweep.name} on {machine.name}: {count(len(plan.points), 'point')}, "
         f"{count(plan.rows, 'row')}, {reporter.there} of them there; "
@@ -152,7 +153,8 @@ def end(
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
     again = ["run the same command again"] if here else []
     missing = f"{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing"
-    reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}")
+    there = f"; results so far are in {folder.root}" if reporter.there else ""
+    reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}{there}")
     return code
 
 

@@ -201,7 +201,7 @@ class Runner:
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
-                    ended = self._wait(process, limit)
+                    ended = self._wait(process, limit, point)
                 finally:
                     processes.end(process, mark)
         clear_scratch(scratch)
@@ -219,10 +219,12 @@ class Runner:
         write_atomically(path, "".join(f"{line}\n" for line in lines))
         return path
 
-    def _wait(self, process: subprocess.Popen[bytes], limit: float) -> str | None:
+    def _wait(self, process: subprocess.Popen[bytes], limit: float, point: Point) -> str | None:
         """Wait for the launcher's end; what made us end it, if anything."""
+        missing = self.folder.missing(point)
         while not processes.wait(process, LOOK_SECONDS):
-            self.reporter.tick()
+            if self.reporter.is_live:
+                self.reporter.tick(point, self.folder.missing(point), len(missing))
             if self.stop:
                 return outcomes.STOPPED
             if time.monotonic() > limit:

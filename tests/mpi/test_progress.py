@@ -88,3 +88,28 @@ def test_lines_for_a_log_are_asked_for(mpiexec: Callable[..., Finished]) -> None
 def test_off_is_off(mpi: str, tmp_path: Path) -> None:
     _, written = ranks_on_terminal(mpi, tmp_path, "bcast", "-m", "8", "--progress", "off")
     assert statuses(written) == []
+
+
+SWEEP = """
+name = "one"
+description = "one point"
+time_limit = "1m"
+[[experiments]]
+benchmarks = ["bcast"]
+ranks = 2
+nodes = 1
+bindings = ["buffer"]
+sizes = "8:16"
+"""
+
+
+def test_a_sweep_shows_rows_and_the_time_left(mpi: str, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(SWEEP)
+    with own_temporary_folder() as environment:
+        environment["PATH"] = f"{Path(mpi).parent}:{environment['PATH']}"
+        command = [OMB_PY, "sweep", "./one.toml"]
+        code, written = on_terminal(command, environment, tmp_path)
+    assert code == 0, written
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", written)
+    assert re.search(r"0 of 2 rows \S+ about .* left bcast .* 2 ranks on 1 node: 8 B", plain)
+    assert "complete: omb-py report sweeps/one-local" in plain
