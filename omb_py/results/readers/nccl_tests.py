@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
 
 from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
 from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
@@ -20,19 +19,14 @@ from omb_py.results.readers.formats.nccl import (
     SETTINGS,
     STARTING,
     VERSION,
+    Layout,
     NcclTable,
     Run,
-    contradiction,
-    describe,
-    factor_of,
     fresh,
     in_columns,
+    measurements,
     program_of_file,
-    program_told,
-    ranks_fit,
-    ranks_told,
     row_of,
-    values_of,
 )
 
 HEADER = re.compile(
@@ -57,6 +51,7 @@ class Reading:
     mentions: set[str] = field(default_factory=set)
     used: bool = False
     table: NcclTable | None = None
+    layout: Layout | None = None
 
 
 class NcclTestsReader:
@@ -74,8 +69,8 @@ class NcclTestsReader:
                 yield found.take_rows()
             if "algbw" in line and (header := HEADER.fullmatch(line)):
                 start_table(state, header, line, index)
-            elif state.table is not None and LOOKS_LIKE_A_ROW.match(line):
-                take(state, state.table, line, index)
+            elif state.table and state.layout and LOOKS_LIKE_A_ROW.match(line):
+                take(state, state.table, state.layout, line, index)
             elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
                 say(state, line, index)
         finish_table(state)
@@ -149,83 +144,37 @@ def start_table(state: Reading, header: re.Match[str], line: str, index: int) ->
     if program is None and not state.mentions:
         program = program_of_file(PurePath(state.source.path).name)
     state.mentions = set()
-    state.table = NcclTable(
-        index,
-        header["redop"] is not None,
-        header["root"] is not None,
-        header["each"] is not None,
-        header["stamp"] is not None,
-        header["wrong"] == "error",
-        word_ends(line)[1:] if "  " in line.strip("# ") else (),
-        frozenset(word.end() for word in re.finditer(header["wrong"], line)),
-        run,
-        program,
+    state.table = NcclTable(index, run, program, errors=header["wrong"] == "error")
+    state.layout = Layout(
+        redop=header["redop"] is not None,
+        root=header["root"] is not None,
+        each=header["each"] is not None,
+        stamp=header["stamp"] is not None,
+        ends=word_ends(line)[1:] if "  " in line.strip("# ") else (),
+        longer=frozenset(word.end() for word in re.finditer(header["wrong"], line)),
     )
 
 
-def take(state: Reading, table: NcclTable, line: str, index: int) -> None:
+def take(state: Reading, table: NcclTable, layout: Layout, line: str, index: int) -> None:
     """A line that begins like a row."""
     torn = index == state.source.torn
-    row = row_of(table, line, index)
+    row = row_of(layout, line, index)
     if row is None:
         state.notes.add(index, "not a whole row, left out")
-    elif table.ends and not in_columns(table, line):
+    elif layout.ends and not in_columns(layout, line):
         state.notes.add(index, "numbers that are not below their headings, left out")
-    elif torn and not (table.ends and word_ends(line)[-1] >= table.ends[-1]):
+    elif torn and not (layout.ends and word_ends(line)[-1] >= layout.ends[-1]):
         state.notes.add(index, "the file may end within this row, left out")
-    elif row.nbytes == 0:
-        state.notes.add(index, "a size of no bytes, for fewer elements than ranks, left out")
     else:
-        key = (row.dtype, row.redop, row.root)
-        if row.nbytes <= table.last.get(key, 0):
-            text = f"size {row.nbytes} after {table.last[key]}: rows of two tables? left out"
-            state.notes.add(index, text)
-        elif not table.run.settings.get("largest", row.nbytes) >= row.nbytes:
-            state.notes.add(index, f"size {row.nbytes}, which was not requested, left out")
-        else:
-            table.last[key] = row.nbytes
-            table.rows.append(row)
+        table.add(row, state.notes)
 
 
 def finish_table(state: Reading) -> None:
     """The end of a table: now it is known of what, or it is not."""
     table, state.table = state.table, None
-    if table is None or not table.rows:
-        return
-    ranks = table.run.size or ranks_told(table)
-    program = table.program or program_told(table, ranks)
-    if program is None:
-        text = "neither this file nor its bandwidths tell which program printed this table"
-        state.notes.add(table.index, f"{text}; it is left out")
-        return
-    if ranks and not ranks_fit(table, program, ranks):
-        text = f"bandwidths that are not those of {program} on {ranks} ranks; the table is left out"
-        state.notes.add(table.index, text)
-        return
-    factor = factor_of(table, program, ranks)
-    shared = describe(table.run, program)
-    if ranks:
-        shared["ranks"] = ranks
-    state.found.runs[table.run.name] = table.run.said
-    for row in table.rows:
-        reason = contradiction(row, program, ranks)
-        if reason:
-            state.notes.add(row.index, f"{reason}, left out")
-            continue
-        halves = [values_of(row, half, program, factor, table.errors) for half in row.halves]
-        whole = [values for values in halves if values is not None]
-        if len(whole) < len(halves):
-            state.notes.add(row.index, "bandwidths that do not fit size and time, left out")
-            continue
-        for in_place, values in zip((False, True), whole, strict=True):
-            place = {"in_place": in_place, "line": row.index + 1}
-            state.found.rows.append(join(shared, values) | place)
-
-
-def join(shared: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """A row's columns; what is unusual of it beside what is of all."""
-    parts = [text for text in (shared.get("part"), values.pop("part", None)) if text]
-    return shared | values | ({"part": ", ".join(parts)} if parts else {})
+    if table is not None and (rows := list(measurements(table, state.notes))):
+        state.found.runs[table.run.name] = table.run.said
+        state.found.rows.extend(rows)
 
 
 READER = NcclTestsReader()

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from omb_py.results.readers.formats.fixed_width import Shown, columns_kept, shown, word_ends
+from omb_py.results.readers.formats.fixed_width import (
+    Notes,
+    Shown,
+    columns_kept,
+    shown,
+    word_ends,
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,7 @@ class Program:
 
     ``factor`` is what algorithm bandwidth is multiplied by: ``twice`` is 2 (P - 1) / P, ``others``
     (P - 1) / P. ``adds`` if it is a reduction, ``parts`` if its count is of a part of the size.
+    ``uneven`` if ranks send messages of several sizes, which together are the size.
     """
 
     benchmark: str
@@ -29,6 +37,7 @@ class Program:
     factor: str
     adds: bool = False
     parts: bool = False
+    uneven: bool = False
 
 
 PROGRAMS = {
@@ -38,6 +47,7 @@ PROGRAMS = {
     "reduce": Program("reduce", False, "one", adds=True),
     "reduce_scatter": Program("reduce_scatter_block", False, "others", adds=True, parts=True),
     "alltoall": Program("alltoall", True, "others", parts=True),
+    "alltoallv": Program("nccl_alltoallv", False, "others", uneven=True),
     "gather": Program("gather", True, "others", parts=True),
     "scatter": Program("scatter", True, "others", parts=True),
     "sendrecv": Program("sendrecv", False, "one"),
@@ -205,27 +215,53 @@ TOLERANCE = 0.01
 """How far the quotient of two such bandwidths may be from what it was before they were rounded."""
 
 
-@dataclass
-class NcclTable:
-    """A header, what its rows share, and the rows so far, whose program may not be known yet."""
+@dataclass(frozen=True)
+class Layout:
+    """The columns that a header of text names, and where their headings end."""
 
-    index: int
     redop: bool
     root: bool
     each: bool
     stamp: bool
-    errors: bool
     ends: tuple[int, ...]
     longer: frozenset[int]
+
+
+@dataclass
+class NcclTable:
+    """What rows share, and the rows so far, whose program may not be known yet.
+
+    ``errors`` if their last column is an error of the result, not a number of wrong elements.
+    """
+
+    index: int
     run: Run
     program: str | None
+    errors: bool = False
     rows: list[NcclRow] = field(default_factory=list)
-    last: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    last: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def add(self, row: NcclRow, notes: Notes) -> None:
+        """Add a row, unless its size cannot follow the one before."""
+        key = (row.dtype, row.redop, row.root, *row.halves)
+        if row.nbytes == 0:
+            notes.add(row.index, "a size of no bytes, for fewer elements than ranks, left out")
+        elif row.nbytes <= self.last.get(key, 0):
+            text = f"size {row.nbytes} after {self.last[key]}: rows of two tables? left out"
+            notes.add(row.index, text)
+        elif not self.run.settings.get("largest", row.nbytes) >= row.nbytes:
+            notes.add(row.index, f"size {row.nbytes}, which was not requested, left out")
+        else:
+            self.last[key] = row.nbytes
+            self.rows.append(row)
 
 
 @dataclass(frozen=True)
 class NcclRow:
-    """A line taken apart: one measurement out of place, one in place."""
+    """One size: the cells of a measurement out of place (False), in place (True), or of both.
+
+    ``samples`` are columns from the times of single iterations, where those are known.
+    """
 
     index: int
     nbytes: int
@@ -233,7 +269,8 @@ class NcclRow:
     dtype: str
     redop: str
     root: str
-    halves: tuple[tuple[str, ...], tuple[str, ...]]
+    halves: Mapping[bool, tuple[str, ...]]
+    samples: Mapping[bool, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def block(self) -> int:
@@ -241,23 +278,23 @@ class NcclRow:
         return self.count * TYPES[self.dtype][0]
 
 
-def row_of(table: NcclTable, line: str, index: int) -> NcclRow | None:
+def row_of(layout: Layout, line: str, index: int) -> NcclRow | None:
     """A line taken apart, or None when it does not have what the header names."""
     cells = line.split()
-    if table.stamp:
+    if layout.stamp:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", " ".join(cells[-2:])):
             return None
         del cells[-2:]
     redop, root = "none", "-1"
-    before = 3 + table.redop + table.root
-    half = 8 if table.each else 4
-    if len(cells) == before - 1 + 2 * half and table.redop:
+    before = 3 + layout.redop + layout.root
+    half = 8 if layout.each else 4
+    if len(cells) == before - 1 + 2 * half and layout.redop:
         before -= 1  # programs that add nothing left the operation blank once
-    elif table.redop and len(cells) > 3:
+    elif layout.redop and len(cells) > 3:
         redop = cells[3]
     if len(cells) != before + 2 * half or not re.fullmatch(r"[a-z]{2,8}", redop):
         return None
-    if table.root:
+    if layout.root:
         root = cells[before - 1]
     if not re.fullmatch(r"-1|\d{1,7}", root) or cells[2] not in TYPES:
         return None
@@ -272,26 +309,29 @@ def row_of(table: NcclTable, line: str, index: int) -> NcclRow | None:
         )
         if not any(shapes) or not WRONG.fullmatch(wrong):
             return None
-        if table.each and not float(rest[0]) <= float(rest[2]) <= float(rest[1]):
+        if layout.each and not float(rest[0]) <= float(rest[2]) <= float(rest[1]):
             return None  # minimum, maximum, 99th percentile of single iterations
         halves.append((*numbers, wrong))
-    return NcclRow(
-        index, int(cells[0]), int(cells[1]), cells[2], redop, root, (halves[0], halves[1])
-    )
+    both = dict(zip((False, True), halves, strict=True))
+    return NcclRow(index, int(cells[0]), int(cells[1]), cells[2], redop, root, both)
 
 
-def in_columns(table: NcclTable, line: str) -> bool:
+def in_columns(layout: Layout, line: str) -> bool:
     """Whether a row's numbers stand below their headings."""
-    ends, headings = word_ends(line), table.ends
-    if table.stamp:  # two words below one heading
+    ends, headings = word_ends(line), layout.ends
+    if layout.stamp:  # two words below one heading
         ends = (*ends[:-2], ends[-1])
     if len(ends) == len(headings) - 1:  # no operation
         headings = (*headings[:3], *headings[4:])
-    return columns_kept(line, ends, headings, table.longer)
+    return columns_kept(line, ends, headings, layout.longer)
 
 
 def contradiction(row: NcclRow, program: str, ranks: int | None) -> str | None:
     """What does not agree in size, count and type."""
+    if PROGRAMS[program].uneven:
+        whole = not row.nbytes % TYPES[row.dtype][0]
+        fits = not (row.count and ranks) or row.nbytes <= row.block * ranks
+        return None if whole and fits else "a size that is not that of the elements of all ranks"
     if not PROGRAMS[program].parts:
         return None if row.nbytes == row.block else "a size that is not that of the elements"
     if not row.block or row.nbytes % row.block or (ranks and row.nbytes != row.block * ranks):
@@ -357,7 +397,7 @@ def program_told(table: NcclTable, ranks: int | None) -> str | None:
         if all(
             values_of(row, half, program, factors(program, ranks), table.errors)
             for row in table.rows
-            for half in row.halves
+            for half in row.halves.values()
         ):
             possible.append(program)
     return possible[0] if len(possible) == 1 else None
@@ -369,7 +409,7 @@ def ranks_fit(table: NcclTable, program: str, ranks: int) -> bool:
         contradiction(row, program, ranks) is None
         and values_of(row, half, program, factors(program, ranks), table.errors) is not None
         for row in table.rows
-        for half in row.halves
+        for half in row.halves.values()
         if float(half[2]) >= TELLING
     ]
     return not fit or 2 * sum(fit) > len(fit)
@@ -381,7 +421,7 @@ def factor_of(table: NcclTable, program: str, ranks: int | None) -> Shown:
     ratios = [
         float(half[2]) / float(half[1])
         for row in table.rows
-        for half in row.halves
+        for half in row.halves.values()
         if float(half[1]) >= TELLING and float(half[2]) >= TELLING
     ]
     if ranks or possible.minimum == possible.maximum or not ratios:
@@ -390,3 +430,43 @@ def factor_of(table: NcclTable, program: str, ranks: int | None) -> Shown:
     if not possible.meets(Shown(usual * (1 - TOLERANCE), usual)):
         return possible
     return Shown(usual * (1 - TOLERANCE), usual * (1 + TOLERANCE))
+
+
+def measurements(table: NcclTable, notes: Notes) -> Iterator[dict[str, Any]]:
+    """The rows of a whole table, once it is known of what; problems with others become notes."""
+    if not table.rows:
+        return
+    ranks = table.run.size or ranks_told(table)
+    program = table.program or program_told(table, ranks)
+    if program is None:
+        text = "neither this file nor its bandwidths tell which program printed this table"
+        notes.add(table.index, f"{text}; it is left out")
+        return
+    if ranks and not ranks_fit(table, program, ranks):
+        text = f"bandwidths that are not those of {program} on {ranks} ranks; the table is left out"
+        notes.add(table.index, text)
+        return
+    factor = factor_of(table, program, ranks)
+    shared = describe(table.run, program)
+    if ranks:
+        shared["ranks"] = ranks
+    for row in table.rows:
+        if reason := contradiction(row, program, ranks):
+            notes.add(row.index, f"{reason}, left out")
+            continue
+        halves = {
+            in_place: values_of(row, half, program, factor, table.errors)
+            for in_place, half in row.halves.items()
+        }
+        if None in halves.values():
+            notes.add(row.index, "bandwidths that do not fit size and time, left out")
+            continue
+        for in_place, values in halves.items():
+            place = {"in_place": in_place, "line": row.index + 1}
+            yield join(shared, values or {}) | row.samples.get(in_place, {}) | place
+
+
+def join(shared: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A row's columns; what is unusual of it beside what is of all."""
+    parts = [text for text in (shared.get("part"), values.pop("part", None)) if text]
+    return shared | values | ({"part": ", ".join(parts)} if parts else {})
