@@ -48,6 +48,13 @@ name_option = click.option(
 )
 
 
+def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """The values of a comma-separated option."""
+    if text is None:
+        return None
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def input_options(command: Command) -> Command:
     """`row_options` and ``--statistic``."""
     statistic = click.option(

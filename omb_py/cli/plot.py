@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import click
 
-from omb_py.cli.analysis_options import input_options, name_option, note, page_options, read
+from omb_py.cli.analysis_options import input_options, listed, name_option, note, page_options, read
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
 
 IMAGES = ("png", "svg", "pdf")
-
-
-def listed(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """The values of a comma-separated option."""
-    if text is None:
-        return None
-    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 @click.command("plot")

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import click
 
-from omb_py.cli.analysis_options import input_options, launch_spread_option, name_option, read
-from omb_py.cli.plot import listed
+from omb_py.cli.analysis_options import (
+    input_options,
+    launch_spread_option,
+    listed,
+    name_option,
+    read,
+)
 from omb_py.core.errors import needing
 from omb_py.core.text import files
 

@@ -7,6 +7,7 @@ from functools import partial
 import click
 
 from omb_py.cli.analysis_options import (
+    listed,
     name_option,
     output_options,
     read,
@@ -20,6 +21,7 @@ from omb_py.core.errors import needing
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--columns",
+    callback=listed,
     metavar="COLUMN[,...]",
     help="Columns to show; by default those that tell rows apart and the main numbers.",
 )
@@ -28,7 +30,7 @@ from omb_py.core.errors import needing
 @row_options
 def command(
     paths: tuple[str, ...],
-    columns: str | None,
+    columns: tuple[str, ...] | None,
     names: tuple[str, ...],
     kind: str | None,
     output: str | None,
@@ -44,6 +46,5 @@ def command(
         from omb_py.analysis import listing
         from omb_py.core.text import tables
 
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     results = read(paths, where, assume, names)
-    write_table(partial(tables.write, list(listing.sheets(results, chosen))), kind, output)
+    write_table(partial(tables.write, list(listing.sheets(results, columns))), kind, output)

@@ -26,10 +26,13 @@ def digits(value: float, significant: int = 3) -> str:
 
     >>> digits(0.012345), digits(1234.5), digits(1.5), digits(0.0)
     ('0.0123', '1234', '1.50', '0')
+    >>> digits(9.998), digits(0.9996)
+    ('10.0', '1.00')
     """
     if value == 0 or value != value:
         return "0" if value == 0 else "-"
-    return f"{value:.{max(0, significant - 1 - floor(log10(abs(value))))}f}"
+    rounded = float(f"{value:.{significant - 1}e}")
+    return f"{value:.{max(0, significant - 1 - floor(log10(abs(rounded))))}f}"
 
 
 def value_text(value: float, unit: str) -> str:
