@@ -13,6 +13,10 @@ from omb_py.core import VERSION, archive
 from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "Measure more": ("overhead", "sweep", "job", "machine", "bundle"),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
@@ -20,7 +24,10 @@ COMMANDS = {
 }
 """Commands by heading of the help."""
 
-LAZY_COMMANDS = tuple(name for names in COMMANDS.values() for name in names if name != "overhead")
+LAZY_COMMANDS = (
+    *(name for names in COMMANDS.values() for name in names if name != "overhead"),
+    "completion",
+)
 """Each is ``command`` of the module of its name, imported when it is used."""
 
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
@@ -29,8 +36,37 @@ WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
 """What a group without a command raises; before click 8.2 it prints its help itself."""
 
 
-class Commands(click.Group):
+IS_COMPLETING = "_OMB_PY_COMPLETE" in os.environ
+"""Whether a shell wants to know how a command line may go on."""
+
+
+class LazyGroup(click.Group):
     """Commands that are made when they are used, so that none costs another's imports."""
+
+    def find(self, name: str) -> click.Command:
+        """The command called ``name``; raises `UsageError` when there is none."""
+        raise NotImplementedError
+
+    def names(self) -> dict[str, str]:
+        """The names that a shell can complete, each with a word on it."""
+        raise NotImplementedError
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        found = self.find(cmd_name)
+        if IS_COMPLETING:
+            from omb_py.cli.completion import prepare
+
+            prepare(found)
+        return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from omb_py.cli.completion import complete
+
+        return complete(self, self.names(), ctx, incomplete)
+
+
+class Commands(LazyGroup):
+    """The commands of ``omb-py``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.apps import APPLICATIONS
@@ -39,23 +75,31 @@ class Commands(click.Group):
         names = [benchmark.name for benchmark in all_benchmarks()]
         return [*names, *APPLICATIONS.names(), *LAZY_COMMANDS, *sorted(self.commands)]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        if cmd_name in self.commands:
-            return self.commands[cmd_name]
-        if cmd_name in LAZY_COMMANDS:
-            return lazy_command(cmd_name)
+    def names(self) -> dict[str, str]:
+        from omb_py.apps import APPLICATIONS
+        from omb_py.cli.completion import measured
+
+        others = {"list": "", "info": "", "completion": ""}
+        commands = {name: heading for heading, names in COMMANDS.items() for name in names}
+        return measured() | dict.fromkeys(APPLICATIONS.names(), "application") | commands | others
+
+    def find(self, name: str) -> click.Command:
+        if name in self.commands:
+            return self.commands[name]
+        if name in LAZY_COMMANDS:
+            return lazy_command(name)
         from omb_py.benchmarks import find_benchmark, indexed_module, plain_name
 
         others: list[str] = []
-        if indexed_module(plain_name(cmd_name)) is None:
+        if indexed_module(plain_name(name)) is None:
             from omb_py.apps import APPLICATIONS
 
-            if APPLICATIONS.has(cmd_name):
+            if APPLICATIONS.has(name):
                 from omb_py.cli.application import application_command
 
-                return application_command(APPLICATIONS.load(cmd_name))
+                return application_command(APPLICATIONS.load(name))
             others = [*APPLICATIONS.names(), *LAZY_COMMANDS, *self.commands]
-        benchmark = find_benchmark(cmd_name, others)
+        benchmark = find_benchmark(name, others)
         from omb_py.cli.benchmark import benchmark_command
 
         return benchmark_command(benchmark)
@@ -128,19 +172,24 @@ def info_command() -> None:
     print_info()
 
 
-class OverheadCommands(click.Group):
-    """One command for each benchmark, made when it is used."""
+class OverheadCommands(LazyGroup):
+    """One command for each benchmark."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks
 
         return [benchmark.name for benchmark in all_benchmarks() if not benchmark.start_up]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+    def names(self) -> dict[str, str]:
+        from omb_py.cli.completion import measured
+
+        return {name: family for name, family in measured().items() if family != "start-up"}
+
+    def find(self, name: str) -> click.Command:
         from omb_py.benchmarks import find_benchmark
         from omb_py.cli.overhead import overhead_command
 
-        return overhead_command(find_benchmark(cmd_name))
+        return overhead_command(find_benchmark(name))
 
 
 @command.group("overhead", cls=OverheadCommands)
@@ -164,6 +213,11 @@ def run() -> NoReturn:
     """Run the command line, and leave."""
     if launcher.rank() != 0:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
+    if IS_COMPLETING:
+        from omb_py.cli.completion import join_words
+
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
+        join_words()
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = command.main(arguments, prog_name="omb-py", standalone_mode=False)

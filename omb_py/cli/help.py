@@ -16,7 +16,8 @@ SHOWN_FAMILIES = 3
 
 START = """\
   mpiexec -n 2 omb-py latency    measure; omb-py latency --help: its options
-  omb-py info                    versions, the MPI library, and what works here"""
+  omb-py info                    versions, the MPI library, and what works here
+  omb-py completion bash         a script that completes what is typed; zsh, fish"""
 
 
 class GroupedCommand(OptionsCommand):

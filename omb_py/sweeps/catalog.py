@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
-from omb_py.sweeps.toml import suggestion
 
 KINDS = {"sweeps": "sweep", "machines": "machine"}
 
@@ -22,6 +21,8 @@ def find(kind: str, name: str) -> Path:
             raise UsageError(f"there is no file {name}: name a {KINDS[kind]}'s .toml")
         return path
     if name not in names(kind):
+        from omb_py.sweeps.toml import suggestion
+
         raise UsageError(f"unknown {KINDS[kind]} {name!r}{suggestion(name, names(kind))}")
     return folder() / kind / f"{name}.toml"
 
