@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from omb_py.cli.compare import with_plain_sizes
 from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.conftest import Finished
+from tests.helpers.terminals import on_terminal
 
 RESULTS = ROOT / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
@@ -260,3 +264,24 @@ def test_it_is_said_once_and_without_a_traceback(omb_py: Start) -> None:
 def test_native_omb_gets_sizes_in_plain_bytes(given: str, passed_on: str) -> None:
     options = with_plain_sizes(find_benchmark("bw"), given.split())
     assert " ".join(options) == passed_on
+
+
+def test_rows_are_chosen_by_any_column_whatever_a_comparison_needs(in_process: Start) -> None:
+    done = in_process("compare", str(MPICH), str(OPEN_MPI), "--where", "iterations=7")
+    assert done.code == 2
+    assert "no row has iterations=7: there are" in done.err
+
+
+def test_a_terminal_sees_what_is_being_read(tmp_path: Path) -> None:
+    program = (
+        "import sys; from omb_py.cli import analysis_options as options; "
+        "options.PATIENCE_SECONDS = 0; options.read(sys.argv[1:])"
+    )
+    environment = dict(os.environ)
+    words = [sys.executable, "-c", program, str(MPICH)]
+    code, written = on_terminal(words, environment, tmp_path)
+    assert code == 0, written
+    assert "families-mpich.csv" in written
+    assert re.search(r"\d+ rows", written)
+    silent = subprocess.run(words, capture_output=True, env=environment, cwd=tmp_path)
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, b"", b"")
