@@ -83,15 +83,21 @@ class PairTable:
         """What stands above the columns of each other: nothing for one, letters for long names."""
         if len(self.others) == 1:
             return ("",)
-        if max(map(len, self.others)) <= LONGEST_TAG:
-            return self.others
+        names = tuple(str(part["other"].iloc[0]) for part in self.points)
+        for tags in (self.others, names):
+            if max(map(len, tags)) <= LONGEST_TAG and len(set(tags)) == len(tags):
+                return tags
         return tuple(f"[{chr(ord('A') + i)}]" for i in range(len(self.others)))
 
     @property
     def legend(self) -> tuple[str, ...]:
         """Lines below the title: what letters mean, and what numbers differ in by definition."""
         pairs = zip(self.tags, self.others, strict=True)
-        names = [f"{tag} {name}" for tag, name in pairs if tag.startswith("[") and tag != name]
+        names = [
+            f"{tag} {name.removeprefix(tag).lstrip()}"
+            for tag, name in pairs
+            if tag not in ("", name)
+        ]
         return (*names, *([CLOCK_INSIDE] if any(map(clock_inside, self.points)) else []))
 
     def heading(self, columns: tuple[str, ...]) -> list[str]:
