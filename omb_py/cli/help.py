@@ -17,7 +17,7 @@ SHOWN_FAMILIES = 3
 START = """\
   mpiexec -n 2 omb-py latency    measure; omb-py latency --help: its options
   omb-py info                    versions, the MPI library, and what works here
-  omb-py completion bash         a script that completes what is typed; zsh, fish"""
+  omb-py completion bash         a script to complete what you type (zsh, fish)"""
 
 
 class GroupedCommand(OptionsCommand):
