@@ -16,6 +16,11 @@ from tests import ROOT
 
 SOURCES = [ROOT / "results" / "families-mpich.csv", ROOT / "tests" / "data" / "imb"]
 NATIVE = ROOT / "tests" / "data" / "omb"
+OF_DEVICES = [
+    path
+    for pattern in ("nccl-tests/*.json", "rccl-tests/*.[cj]s*", "nvbandwidth/all*")
+    for path in sorted((ROOT / "tests" / "data").glob(pattern))
+]
 OF_FILES = ["file", "line", "source"]
 
 
@@ -39,6 +44,16 @@ def test_rows_and_metadata_come_back_as_they_were(tmp_path: Path, suffix: str) -
         run: {"run": run} | {name.lower(): text for name, text in data.items()}
         for run, data in there.runs.items()
     }
+
+
+@pytest.mark.parametrize("path", OF_DEVICES, ids=lambda path: path.name)
+def test_results_of_device_suites_come_back_as_they_were(tmp_path: Path, path: Path) -> None:
+    there, back = load(path), converted(tmp_path / "one.csv", path)
+    assert len(there.rows) > 0
+    pd.testing.assert_frame_equal(
+        back.rows.drop(columns=OF_FILES), there.rows.drop(columns=OF_FILES)
+    )
+    assert back.runs.keys() == there.runs.keys()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])

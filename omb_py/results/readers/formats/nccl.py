@@ -105,7 +105,8 @@ LIBRARY = re.compile(r"(?:NCCL|RCCL) version ?:? ?(\d\S*)\s*")
 class Run:
     """What stands above a table: who measures what, with which settings, on which devices.
 
-    ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
+    ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number;
+    ``numbers`` are of ranks in a group and of groups, where those are said without their hosts.
     """
 
     name: str
@@ -116,11 +117,14 @@ class Run:
     devices: int = 1
     blocking: str | None = None
     ranks: dict[tuple[int, int], str] = field(default_factory=dict)
+    numbers: tuple[int, int] | None = None
     said: dict[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int | None:
         """Ranks of a communicator, if all of them are there, each once, in groups alike."""
+        if self.numbers:
+            return self.numbers[0]
         members = sorted(rank for _, rank in self.ranks)
         if not members or members != list(range(len(members))) or len(members) % self.devices:
             return None
@@ -130,7 +134,7 @@ class Run:
     @property
     def groups(self) -> int:
         """Communicators that measure at the same time."""
-        return len({group for group, _ in self.ranks})
+        return self.numbers[1] if self.numbers else len({group for group, _ in self.ranks})
 
     @property
     def amd(self) -> bool:
@@ -152,6 +156,7 @@ def describe(run: Run, program: str) -> dict[str, Any]:
     }
     if run.size:
         row["ranks"] = run.size
+    if run.size and run.ranks:
         row["hosts"] = len(set(run.ranks.values()))
     for name in ("iterations", "warmup"):
         if name in run.settings:
