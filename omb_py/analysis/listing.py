@@ -51,11 +51,14 @@ IMPORTANT = (
 """Columns of numbers in the order in which they are shown."""
 
 
-def sheets(results: Results, columns: Sequence[str] | None = None) -> Iterator[Sheet]:
+def sheets(
+    results: Results, columns: Sequence[str] | None = None, limit: int | None = None
+) -> Iterator[Sheet]:
     """A table for each benchmark, and for each comparison of bindings.
 
     ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
-    that have values. Raises `UsageError` for a column that there is not.
+    that have values. A table has the first ``limit`` rows, or all. Raises `UsageError` for a column
+    that there is not.
     """
     for rows in (results.rows, results.overhead):
         if unknown := sorted(set(columns or ()) - {*results.rows, *results.overhead}):
@@ -65,10 +68,12 @@ def sheets(results: Results, columns: Sequence[str] | None = None) -> Iterator[S
                 + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
             )
         for name, members in rows.groupby("benchmark", sort=False):
-            yield sheet(str(name), members, columns)
+            yield sheet(str(name), members, columns, limit)
 
 
-def sheet(benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None) -> Sheet:
+def sheet(
+    benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None, limit: int | None
+) -> Sheet:
     """The table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
     same = [name for name in there if rows[name].nunique(dropna=False) == 1]
@@ -81,13 +86,15 @@ def sheet(benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None) -> 
         shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]
     texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
     ordered = [*texts, *(name for name in shown if name not in texts)]
+    limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)
     files = rows["file"].dropna().unique()
     return Sheet(
         benchmark,
         tuple(heading(name) for name in ordered),
-        tuple(zip(*(cells_of(name, rows[name]) for name in ordered), strict=True)),
+        tuple(zip(*(cells_of(name, rows[name].head(limit)) for name in ordered), strict=True)),
+        () if len(rows) <= limit else (f"and {count(len(rows) - limit, 'more row')}: --rows all",),
         left=max(1, len(texts)),
         above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
     )

@@ -17,6 +17,15 @@ from omb_py.cli.analysis_options import (
 from omb_py.core.errors import needing
 
 
+def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
+    """A number of rows, None for ``all``."""
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise click.BadParameter(f"{text} is no number of rows: write one, or all")
+    return int(text)
+
+
 @click.command("show")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
@@ -25,12 +34,21 @@ from omb_py.core.errors import needing
     metavar="COLUMN[,...]",
     help="Columns to show; by default those that tell rows apart and the main numbers.",
 )
+@click.option(
+    "--rows",
+    callback=rows_of,
+    default="1000",
+    show_default=True,
+    metavar="N|all",
+    help="Rows of each table.",
+)
 @name_option
 @output_options("text", "markdown")
 @row_options
 def command(
     paths: tuple[str, ...],
     columns: tuple[str, ...] | None,
+    rows: int | None,
     names: tuple[str, ...],
     kind: str | None,
     output: str | None,
@@ -47,4 +65,4 @@ def command(
         from omb_py.core.text import tables
 
     results = read(paths, where, assume, names)
-    write_table(partial(tables.write, list(listing.sheets(results, columns))), kind, output)
+    write_table(partial(tables.write, list(listing.sheets(results, columns, rows))), kind, output)

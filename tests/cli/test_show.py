@@ -70,3 +70,9 @@ def test_standard_input_may_be_compressed(compression: str) -> None:
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
     assert piped.stdout.decode() == show(REFERENCE).replace(str(REFERENCE), "-")
+
+
+def test_a_long_table_is_cut_and_says_so() -> None:
+    rows = ["--where", "benchmark=latency", "--rows"]
+    assert show(REFERENCE, *rows, "1").splitlines()[5:] == ["and 3 more rows: --rows all", ""]
+    assert "--rows all" not in show(REFERENCE, *rows, "all")
