@@ -17,7 +17,7 @@ def test_figures_are_drawn_in_the_terminal_and_as_files(
 ) -> None:
     job = mpiexec(2, "latency", *QUICK, "-G", "tty,svg,pdf")
     assert job.code == 0, job.err
-    table, drawing = job.out.split("latency: Latency over message size")
+    table, drawing = job.out.split("latency: Latency, median over message size")
     assert "# OSU MPI Latency Test" in table
     assert "64 B" in drawing
     assert (tmp_path / "latency.svg").read_text().count("<svg") == 1

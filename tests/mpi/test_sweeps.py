@@ -389,7 +389,9 @@ def test_points_that_need_more_nodes_are_left_out_and_the_rest_is_measured(
     done = sweep.run()
     assert (done.code, done.err) == (75, ""), done.out
     assert f"\nleft out 2 points: {advice}\n" in done.out
-    assert done.out.splitlines()[-1] == f"8 rows of 2 points missing: {advice}"
+    assert done.out.splitlines()[-1] == (
+        f"8 rows of 2 points missing: {advice}; results so far are in out"
+    )
     assert len(sweep.rows()) == 4
     assert sweep.run().code == 1
 
