@@ -26,6 +26,7 @@ from omb_py.cli.analysis_options import (
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text import files
+from omb_py.core.text.folders import make_folder
 from omb_py.core.text.numbers import parse_bytes
 from omb_py.options.option import Option
 from omb_py.options.types import BYTES, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
@@ -301,7 +302,7 @@ def folder_for(keep: str | None) -> Iterator[Path]:
         return
     path = Path(keep)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         if any(path.iterdir()):
             raise UsageError(f"--keep {keep}: this folder is not empty")
     except OSError as error:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text import files
+from omb_py.core.text.folders import make_folder
 from omb_py.options.option import Option
-from omb_py.options.types import WholeNumber
+from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
@@ -40,7 +42,7 @@ MACHINE = click.option(
 FOLDER = click.option(
     "--folder",
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NewFolder(),
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
 PARTS: Callable[[Any], Any] = options(
@@ -103,6 +105,8 @@ def render_command(output: Path | None, **wishes: Any) -> None:
             click.echo(text, nl=False)
         else:
             path = output if single else output / job.file_name
+            with files.failing("write", path):
+                make_folder(path.parent)
             jobs.write(path, text)
             click.echo(path, err=True)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text import files
 from omb_py.options.types import WholeNumber
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -156,7 +157,6 @@ def new_command(output: Path | None, force: bool, **given: Any) -> None:
     """
     with needing("sweep"):
         from omb_py.sweeps import detection, machine_files
-        from omb_py.sweeps.files import write_atomically
 
     said = {key: value for key, value in given.items() if value is not None}
     form = Form(said, sys.stdin.isatty())
@@ -184,7 +184,7 @@ def new_command(output: Path | None, force: bool, **given: Any) -> None:
     text = machine_files.new(
         machine_files.completed(values), machine_files.job_of(scheduler, job), notes(found, said)
     )
-    write_atomically(path, text)
+    files.write(path, text)
     click.echo(path)
     word = shlex.quote(f"./{path}" if not path.is_absolute() else str(path))
     then = "sweep quick" if scheduler == "none" else "job submit quick"

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
 from omb_py.core.mpi import launcher
+from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
 from omb_py.tracing import records
 from omb_py.tracing.records.layout import PROTOBUF, path_in, record_names
@@ -57,7 +58,7 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
 def _try_to_write(folder: str, name: str, option: str) -> None:
     """Make a folder, and a file in it for a moment; raises `OmbError` where that fails."""
     try:
-        os.makedirs(folder, exist_ok=True)
+        make_folder(folder)
         tried = os.path.join(folder, f".omb-py-{os.urandom(4).hex()}")
         with open(tried, "xb"):
             os.unlink(tried)

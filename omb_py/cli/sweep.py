@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from omb_py.core.errors import UsageError, needing
-from omb_py.options.types import WholeNumber
+from omb_py.options.types import NewFolder, WholeNumber
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -37,7 +37,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option(
     "--folder",
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NewFolder(),
     help="Folder of all results; by default sweeps/SWEEP-MACHINE.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the plan and how long it may take.")

@@ -9,6 +9,7 @@ from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
+from omb_py.core.text.folders import make_folder
 
 # The data that messages carry: a function of rank, block, element, size and iteration.
 #
@@ -145,7 +146,7 @@ def write_log(directory: str, rank: int, where: str, faults: list[str]) -> str:
     """
     path = log_path(directory, rank)
     try:
-        os.makedirs(directory, exist_ok=True)
+        make_folder(directory)
         with open(path, "a", encoding="utf-8") as file:
             file.writelines(f"{where}: {fault}\n" for fault in faults)
     except OSError as error:

@@ -55,6 +55,21 @@ class Seconds(Number):
         return seconds
 
 
+class NewFolder(click.Path):
+    """A folder that is made where it is not there; the one that it is to lie in must be."""
+
+    def __init__(self) -> None:
+        from pathlib import Path
+
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path: Any = super().convert(value, param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {path.parent}: make it", param, ctx)
+        return path
+
+
 class TextType(Parameter):
     """A type called ``name`` whose texts ``parse`` reads; a value that is no text is one already.
 

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi import launcher
+from omb_py.core.text.folders import make_folder
 
 LOCK_SECONDS = 60.0
 """How long a job waits for another one that writes to the same file."""
@@ -82,7 +83,7 @@ class FileSink(Sink):
         self._last_start = 0
         self._moved: str | None = None
         try:
-            make_folder(path)
+            make_folder(path.parent)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             self.rewritable = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
             self._lock()
@@ -248,18 +249,6 @@ class FileSink(Sink):
         return OmbError(
             f"cannot write {self._path}: {error.strerror}; choose another place for --output"
         )
-
-
-def make_folder(path: Path) -> None:
-    """Make the folder that ``path`` is to lie in; not its parents, which a typing error names.
-
-    Raises `OSError` where that cannot be.
-    """
-    folder = path.parent
-    if not folder.parent.is_dir():
-        text = f"there is no folder {folder.parent}: make it"
-        raise FileNotFoundError(errno.ENOENT, text)
-    folder.mkdir(exist_ok=True)
 
 
 def new_file(path: Path) -> tuple[Path, int]:

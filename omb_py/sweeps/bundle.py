@@ -31,6 +31,7 @@ from omb_py.core import opened_files
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
+from omb_py.core.text.folders import make_folder
 
 IMAGE, SCRIPT = "omb-py.tar", "omb-py"
 TEMPLATE = Path(__file__).parent / "templates" / "bundle.sh"
@@ -342,7 +343,7 @@ def write(folder: Path, parts: Sequence[Part], force: bool = False) -> list[Writ
         if path.exists() and not force:
             raise UsageError(f"{path} is there already: replace it by --force, or name another DIR")
     with files.failing("write", image), tempfile.TemporaryDirectory() as scratch:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with files.replacing(image) as file:
             digest, written = write_image(file, parts, Path(scratch))
     text = TEMPLATE.read_text().replace("@HASH@", digest).replace("@PYTHON@", python_name())

@@ -17,8 +17,10 @@ AGAIN = "; once that is mended, run the same command again: it goes on where thi
 def write_atomically(path: Path, text: str) -> None:
     """Put ``text`` into ``path``: after a crash the file holds the old content or the new one.
 
-    Raises `OmbError` when it cannot be written.
+    Folders are made: they belong to the sweep's. Raises `OmbError` when it cannot be written.
     """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, text, AGAIN)
 
 

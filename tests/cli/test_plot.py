@@ -35,10 +35,10 @@ def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Command, tmp_path: Path) 
 
 
 def test_formats_and_folders(plot: Command, tmp_path: Path) -> None:
-    done = plot(*LATENCY, "--figure", "new/folder", "--format", "svg", "-G", "pdf")
-    assert done.out.splitlines() == ["new/folder/latency.svg", "new/folder/latency.pdf"]
+    done = plot(*LATENCY, "--figure", "folder", "--format", "svg", "-G", "pdf")
+    assert done.out.splitlines() == ["folder/latency.svg", "folder/latency.pdf"]
     for form in ("svg", "pdf"):
-        content = (tmp_path / "new/folder" / f"latency.{form}").read_bytes()
+        content = (tmp_path / "folder" / f"latency.{form}").read_bytes()
         assert content.startswith(MARKS[form])
 
 
@@ -128,6 +128,7 @@ def test_the_commands_of_the_page_make_its_figures(
     plot: Command, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "results").symlink_to(RESULTS)
+    (tmp_path / "docs").mkdir()
     *arguments, name = shlex.split(line)
     assert arguments[-1] == "--figure"
     assert plot(*arguments, name).out == f"{name}\n"

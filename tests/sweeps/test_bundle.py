@@ -308,20 +308,20 @@ def test_a_bundle_is_replaced_only_by_force(
     in_process: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "gather", lambda include: [bundle.Part("small", {"a": b"b" * 10})])
-    job = in_process("bundle", "new/folder")
+    job = in_process("bundle", "folder")
     assert job.code == 0
     assert [line.split() for line in job.out.splitlines()] == [
         ["files", "MB"],
         ["small", "1", "0.0"],
-        ["new/folder/omb-py.tar", "1", "0.0"],
+        ["folder/omb-py.tar", "1", "0.0"],
     ]
-    assert job.err == f"next: mpiexec -n 8 {tmp_path}/new/folder/omb-py allreduce\n"
-    again = in_process("bundle", "new/folder")
+    assert job.err == f"next: mpiexec -n 8 {tmp_path}/folder/omb-py allreduce\n"
+    again = in_process("bundle", "folder")
     assert again.code == 2
     (sentence,) = again.sentences
-    assert "new/folder/omb-py.tar is there already: replace it by --force" in sentence
-    assert in_process("bundle", "new/folder", "--force").code == 0
-    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == {"omb-py", "omb-py.tar"}
+    assert "folder/omb-py.tar is there already: replace it by --force" in sentence
+    assert in_process("bundle", "folder", "--force").code == 0
+    assert {path.name for path in (tmp_path / "folder").iterdir()} == {"omb-py", "omb-py.tar"}
     job = in_process("bundle", "/proc/none")
     assert job.code == 1
     assert "cannot write /proc/none/omb-py.tar" in job.sentences[0]

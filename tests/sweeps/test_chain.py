@@ -45,6 +45,7 @@ class Site:
         self.scheduler = scheduler
         Path("mine.toml").write_text(SWEEP)
         Path("here.toml").write_text(MACHINE.format(scheduler=scheduler, settings=settings))
+        SCRIPT.parent.mkdir(parents=True, exist_ok=True)
         self.job("render", *WHERE, "--one-job", *words, "--dir", str(SCRIPT))
 
     def job(self, *words: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from omb_py.core.errors import OmbError
+from omb_py.core.text.folders import make_folder
 
 LARGEST = 1 << 30
 """Bytes beyond which a file is refused: no results, profile or configuration is as long as that."""
@@ -65,7 +66,7 @@ def check(path: str | Path, error: type[OmbError] = OmbError, largest: float = L
 
 
 def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
-    """Put text (as UTF-8) or bytes into a file, whole or not at all; folders are made.
+    """Put text (as UTF-8) or bytes into a file, whole or not at all; its folder is made.
 
     After a full disk or a kill the file holds the old content or the new one. Raises `OmbError`,
     with the path, the reason and ``advice``, when it cannot be written.
@@ -73,7 +74,7 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
     path = Path(path)
     data = content.encode(errors="replace") if isinstance(content, str) else content
     with failing("write", path, advice=advice):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with replacing(path) as file:
             file.write(data)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from omb_py.core.errors import OmbError
+from omb_py.core.text.folders import make_folder
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import CELL_FORMAT, EVENT_FORMAT, HEADER_FORMAT, HEADER_OFFSETS
 
@@ -143,7 +144,7 @@ def map_new_file(path: str, nbytes: int) -> tuple[mmap.mmap, os.stat_result]:
     when it writes. One that is there is never cut, which would kill the process that has it mapped.
     """
     try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        make_folder(os.path.dirname(path))
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError as error:

@@ -9,6 +9,7 @@ from typing import IO
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
+from omb_py.core.text.folders import make_folder
 from omb_py.tracing.records.layout import PROTOBUF, TIMELINES
 from omb_py.tracing.timeline import json_trace, perfetto_trace
 from omb_py.tracing.timeline.model import Timeline
@@ -36,7 +37,7 @@ def write(timeline: Timeline, path: Path, force: bool = False) -> int:
     """
     check(path, force)
     with files.failing("write", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with files.replacing(path) as file:
             _write(timeline, file, path.name)
         return path.stat().st_size

@@ -1,0 +1,37 @@
+"""Wherever a command is told to write, it makes one folder, not those that a typing error names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.conftest import Finished
+
+RESULTS = str(ROOT / "results" / "two-core-vm.csv")
+WRITING = (
+    f"compare {RESULTS} {RESULTS} --output no/such/table.csv",
+    f"convert {RESULTS} --output no/such/table.csv",
+    f"plot {RESULTS} --where benchmark=bw --figure no/such/figure.svg",
+    f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
+    "compare --native /bin/true latency --keep no/such",
+    "bundle no/such",
+    "sweep quick --folder no/such",
+    "job render quick --machine generic-slurm --one-job --dir no/such/job.sh",
+    "machine new --scheduler none --nodes 1 --cores-per-node 2 --gpus-per-node 0 -o no/such/m.toml",
+    "profile --dir no/such --force program.py",
+    "barrier --output no/such/rows.csv",
+)
+
+
+@pytest.mark.parametrize("line", WRITING, ids=lambda line: line.split()[0])
+def test_a_missing_parent_is_named(
+    in_process: Callable[..., Finished], tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "program.py").touch()
+    job = in_process(*line.split())
+    assert job.code in (1, 2)
+    assert "there is no folder no: make it" in job.err
+    assert not (tmp_path / "no").exists()
