@@ -7,46 +7,65 @@ needs the extra ``analysis`` and no MPI.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
+from omb_py.results.columns import LOADED, MEASURED, OVERHEAD, described
 from omb_py.tracing.recorder.annotation import phase as phase
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.analysis.table import Results
+    from omb_py.measure.progress import Progress
 
 Paths = str | Path | Iterable[str | Path]
+
+
+class Runs(dict[str, dict[str, str]]):
+    """Metadata of runs by their names, as `load` attaches it to a table.
+
+    pandas copies what is attached to a table with each of its parts: this stays one.
+    """
+
+    def __deepcopy__(self, memo: object) -> Runs:
+        return self
 
 
 def load(paths: Paths, **assume: Any) -> pd.DataFrame:
     """All rows of benchmarks in files, and in the folders' files, of any suite that is known.
 
-    One row for each message size of each run, in the columns of docs/results.md and ``suite``,
-    ``mpi``, ``hosts``, ``file``, ``line``, ``source`` and ``validated``; missing where a suite does
-    not say. ``assume`` gives columns a value where files do not, as in ``ranks=8`` for native OMB's
-    text. What had to be left out is a `UserWarning`. Raises `OmbError` when a file cannot be read
-    or holds no results.
+    One row for each message size of each run, in the columns below, missing where a suite does not
+    say; ``attrs["runs"]`` of the table has the metadata of each run by its name: the library,
+    hosts, versions and command. ``assume`` gives columns a value where files do not, as in
+    ``ranks=8`` for native OMB's text. What had to be left out is a `UserWarning`. Raises `OmbError`
+    when a file cannot be read or holds no results.
 
     >>> import omb_py
     >>> rows = omb_py.load("results/families-mpich.csv")
     >>> best = rows[rows.benchmark == "latency"].groupby("binding").latency_us.min()
     """
-    return _load(paths, assume).rows
+    results = _load(paths, assume)
+    return _with_runs(results.rows, results.runs)
 
 
 def load_overhead(paths: Paths) -> pd.DataFrame:
     """All rows that ``omb-py overhead`` wrote, as `load` gives those of benchmarks."""
-    return _load(paths, {}).overhead
+    results = _load(paths, {})
+    return _with_runs(results.overhead, results.runs)
 
 
 def metadata(paths: Paths) -> pd.DataFrame:
-    """What is known of each run, one row for each, with the run's name as index."""
+    """What is known of each run, one row for each, with the run's name as index.
+
+    The columns are texts: the library, hosts, versions, command and more, as docs/results.md has
+    them.
+    """
     results = _load(paths, {})
     with needing("analysis"):
         import pandas as pd
@@ -78,14 +97,19 @@ def model(rows: pd.DataFrame, **options: Any) -> Any:
     return fitting.model(rows, **options)
 
 
-def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
+def run(
+    benchmark: str, *, progress: bool | Callable[[Progress], object] = False, **options: Any
+) -> pd.DataFrame | None:
     """Measure a benchmark on all ranks of this MPI job, and go on.
 
     Collective: every rank calls it with the same arguments. ``options`` are the command line's
     long ones with underscores, as in ``sizes=[8, 1024], buffer="numpy", validation=True``; where
     one has only a letter in native OMB, that letter (``m="1:4096"``). On rank 0 returns the rows,
-    in the columns of `load`; on the others None. MPI is started if the program has not done so,
-    and ended with the program. Raises `OmbError` on every rank where the command line would end.
+    in the columns of `load`, with the run's metadata in ``attrs["runs"]``; on the others None.
+    ``progress`` shows on stderr how far it is, or is a function that rank 0 calls with an
+    `omb_py.measure.progress.Progress`, never while a rank is timed. MPI is started if the program
+    has not done so, and ended with the program. Raises `OmbError` on every rank where the command
+    line would end.
 
     >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
@@ -95,14 +119,25 @@ def run(benchmark: str, **options: Any) -> pd.DataFrame | None:
     from omb_py.options.parse import parse, words_of
 
     found = find_benchmark(benchmark)
-    chosen = parse(found, words_of(found, options))
-    rows, runs = measure(found, chosen, partial(graph_writers, chosen))
+    display = None
+    if callable(progress):
+        from omb_py.measure.progress import Calls
+
+        display = Calls(progress)
+    shown = "on" if progress and display is None else "off"
+    chosen = parse(found, words_of(found, {**options, "progress": shown}))
+    rows, runs = measure(found, chosen, partial(graph_writers, chosen), display)
     if rows is None:
         return None
     with needing("analysis"):
         from omb_py.analysis.table import of_rows
 
-    return of_rows(rows, runs).rows
+    return _with_runs(of_rows(rows, runs).rows, runs)
+
+
+def _with_runs(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    rows.attrs["runs"] = Runs({name: dict(data) for name, data in runs.items()})
+    return rows
 
 
 def _load(paths: Paths, assume: dict[str, Any]) -> Results:
@@ -116,3 +151,14 @@ def _load(paths: Paths, assume: dict[str, Any]) -> Results:
     for text in results.notes:
         warnings.warn(text, UserWarning, stacklevel=3)
     return results
+
+
+def _describe_columns(function: Callable[..., Any], *tables: Mapping[str, str]) -> None:
+    """Add the meaning of columns to a function's docstring, which ``python -OO`` leaves out."""
+    if function.__doc__ is not None:
+        text = indent(described(*tables), "    ")
+        function.__doc__ = f"{function.__doc__.rstrip()}\n\n    Columns:\n\n{text}\n    "
+
+
+_describe_columns(load, MEASURED, LOADED)
+_describe_columns(load_overhead, OVERHEAD)

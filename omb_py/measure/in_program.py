@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark
 from omb_py.core import mpi
@@ -15,15 +15,20 @@ from omb_py.core.options import Options
 from omb_py.measure.launch import launch, measurement
 from omb_py.results.writer import Collector, Writer
 
+if TYPE_CHECKING:
+    from omb_py.measure.progress import Display
+
 
 def measure(
     benchmark: Benchmark,
     options: Options,
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+    display: Display | None = None,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """The rows of a benchmark and their runs' metadata on rank 0, None elsewhere; collective.
 
-    Raises what a measurement does, and `UsageError` for what gives no rows here.
+    ``display`` is as in `launch`. Raises what a measurement does, and `UsageError` for what gives
+    no rows here.
     """
     if benchmark.start_up is not None:
         raise UsageError(
@@ -35,7 +40,7 @@ def measure(
     collector = Collector()
     started = mpi.load().Is_initialized()
     writers = partial(_with_collector, collector, more_writers)
-    with launch(benchmark, options, True, writers) as context:
+    with launch(benchmark, options, True, writers, display) as context:
         measurement(context).run()
     if not started:
         atexit.register(finalize)

@@ -234,7 +234,7 @@ def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
             note_old_name(name, _plain(renamed[name]))
         option = known.get(name) or renamed.get(name)
         if option is None:
-            raise UsageError(f"{benchmark.name} has no option {name!r}: {', '.join(sorted(known))}")
+            raise UsageError(f"{benchmark.name} has no option {name!r}: {_suggestion(name, known)}")
         if value is False and name in off:
             words.append(off[name])
         if value is None or value is False:
@@ -247,6 +247,14 @@ def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
             text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             words.append(f"{option}={text}" if option.startswith("--") else f"{option}{text}")
     return words
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """What was probably meant, or all that there is."""
+    from omb_py.core.text.words import nearest
+
+    near = nearest(name, [one for one in known if len(one) > 1], most=2)
+    return f"did you mean {' or '.join(near)}?" if near else ", ".join(sorted(known))
 
 
 def _plain(name: str) -> str:

@@ -14,7 +14,15 @@ from omb_py import OmbError
 if sys.argv[1] == "before":
     from mpi4py import MPI
 
-first = omb_py.run("allreduce", sizes=[8, 1024], iterations=20, warmup=2, stats=True)
+reports: list[str] = []
+first = omb_py.run(
+    "allreduce",
+    sizes=[8, 1024],
+    iterations=20,
+    warmup=2,
+    stats=True,
+    progress=lambda progress: reports.append(str(progress)),
+)
 second = omb_py.run("latency", m="1:4", i=20, binding="native", validation=True)
 
 from mpi4py import MPI  # noqa: E402 - where the program did without until here
@@ -26,6 +34,8 @@ MISTAKES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("latency", {"buffer": "numpi"}),
     ("init", {}),
     ("bw", {"window_size": 0}),
+    ("bw", {"size": [8]}),
+    ("bw", {"sizes": [8], "progress": lambda progress: progress.unknown}),
 )
 for name, options in MISTAKES:
     try:
@@ -36,6 +46,9 @@ totals = comm.gather(comm.allreduce(comm.rank))
 if comm.rank == 0:
     assert first is not None
     assert second is not None
+    ((run, metadata),) = first.head(1).attrs["runs"].items()
+    print(run == first.run[0], metadata["hosts"].endswith(":2"), metadata["mpi_library"][:2])
+    print([text.partition(",")[0] for text in reports[:1]], len(reports) >= 2)
     print(first.bytes.tolist(), first.ranks.unique().tolist(), first.hosts.unique().tolist())
     print(second.bytes.tolist(), list(set(second.binding)), list(set(second.validation)))
     print(bool((first.sample_p50_us > 0).all()), first.mpi[0].split()[0], first.suite[0])
@@ -45,4 +58,5 @@ if comm.rank == 0:
         print(f"sum {total} of {comm.size}")
 else:
     assert first is None
+    assert reports == []
     assert second is None

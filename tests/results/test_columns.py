@@ -1,0 +1,59 @@
+"""What columns mean is said once: by `help(omb_py.load)` as by docs/results.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+import omb_py
+from omb_py.analysis.table import EXTRA
+from omb_py.results import columns
+from omb_py.results.row import OverheadRow, Row
+from omb_py.results.row import columns as columns_of
+from tests import ROOT
+
+HEAD = "| column | meaning |\n|---|---|\n"
+TABLES: tuple[Mapping[str, str], ...] = (columns.MEASURED, columns.LOADED, columns.OVERHEAD)
+
+
+def documented(number: int) -> dict[str, str]:
+    """A table of the page as meanings by names, links as their texts."""
+    text = (ROOT / "docs" / "results.md").read_text().split(HEAD)[1 + number]
+    rows = re.findall(r"^\| (`.+?`) \| (.+) \|$", text.partition("\n\n")[0], re.MULTILINE)
+    return {
+        names.replace("`", ""): re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", meaning)
+        for names, meaning in rows
+    }
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_page_and_the_help_say_the_same(number: int) -> None:
+    assert documented(number) == dict(TABLES[number])
+
+
+def test_no_column_is_left_out() -> None:
+    measured, loaded, overhead = (
+        {name for names in table for name in names.split(", ")} for table in TABLES
+    )
+    assert measured == {*columns_of(Row)}
+    assert loaded == {*EXTRA}
+    assert overhead == {*columns_of(OverheadRow)}
+
+
+def test_help_shows_columns_with_their_units() -> None:
+    text = omb_py.load.__doc__ or ""
+    assert "    latency_us\n        latency in microseconds" in text
+    assert "    suite\n        who measured" in text
+    assert "    ratio, ratio_low, ratio_high\n" in (omb_py.load_overhead.__doc__ or "")
+
+
+def test_a_table_carries_the_metadata_of_its_runs() -> None:
+    rows = omb_py.load(ROOT / "results" / "families-mpich.csv")
+    part = rows[rows.benchmark == "latency"][["run", "bytes"]]
+    known = part.attrs["runs"][part.run.iloc[0]]
+    assert known["mpi_library"].startswith("MPICH")
+    assert known["hosts"]
+    assert known["omb_py"]
+    assert part.attrs["runs"] is rows.attrs["runs"]
