@@ -26,6 +26,7 @@ PROCESS = re.compile(r"Process\s+\d+ \((?P<host>[^)]+)\): device \d+: (?P<device
 RUNNING = re.compile(r"Running (?P<key>[a-z0-9_]+)\.\s*")
 DESCRIPTION = re.compile(r"\S.*(?:\((?:GB/s|ns)\)|\bBW)\s*")
 SUM = re.compile(r"SUM (?P<key>[a-z0-9_]+) (?P<sum>\d{1,15}\.\d\d)\s*")
+PAIR = re.compile(r"\d{1,4}->\d{1,4}")
 CELL = re.compile(r"N/A|\d{1,9}\.\d\d")
 FAILED = re.compile(r"(?:ERROR|Error|Not Found): .*")
 
@@ -37,7 +38,11 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d\d)?")
 DIGITS = 5e-6
 """How far a number of JSON may be from what it was before its six digits were printed."""
 
-WAYS = re.compile(r"((?:CPU|GPU)\((?:row|column)\)|All(?: Gpus)?) (<->|<-|->) (\S+(?: Gpus)?)")
+WAYS = re.compile(
+    r"(?<!\w)((?:CPU|GPU)\((?:row|column)\)|All(?: Gpus)?)"
+    r" (<->|<-|->) (GPU\(column\)|All Gpus)(?= )"
+)
+LOCAL = re.compile(r"(?<!\w)local GPU\(column\)(?= )")
 SUFFIXES = frozenset(("", "_read1", "_read2", "_write1", "_write2", "_total"))
 BOTH_WAYS = re.compile(r"\w*bidirectional_memcpy_(read|write)_\w+")
 """Testcases with three matrices: of each way, and of both together."""
@@ -105,9 +110,12 @@ def part_of(matrix: Matrix, row: str, column: str) -> str:
     """Between what a cell's copy was, in nvbandwidth's own words and arrows."""
     if not row.isdecimal():
         return row
-    ways = WAYS.search(matrix.description)
-    if ways is None:
+    if LOCAL.search(matrix.description):
         return f"GPU {column}"
+    ways = WAYS.search(matrix.description)
+    both = "bidirectional" in matrix.key or "latency" in matrix.key
+    if ways is None or (ways[2] == "<->") is not both:
+        return f"row {row}, column {column}"
     text = ways[0]
     if "device_to_device" in matrix.key:
         text = text.replace("CPU(row)", "GPU(row)")  # as some versions wrongly call it
@@ -234,8 +242,9 @@ def whole(table: Table, key: str, sum_told: str) -> Matrix | None:
     rounded = 0.00501 * (len(numbers) + 1)
     if not numbers or abs(sum(numbers) - float(sum_told)) > rounded:
         return None
-    numbered = [str(place) for place in range(len(table.names))]
-    if any(name.isdecimal() for name in table.names) and table.names != numbered:
+    rows, columns = ([str(place) for place in range(len(n))] for n in (table.names, table.columns))
+    paired = all(PAIR.fullmatch(name) for name in table.names)
+    if table.columns != columns or not (paired or table.names == rows):
         return None
     suffix = key.removeprefix(table.testcase)
     if len(set(table.names)) < len(table.names) or suffix not in SUFFIXES:
