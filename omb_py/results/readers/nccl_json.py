@@ -22,7 +22,7 @@ from omb_py.results.readers.formats.nccl import (
     program_of_file,
 )
 
-DOCUMENT = re.compile(r'\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"')
+DOCUMENT = re.compile(r'\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:\s*"')
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
 NUMBER = re.compile(r"\d{1,15}\.\d{6}")
 """As ``%lf`` prints it; fewer decimals are a number that was cut."""

@@ -32,8 +32,8 @@ from omb_py.results.readers.formats.nccl import (
 HEADER = re.compile(
     r"#\s+size\s+count\s+type(?P<redop>\s+redop)?(?P<root>\s+root)?"
     r"(?P<half>\s+(?P<time>time|cputime)\s+algbw\s+busbw\s+(?P<wrong>#wrong|error)"
-    r"(?P<each>\s+i_min\s+i_max\s+i_p99\s+i_cv%)?)"
-    r"\s+(?P=time)\s+algbw\s+busbw\s+(?P=wrong)(?:\s+i_min\s+i_max\s+i_p99\s+i_cv%)?"
+    r"(?P<bits>\s+#bitdiff)?(?P<each>\s+i_min\s+i_max\s+i_p99\s+i_cv%)?)"
+    r"\s+(?P=time)\s+algbw\s+busbw\s+(?P=wrong)(?:\s+#bitdiff)?(?:\s+i_min\s+i_max\s+i_p99\s+i_cv%)?"
     r"(?P<stamp>\s+timestamp)?\s*"
 )
 LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
@@ -148,6 +148,7 @@ def start_table(state: Reading, header: re.Match[str], line: str, index: int) ->
     state.layout = Layout(
         redop=header["redop"] is not None,
         root=header["root"] is not None,
+        bits=header["bits"] is not None,
         each=header["each"] is not None,
         stamp=header["stamp"] is not None,
         ends=word_ends(line)[1:] if "  " in line.strip("# ") else (),

@@ -164,18 +164,18 @@ def text_matrices(source: Source, notes: Notes) -> Iterator[tuple[Machine, Matri
     sums: list[tuple[Machine, Matrix]] = []
     alone = True
     for index, line in lines_of(source):
-        if match := VERSION.fullmatch(line):
+        if line.startswith("nvb") and (match := VERSION.fullmatch(line)):
             leave(table, notes)
             table, testcase = None, ""
             machine = Machine(f"{source.path}:{index + 1}", f"nvbandwidth {match[1]}")
-        elif match := RUNNING.fullmatch(line):
+        elif line.startswith("Run") and (match := RUNNING.fullmatch(line)):
             leave(table, notes)
             table, testcase = None, match["key"]
         elif testcase and DESCRIPTION.fullmatch(line):
             alone = False
             leave(table, notes)
             table = Table(index, testcase, line.strip())
-        elif match := SUM.fullmatch(line):
+        elif line.startswith("SUM") and (match := SUM.fullmatch(line)):
             torn = index == source.torn
             if table is None and not torn:
                 sums.append((machine, sum_alone(index, match["key"], float(match["sum"]))))
@@ -188,7 +188,7 @@ def text_matrices(source: Source, notes: Notes) -> Iterator[tuple[Machine, Matri
             take(table, line, index)
         elif testcase and FAILED.fullmatch(line):
             notes.add(index, f"{testcase}: {line.strip()}")
-        elif not testcase:
+        elif not testcase and ": " in line:
             describe(machine, line)
     leave(table, notes)
     if alone:

@@ -113,6 +113,12 @@ def test_wrong_elements_fail_and_unchecked_ones_say_nothing() -> None:
     assert {row["validation"] for row in rows("all_gather_2.0.txt")} == {"Pass"}
 
 
+def test_wrong_elements_may_be_millions() -> None:
+    text = (DATA / "all_reduce_2.20_bitwise.txt").read_text()
+    told = found(text.replace("       0         0", "  1.23457e+06         0".rjust(17), 1))
+    assert [row["validation"] for row in told.rows][:2] == ["Fail", "Pass"]
+
+
 def test_a_root_and_a_library_are_said_where_they_are_known() -> None:
     assert {row.get("root") for row in rows("broadcast_2.0.txt")} == {"0"}
     assert {row.get("root") for row in rows("all_reduce_2.13.txt")} == {None}

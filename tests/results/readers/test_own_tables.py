@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from omb_py.results.readers import Found, read
+from omb_py.results.readers import Found, all_readers, read
+from tests import ROOT
 
 HEADER = "run,benchmark,bytes,ranks,latency_us\n"
 ROW = "x,latency,8,2,1.5\n"
@@ -70,6 +71,14 @@ def test_comments_belong_to_the_run_before_them() -> None:
     )
     assert told.runs == {"x": {"run": "x", "ranks": "2"}, "y": {"run": "y", "ranks": "4"}}
     assert len(told.tables) == 1, "a table without rows is none"
+
+
+@pytest.mark.parametrize("name", all_readers())
+def test_no_other_reader_takes_our_tables_for_its_own(name: str) -> None:
+    content = (ROOT / "results" / "two-core-vm.csv").read_bytes()
+    own = content.replace(b"omb-py 0.1.0", b"nccl-tests 2.19.6")
+    claimed = [mark for mark in all_readers()[name].marks if mark in own]
+    assert bool(claimed) is (name == "csv_table")
 
 
 OBJECT: dict[str, Any] = {"run": "x", "benchmark": "latency", "bytes": 8, "ranks": 2}

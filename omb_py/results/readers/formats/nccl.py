@@ -212,7 +212,10 @@ def bandwidths_agree(
 NUMBER = r"\d{1,15}(?:\.\d\d?)?(?:e[+-]\d\d)?"
 FINER = r"\d{1,15}\.\d{3}"
 """A number of a build that prints three decimals, in all columns then."""
-WRONG = re.compile(rf"N/A|-?nan|inf|{NUMBER}")
+SHORT = r"\d{1,15}(?:\.\d{1,5})?(?:e[+-]\d\d)?"
+"""A number of up to six digits, as ``%g`` prints wrong elements and bits."""
+
+WRONG = re.compile(rf"N/A|-?nan|inf|{SHORT}")
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
 
@@ -226,6 +229,7 @@ class Layout:
 
     redop: bool
     root: bool
+    bits: bool
     each: bool
     stamp: bool
     ends: tuple[int, ...]
@@ -292,7 +296,7 @@ def row_of(layout: Layout, line: str, index: int) -> NcclRow | None:
         del cells[-2:]
     redop, root = "none", "-1"
     before = 3 + layout.redop + layout.root
-    half = 8 if layout.each else 4
+    half = 4 + layout.bits + 4 * layout.each
     if len(cells) == before - 1 + 2 * half and layout.redop:
         before -= 1  # programs that add nothing left the operation blank once
     elif layout.redop and len(cells) > 3:
@@ -307,16 +311,17 @@ def row_of(layout: Layout, line: str, index: int) -> NcclRow | None:
         return None
     halves = []
     for start in (before, before + half):
-        numbers, wrong, rest = cells[start : start + 3], cells[start + 3], cells[start + 4 :]
+        numbers, wrong = cells[start : start + 3], cells[start + 3 : start + 4 + layout.bits]
+        rest = cells[start + 4 + layout.bits : start + half]
         shapes = (
-            all(re.fullmatch(shape, cell) for cell in (*numbers, *rest[: half - 4]))
+            all(re.fullmatch(shape, cell) for cell in (*numbers, *rest))
             for shape in (NUMBER, FINER)
         )
-        if not any(shapes) or not WRONG.fullmatch(wrong):
+        if not any(shapes) or not all(WRONG.fullmatch(cell) for cell in wrong):
             return None
         if layout.each and not float(rest[0]) <= float(rest[2]) <= float(rest[1]):
             return None  # minimum, maximum, 99th percentile of single iterations
-        halves.append((*numbers, wrong))
+        halves.append((*numbers, wrong[0]))
     both = dict(zip((False, True), halves, strict=True))
     return NcclRow(index, int(cells[0]), int(cells[1]), cells[2], redop, root, both)
 
@@ -364,7 +369,7 @@ def values_of(
         values["root"] = row.root
     if PROGRAMS[program].adds and row.redop not in ("sum", "none"):
         values["part"] = row.redop
-    if re.fullmatch(NUMBER, half[3]):
+    if re.fullmatch(SHORT, half[3]):
         none = float(half[3]) == 0
         # an error of old versions may be rounding: how much was allowed is not printed
         values["validation"] = "Pass" if none else (None if errors else "Fail")
