@@ -83,8 +83,8 @@ def read_document(source: Source, text: str, start: int, lines: Lines) -> Iterat
             elif name == "results":
                 take(table, value, lines.at(place), notes)
     except TornError as torn:
-        text_of = "the document is damaged or ends here; what is whole before is read"
-        notes.add(lines.at(torn.place), text_of)
+        text_of_torn = "the document is damaged or ends here; what is whole before is read"
+        notes.add(lines.at(torn.place), text_of_torn)
     if run.unknown:
         notes.add(index, f"{run.unknown} is no program that is known; left out")
         table.rows.clear()
@@ -100,7 +100,7 @@ def read_document(source: Source, text: str, start: int, lines: Lines) -> Iterat
 
 
 def describe_command(run: Run, table: NcclTable, words: Any) -> None:
-    """What the command line tells: the program, and options that the configuration does not."""
+    """What the command line adds: the program, and options that the configuration lacks."""
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return
     program = PurePath(words[0]).name if words else ""
@@ -230,8 +230,8 @@ def samples_of(half: Mapping[str, Any], run: Run) -> dict[str, Any] | None:
     if not slowest:
         return None
     all_slowest = summarize(slowest)
-    told = {"min_us": all_slowest.ordered[0], "max_us": all_slowest.ordered[-1]}
-    for key, value in (told | {"avg_us": all_slowest.mean}).items():
+    extremes = {"min_us": all_slowest.ordered[0], "max_us": all_slowest.ordered[-1]}
+    for key, value in (extremes | {"avg_us": all_slowest.mean}).items():
         if not is_number(half.get(key)) or abs(float(half[key]) - value) > ROUNDED:
             return None
     columns: dict[str, Any] = {

@@ -26,7 +26,7 @@ PROCESS = re.compile(r"Process\s+\d+ \((?P<host>[^)]+)\): device \d+: (?P<device
 RUNNING = re.compile(r"Running (?P<key>[a-z0-9_]+)\.\s*")
 DESCRIPTION = re.compile(r"\S.*(?:\((?:GB/s|ns)\)|\bBW)\s*")
 SUM = re.compile(r"SUM (?P<key>[a-z0-9_]+) (?P<sum>\d{1,15}\.\d\d)\s*")
-PAIR = re.compile(r"\d{1,4}->\d{1,4}")
+PAIR = re.compile(r"(\d{1,4})->(\d{1,4})")
 CELL = re.compile(r"N/A|\d{1,9}\.\d\d")
 FAILED = re.compile(r"(?:ERROR|Error|Not Found): .*")
 
@@ -38,14 +38,15 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d\d)?")
 DIGITS = 5e-6
 """How far a number of JSON may be from what it was before its six digits were printed."""
 
-WAYS = re.compile(
+DIRECTION = re.compile(
     r"(?<!\w)((?:CPU|GPU)\((?:row|column)\)|All(?: Gpus)?)"
     r" (<->|<-|->) (GPU\(column\)|All Gpus)(?= )"
 )
+WORDS = {"->": "to", "<-": "from", "<->": "and"}
 LOCAL = re.compile(r"(?<!\w)local GPU\(column\)(?= )")
 SUFFIXES = frozenset(("", "_read1", "_read2", "_write1", "_write2", "_total"))
-BOTH_WAYS = re.compile(r"\w*bidirectional_memcpy_(read|write)_\w+")
-"""Testcases with three matrices: of each way, and of both together."""
+BIDIRECTIONAL = re.compile(r"\w*bidirectional_memcpy_(read|write)_\w+")
+"""Testcases with three matrices: of each direction, and of both together."""
 
 PLACEMENTS = (
     (("host_to_device", "host_to_all"), "H D"),
@@ -107,16 +108,18 @@ def rows_of(matrix: Matrix, machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def part_of(matrix: Matrix, row: str, column: str) -> str:
-    """Between what a cell's copy was, in nvbandwidth's own words and arrows."""
+    """Between what a cell's copy was, its arrow in a word."""
+    if pair := PAIR.fullmatch(row):
+        return f"GPU {pair[1]} to GPU {pair[2]}"
     if not row.isdecimal():
         return row
     if LOCAL.search(matrix.description):
         return f"GPU {column}"
-    ways = WAYS.search(matrix.description)
+    direction = DIRECTION.search(matrix.description)
     both = "bidirectional" in matrix.key or "latency" in matrix.key
-    if ways is None or (ways[2] == "<->") is not both:
+    if direction is None or (direction[2] == "<->") is not both:
         return f"row {row}, column {column}"
-    text = ways[0]
+    text = f"{direction[1]} {WORDS[direction[2]]} {direction[3]}".replace("Gpus", "GPUs")
     if "device_to_device" in matrix.key:
         text = text.replace("CPU(row)", "GPU(row)")  # as some versions wrongly call it
     for name, number in (("row", row), ("column", column)):
@@ -164,6 +167,8 @@ def text_matrices(source: Source, notes: Notes) -> Iterator[tuple[Machine, Matri
     sums: list[tuple[Machine, Matrix]] = []
     alone = True
     for index, line in lines_of(source):
+        if table is None and not line[0].isalpha():
+            continue
         if line.startswith("nvb") and (match := VERSION.fullmatch(line)):
             leave(table, notes)
             table, testcase = None, ""
@@ -236,11 +241,11 @@ def is_below(ends: Sequence[int], first: int) -> bool:
     return list(ends) == [first + COLUMN * place for place in range(1, len(ends) + 1)]
 
 
-def whole(table: Table, key: str, sum_told: str) -> Matrix | None:
+def whole(table: Table, key: str, printed_sum: str) -> Matrix | None:
     """A table as a matrix, if its sum is that of its cells."""
     numbers = [cell for row in table.rows for cell in row if cell is not None]
     rounded = 0.00501 * (len(numbers) + 1)
-    if not numbers or abs(sum(numbers) - float(sum_told)) > rounded:
+    if not numbers or abs(sum(numbers) - float(printed_sum)) > rounded:
         return None
     rows, columns = ([str(place) for place in range(len(n))] for n in (table.names, table.columns))
     paired = all(PAIR.fullmatch(name) for name in table.names)
@@ -291,7 +296,7 @@ def json_matrices(source: Source, notes: Notes) -> Iterator[tuple[Machine, Matri
 
 
 def matrices_of(testcase: Any, index: int, notes: Notes) -> list[Matrix]:
-    """The matrices of one testcase; of a copy both ways, three stand below each other."""
+    """The matrices of one testcase; of a bidirectional one, three stand below each other."""
     testcase = testcase if isinstance(testcase, dict) else {}
     key, cells = testcase.get("name"), testcase.get("bandwidth_matrix")
     description = testcase.get("bandwidth_description", "")
@@ -306,14 +311,14 @@ def matrices_of(testcase: Any, index: int, notes: Notes) -> list[Matrix]:
     rows = [numbers_of(row) for row in cells] if isinstance(cells, list) else []
     columns = len(rows[0] or ()) if rows else 0
     if columns and all(row is not None and len(row) == columns for row in rows):
-        told = as_number(testcase.get("sum"))
+        printed_sum = as_number(testcase.get("sum"))
         found = [row for row in rows if row is not None]
-        if told is not None and fits(found, told):
+        if printed_sum is not None and fits(found, printed_sum):
             return [matrix_of(index, key, description, found)]
         size = len(found) // 3
         parts = [found[start : start + size] for start in range(0, len(found), size or 1)]
-        both = BOTH_WAYS.fullmatch(key)
-        if both and len(parts) == 3 and told is not None and fits(parts[2], told):
+        both = BIDIRECTIONAL.fullmatch(key)
+        if both and len(parts) == 3 and printed_sum is not None and fits(parts[2], printed_sum):
             suffixes = (f"{both[1]}1", f"{both[1]}2", "total")
             return [
                 matrix_of(index, f"{key}_{suffix}", description, part)
@@ -347,11 +352,11 @@ def as_number(value: Any) -> float | None:
     return float(text) if NUMBER.fullmatch(text) and len(text) < 30 else None
 
 
-def fits(rows: Sequence[Sequence[float | None]], told: float) -> bool:
+def fits(rows: Sequence[Sequence[float | None]], printed_sum: float) -> bool:
     """Whether cells have a sum; each was rounded to six digits."""
     numbers = [cell for row in rows for cell in row if cell is not None]
     total = sum(numbers)
-    return bool(numbers) and abs(total - told) <= DIGITS * total
+    return bool(numbers) and abs(total - printed_sum) <= DIGITS * total
 
 
 READER = NvbandwidthReader()

@@ -96,10 +96,10 @@ class RcclTestsReader:
             if torn or not is_whole(fields, json_line=line.lstrip().startswith("{")):
                 notes.add(index, "not a whole row, left out")
                 continue
-            told = kind_of(fields)
-            if table is None or told != kind:
+            current = kind_of(fields)
+            if table is None or current != kind:
                 finish(table, found, notes)
-                kind = told
+                kind = current
                 table = new_table(source, fields, index, notes)
             if table is not None:
                 take(table, fields, index, notes)

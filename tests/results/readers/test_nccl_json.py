@@ -33,15 +33,15 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_result_is_two_rows_with_its_own_numbers(path: Path) -> None:
-    told = found(path.read_bytes(), path.name)
-    assert told.problems == []
+    part = found(path.read_bytes(), path.name)
+    assert part.problems == []
     assert has_marks(path)
     printed = [
         (half["time"], half["alg_bw"], half["bus_bw"])
         for result in json.loads(path.read_text())["results"]
         for half in (result["out_of_place"], result["in_place"])
     ]
-    assert [(r["latency_us"], r["algbw_GBps"], r["busbw_GBps"]) for r in told.rows] == printed
+    assert [(r["latency_us"], r["algbw_GBps"], r["busbw_GBps"]) for r in part.rows] == printed
 
 
 def test_who_measured_where_and_with_what() -> None:
@@ -59,8 +59,8 @@ def test_who_measured_where_and_with_what() -> None:
 
 
 def test_devices_of_amd_are_those_of_rccl() -> None:
-    told = found(EACH.replace("NVIDIA H100 80GB HBM3", "AMD Instinct MI300X")).rows[0]
-    assert (told["suite"], told["binding"], told["buffer"]) == ("rccl-tests", "rccl", "hip")
+    part = found(EACH.replace("NVIDIA H100 80GB HBM3", "AMD Instinct MI300X")).rows[0]
+    assert (part["suite"], part["binding"], part["buffer"]) == ("rccl-tests", "rccl", "hip")
 
 
 def test_sizes_are_blocks_where_ours_are_blocks() -> None:
@@ -105,10 +105,10 @@ def test_processes_with_several_devices_tell_the_slowest_only() -> None:
     ],
 )
 def test_times_that_contradict_their_statistics_are_left_out(old: str, new: str) -> None:
-    told = found(EACH.replace(old, new, 1))
-    assert len(told.rows) == 8
-    assert "slowest_p50_us" not in told.rows[0]
-    assert "times of iterations" in told.problems[0].text
+    part = found(EACH.replace(old, new, 1))
+    assert len(part.rows) == 8
+    assert "slowest_p50_us" not in part.rows[0]
+    assert "times of iterations" in part.problems[0].text
 
 
 @pytest.mark.parametrize(
@@ -127,55 +127,55 @@ def test_times_that_contradict_their_statistics_are_left_out(old: str, new: str)
     ],
 )
 def test_a_result_that_contradicts_itself_is_left_out(old: str, new: str, reason: str) -> None:
-    told = found(EACH.replace(old, new, 1))
-    assert len(told.rows) == 6
-    assert [problem.line for problem in told.problems] == [1]
-    assert reason in told.problems[0].text
+    part = found(EACH.replace(old, new, 1))
+    assert len(part.rows) == 6
+    assert [problem.line for problem in part.problems] == [1]
+    assert reason in part.problems[0].text
 
 
 def test_a_document_that_a_killed_job_left_has_its_whole_results() -> None:
-    told = found(EACH[: EACH.index('"size":1048576')])
-    assert told.rows == found(EACH).rows[:4]
-    assert "damaged or ends here" in told.problems[0].text
+    part = found(EACH[: EACH.index('"size":1048576')])
+    assert part.rows == found(EACH).rows[:4]
+    assert "damaged or ends here" in part.problems[0].text
 
 
 def test_a_document_that_somebody_indented_has_the_same_rows() -> None:
     indented = re.sub(r'([{,])(?=["{])', r"\1\n  ", EACH)
-    told = found(indented)
-    assert without_place(told.rows) == without_place(found(EACH).rows)
-    assert len({row["line"] for row in told.rows}) == 4
+    part = found(indented)
+    assert without_place(part.rows) == without_place(found(EACH).rows)
+    assert len({row["line"] for row in part.rows}) == 4
 
 
 def test_documents_one_after_the_other_are_runs() -> None:
-    told = found(f"{EACH}\n{(DATA / 'broadcast_v1.json').read_text()}\n")
-    assert {row["benchmark"] for row in told.rows} == {"allreduce", "bcast"}
-    assert [row["line"] for row in told.rows][::8] == [1, 2]
-    assert len(told.runs) == 2
+    part = found(f"{EACH}\n{(DATA / 'broadcast_v1.json').read_text()}\n")
+    assert {row["benchmark"] for row in part.rows} == {"allreduce", "bcast"}
+    assert [row["line"] for row in part.rows][::8] == [1, 2]
+    assert len(part.runs) == 2
 
 
 def test_a_replayed_half_that_is_not_there_leaves_the_other() -> None:
     start = EACH.index('"out_of_place":{')
     end = EACH.index("}", start) + 1
-    told = found(EACH[:start] + '"out_of_place":null' + EACH[end:])
-    assert [row["in_place"] for row in told.rows] == [True, *[False, True] * 3]
+    part = found(EACH[:start] + '"out_of_place":null' + EACH[end:])
+    assert [row["in_place"] for row in part.rows] == [True, *[False, True] * 3]
 
 
 def test_an_unknown_program_is_not_taken_for_another() -> None:
-    told = found(EACH.replace("all_reduce_perf", "all_to_some_perf"))
-    assert told.rows == []
-    assert "all_to_some_perf is no program" in told.problems[0].text
+    part = found(EACH.replace("all_reduce_perf", "all_to_some_perf"))
+    assert part.rows == []
+    assert "all_to_some_perf is no program" in part.problems[0].text
 
 
 def test_devices_that_do_not_fit_the_bandwidths_leave_all_out() -> None:
     last = EACH.index(',{"rank":3')
-    told = found(EACH[:last] + EACH[EACH.index("}", last) + 1 :])
-    assert told.rows == []
-    assert "3 ranks" in told.problems[0].text
+    part = found(EACH[:last] + EACH[EACH.index("}", last) + 1 :])
+    assert part.rows == []
+    assert "3 ranks" in part.problems[0].text
 
 
 def test_devices_of_which_one_is_missing_leave_the_number_of_ranks_open() -> None:
-    told = found(EACH.replace('"ngpus":1', '"ngpus":2'))
-    assert {row.get("ranks") for row in told.rows} == {None}
+    part = found(EACH.replace('"ngpus":1', '"ngpus":2'))
+    assert {row.get("ranks") for row in part.rows} == {None}
 
 
 @given(st.data())

@@ -32,14 +32,14 @@ def rows(name: str) -> list[dict[str, Any]]:
     return found((DATA / name).read_bytes(), name).rows
 
 
-def parts(told: list[dict[str, Any]], benchmark: str) -> list[str]:
-    return [row["part"] for row in told if row["benchmark"] == f"nvbandwidth_{benchmark}"]
+def parts(result: list[dict[str, Any]], benchmark: str) -> list[str]:
+    return [row["part"] for row in result if row["benchmark"] == f"nvbandwidth_{benchmark}"]
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
 def test_every_number_of_a_matrix_is_a_row(path: Path) -> None:
-    told = found(path.read_bytes(), path.name)
-    assert told.problems == []
+    result = found(path.read_bytes(), path.name)
+    assert result.problems == []
     cells = [
         (number, float(cell))
         for number, line in enumerate(path.read_text().splitlines(), 1)
@@ -51,30 +51,30 @@ def test_every_number_of_a_matrix_is_a_row(path: Path) -> None:
             row["line"],
             row["bandwidth_MBps"] / 1e3 if "bandwidth_MBps" in row else row["latency_us"] * 1e3,
         )
-        for row in told.rows
+        for row in result.rows
     ]
     assert measured == [(line, pytest.approx(cell)) for line, cell in cells]
 
 
 def test_json_has_the_rows_of_text() -> None:
-    told = found(DOCUMENT)
-    assert told.problems == []
-    assert parts(told.rows, "host_to_device_memcpy_ce") == ["CPU -> GPU 0", "CPU -> GPU 1"]
-    assert parts(told.rows, "device_to_device_memcpy_write_ce") == [
-        "GPU 0 <- GPU 1",
-        "GPU 1 <- GPU 0",
+    result = found(DOCUMENT)
+    assert result.problems == []
+    assert parts(result.rows, "host_to_device_memcpy_ce") == ["CPU to GPU 0", "CPU to GPU 1"]
+    assert parts(result.rows, "device_to_device_memcpy_write_ce") == [
+        "GPU 0 from GPU 1",
+        "GPU 1 from GPU 0",
     ]
     (value,) = re.findall(r'"(77\d\.\d+|76\d\.\d+)",', DOCUMENT)
-    latency = next(row for row in told.rows if "latency_us" in row)
+    latency = next(row for row in result.rows if "latency_us" in row)
     assert latency["latency_us"] == pytest.approx(float(value) / 1e3)
 
 
-def test_a_copy_both_ways_is_three_matrices_with_names() -> None:
-    for told, kind in ((rows("all_0.5.txt"), "read_ce"), (found(DOCUMENT).rows, "write_sm")):
+def test_a_copy_bidirectional_is_three_matrices_with_names() -> None:
+    for result, kind in ((rows("all_0.5.txt"), "read_ce"), (found(DOCUMENT).rows, "write_sm")):
         key = f"device_to_device_bidirectional_memcpy_{kind}"
         way = kind.split("_")[0]
         one, other, both = (
-            [row for row in told if row["benchmark"] == f"nvbandwidth_{key}_{suffix}"]
+            [row for row in result if row["benchmark"] == f"nvbandwidth_{key}_{suffix}"]
             for suffix in (f"{way}1", f"{way}2", "total")
         )
         assert {row["part"][:3] for row in both} == {"GPU"}, "between devices, whatever it says"
@@ -85,16 +85,18 @@ def test_a_copy_both_ways_is_three_matrices_with_names() -> None:
 
 
 def test_cells_say_between_what_they_were() -> None:
-    told = rows("all_0.5.txt")
-    assert parts(told, "device_to_host_memcpy_ce")[0] == "CPU <- GPU 0"
-    assert parts(told, "device_to_device_memcpy_read_ce")[:2] == [
-        "GPU 0 -> GPU 1",
-        "GPU 0 -> GPU 2",
+    result = rows("all_0.5.txt")
+    assert parts(result, "device_to_host_memcpy_ce")[0] == "CPU from GPU 0"
+    assert parts(result, "device_to_device_memcpy_read_ce")[:2] == [
+        "GPU 0 to GPU 1",
+        "GPU 0 to GPU 2",
     ]
-    assert parts(told, "device_local_copy") == [f"GPU {number}" for number in range(4)]
+    assert parts(result, "device_local_copy") == [f"GPU {number}" for number in range(4)]
     nodes = rows("multinode_0.7.txt")
-    assert parts(nodes, "multinode_device_to_device_all_to_one_write_sm")[3] == "All Gpus -> GPU 3"
-    assert parts(nodes, "multinode_bisect_write_ce") == ["0->2", "1->3", "2->0", "3->1"]
+    assert parts(nodes, "multinode_device_to_device_all_to_one_write_sm")[3] == "All GPUs to GPU 3"
+    assert parts(nodes, "multinode_bisect_write_ce") == [
+        f"GPU {number} to GPU {(number + 2) % 4}" for number in range(4)
+    ]
 
 
 def test_who_measured_where() -> None:
@@ -122,29 +124,31 @@ def test_who_measured_where() -> None:
 def test_a_matrix_that_contradicts_itself_is_left_out(old: str, new: str) -> None:
     text = ALL.replace(old, new, 1)
     assert text != ALL
-    told = found(text)
-    assert told.rows == [row for row in found(ALL).rows if row["benchmark"] != COPY]
-    assert "whose sum does not fit" in told.problems[0].text
-    assert told.problems[0].line == 17
+    result = found(text)
+    assert result.rows == [row for row in found(ALL).rows if row["benchmark"] != COPY]
+    assert "whose sum does not fit" in result.problems[0].text
+    assert result.problems[0].line == 17
 
 
 def test_a_matrix_without_its_sum_is_left_out() -> None:
-    told = found(ALL[: ALL.index("SUM host_to_device")])
-    assert told.rows == []
-    assert [problem.line for problem in told.problems] == [17]
+    result = found(ALL[: ALL.index("SUM host_to_device")])
+    assert result.rows == []
+    assert [problem.line for problem in result.problems] == [17]
 
 
 def test_sums_are_rows_where_somebody_kept_nothing_else() -> None:
     kept = "".join(line for line in ALL.splitlines(keepends=True) if "SUM" in line or "nvb" in line)
-    told = found(kept).rows
-    assert {row["part"] for row in told} == {"sum"}
-    assert told[0]["benchmark"] == COPY
-    assert sum("latency_us" in row for row in told) == 2
+    result = found(kept).rows
+    assert {row["part"] for row in result} == {"sum"}
+    assert result[0]["benchmark"] == COPY
+    assert sum("latency_us" in row for row in result) == 2
 
 
 def test_a_testcase_that_failed_is_named() -> None:
-    told = found(DOCUMENT.replace('"Waived"', '"Error"'))
-    assert [problem.text for problem in told.problems] == ["device_to_device_memcpy_read_sm: Error"]
+    result = found(DOCUMENT.replace('"Waived"', '"Error"'))
+    assert [problem.text for problem in result.problems] == [
+        "device_to_device_memcpy_read_sm: Error"
+    ]
     assert found(DOCUMENT[:-20]).rows == []
     assert "incomplete" in found(DOCUMENT[:-20]).problems[0].text
 
@@ -152,9 +156,9 @@ def test_a_testcase_that_failed_is_named() -> None:
 def test_a_number_of_json_that_lost_a_digit_costs_its_testcase() -> None:
     cell = re.search(r'"(3[67]\d)\.', DOCUMENT)
     assert cell is not None
-    told = found(DOCUMENT.replace(cell[1], cell[1][1:], 1))
-    assert len(told.problems) == 1
-    assert "sum does not fit" in told.problems[0].text
+    result = found(DOCUMENT.replace(cell[1], cell[1][1:], 1))
+    assert len(result.problems) == 1
+    assert "sum does not fit" in result.problems[0].text
 
 
 @given(st.data())
@@ -165,9 +169,10 @@ def test_a_damaged_file_gives_no_numbers_that_were_not_printed(data: st.DataObje
     whole = [measured(row) for row in found(content, path.name).rows]
     for row in found(data.draw(damaged(content)), path.name).rows:
         name, part, value = measured(row)
-        told_once = part.startswith("row") or path.suffix == ".json"  # descriptions, names
+        partly_known = part.startswith("row") or path.suffix == ".json"  # descriptions, names
         assert part == "sum" or any(
-            (told_once or (name, part) == known[:2]) and value == pytest.approx(known[2], rel=1e-5)
+            (partly_known or (name, part) == known[:2])
+            and value == pytest.approx(known[2], rel=1e-5)
             for known in whole
         )
 

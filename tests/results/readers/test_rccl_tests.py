@@ -33,12 +33,12 @@ def rows(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_line_with_a_collective_is_a_row(path: Path) -> None:
     lines = path.read_text().splitlines()
-    told = found(path.read_bytes(), path.name)
-    assert told.problems == []
-    assert [row["line"] for row in told.rows] == [
+    result = found(path.read_bytes(), path.name)
+    assert result.problems == []
+    assert [row["line"] for row in result.rows] == [
         number for number, line in enumerate(lines, 1) if '"' in line
     ]
-    assert {(row["suite"], row["binding"], row["buffer"]) for row in told.rows} == {
+    assert {(row["suite"], row["binding"], row["buffer"]) for row in result.rows} == {
         ("rccl-tests", "rccl", "hip")
     }
 
@@ -68,14 +68,14 @@ def test_bus_bandwidth_is_what_our_own_formula_gives(path: Path) -> None:
     ],
 )
 def test_sizes_and_ranks_are_ours(name: str, benchmark: str, ranks: int, sizes: list[int]) -> None:
-    told = rows(name)
-    assert {(row["benchmark"], row["ranks"]) for row in told} == {(benchmark, ranks)}
-    assert sorted({row["bytes"] for row in told}) == sizes
+    result = rows(name)
+    assert {(row["benchmark"], row["ranks"]) for row in result} == {(benchmark, ranks)}
+    assert sorted({row["bytes"] for row in result}) == sizes
 
 
 def test_cycles_are_repeated_runs() -> None:
-    told = rows("all_reduce.json")
-    assert [row["run"] for row in told][::6] == ["all_reduce.json:1", "all_reduce.json:1 cycle 2"]
+    result = rows("all_reduce.json")
+    assert [row["run"] for row in result][::6] == ["all_reduce.json:1", "all_reduce.json:1 cycle 2"]
 
 
 def test_what_is_checked_and_in_place() -> None:
@@ -86,9 +86,9 @@ def test_what_is_checked_and_in_place() -> None:
 
 
 def test_a_list_that_was_cut_keeps_its_whole_elements() -> None:
-    told = found(LIST[: LIST.rindex("{") + 60])
-    assert len(told.rows) == 11
-    assert told.problems[0].text == "not a whole row, left out"
+    result = found(LIST[: LIST.rindex("{") + 60])
+    assert len(result.rows) == 11
+    assert result.problems[0].text == "not a whole row, left out"
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_a_list_that_was_cut_keeps_its_whole_elements() -> None:
     ],
 )
 def test_an_element_that_contradicts_itself_is_left_out(old: str, new: str, reason: str) -> None:
-    told = found(LIST.replace(old, new, 1))
-    assert len(told.rows) == 11
-    assert reason in told.problems[0].text
+    result = found(LIST.replace(old, new, 1))
+    assert len(result.rows) == 11
+    assert reason in result.problems[0].text
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_an_element_that_contradicts_itself_is_left_out(old: str, new: str, reas
     [('"AllGather",1,8', '"AllGather",8'), (',"0"\n', "\n"), ("fp8_e4m3", "fp8-e4m3")],
 )
 def test_a_row_of_csv_without_all_fields_is_left_out(old: str, new: str) -> None:
-    told = found(TABLE.replace(old, new, 1))
-    assert len(told.rows) == 3
-    assert [(problem.line, problem.text) for problem in told.problems] == [
+    result = found(TABLE.replace(old, new, 1))
+    assert len(result.rows) == 3
+    assert [(problem.line, problem.text) for problem in result.problems] == [
         (2, "not a whole row, left out")
     ]
 
