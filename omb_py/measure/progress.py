@@ -141,7 +141,9 @@ class StatusLine(Display):
             self._shown = False
             self._write("")
             if self._passed_on:
-                sys.stdout.write(ERASE)
+                with suppress(OSError):  # then the row says so, too
+                    sys.stdout.write(ERASE)
+                    sys.stdout.flush()
         self._printed = monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:

@@ -29,7 +29,7 @@ def test_texts_are_those_of_the_ranks_that_matter(tmp_path: Path) -> None:
 
 def test_or_those_of_all_ranks(tmp_path: Path) -> None:
     profile = load([str(made_run(tmp_path))])
-    written = store.write(profile, tmp_path / "new" / "folder", ranks="all")
+    written = store.write(profile, tmp_path / "new", ranks="all")
     assert len(written) == 3 + 4
 
 
