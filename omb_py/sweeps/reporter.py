@@ -31,7 +31,7 @@ class Reporter:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody sees each `tick`."""
+        """Whether somebody sees each row that is added."""
         return self._bar is not None
 
     def __enter__(self) -> Reporter:
@@ -78,8 +78,8 @@ class Reporter:
         """A point is about to be measured."""
         self._update(f"{point.describe()}{' again' if retry else ''}", missing)
 
-    def tick(self, point: Point, missing: Sequence[int], before: int) -> None:
-        """Some time has passed: so many rows were missing of the point, and these are now."""
+    def row_added(self, point: Point, missing: Sequence[int], before: int) -> None:
+        """A point has new rows: so many were missing when it began, and these are now."""
         self._update(point.describe(), missing, before - len(missing))
 
     def _update(self, what: str, missing: Sequence[int], new: int = 0) -> None:

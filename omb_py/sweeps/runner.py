@@ -221,10 +221,12 @@ class Runner:
 
     def _wait(self, process: subprocess.Popen[bytes], limit: float, point: Point) -> str | None:
         """Wait for the launcher's end; what made us end it, if anything."""
-        missing = self.folder.missing(point)
+        missing, csv = self.folder.missing(point), self.folder.csv(point)
+        known = bytes_of(csv)
         while not processes.wait(process, LOOK_SECONDS):
-            if self.reporter.is_live:
-                self.reporter.tick(point, self.folder.missing(point), len(missing))
+            if self.reporter.is_live and (nbytes := bytes_of(csv)) != known:
+                known = nbytes
+                self.reporter.row_added(point, self.folder.missing(point), len(missing))
             if self.stop:
                 return outcomes.STOPPED
             if time.monotonic() > limit:
@@ -239,6 +241,14 @@ class Runner:
 
     def _mark(self, name: str) -> str:
         return f"{self.folder.root.resolve()}:{name}"
+
+
+def bytes_of(path: Path) -> int:
+    """The size of a file; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def clear_scratch(scratch: Path) -> None:
