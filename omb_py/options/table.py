@@ -472,8 +472,8 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "--progress",
             type=click.Choice(["auto", "on", "off"]),
             default="auto",
-            help="How far it is, on stderr: a line on a terminal, which auto is limited to, or a "
-            "line now and then.",
+            help="Show how far it is, on stderr: auto as the last line of a terminal, on elsewhere "
+            "too, as a line now and then.",
         ),
         OptionRow(
             *("-G", "--graph"),
