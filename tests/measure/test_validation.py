@@ -192,13 +192,13 @@ def test_a_fault_says_where_it_is_and_what_was_expected(
 
 
 def test_faults_are_added_to_the_log_of_their_rank(tmp_path: Path) -> None:
-    folder = str(tmp_path / "new" / "log")
+    folder = str(tmp_path / "log")
     check_log(folder, 3)
     assert list(Path(folder).iterdir()) == []
     for where in ("8 bytes", "16 bytes"):
         path = write_log(folder, 3, where, ["one", "wrong \N{HORIZONTAL ELLIPSIS}"])
         check_log(folder, 3)
-    assert path == str(tmp_path / "new" / "log" / "rank-3.log")
+    assert path == str(tmp_path / "log" / "rank-3.log")
     assert Path(path).read_text(encoding="utf-8").splitlines() == [
         "8 bytes: one",
         "8 bytes: wrong \N{HORIZONTAL ELLIPSIS}",
@@ -212,5 +212,5 @@ def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(OmbError) as raised:
         check_log(str(tmp_path / "file"), 0)
     assert str(raised.value) == (
-        f"cannot write {tmp_path}/file/rank-0.log: File exists; choose another directory for -clog"
+        f"cannot write {tmp_path}/file/rank-0.log: Not a directory; choose another directory for -clog"
     )
