@@ -19,6 +19,9 @@ from omb_py.results.json import END, SEPARATOR, START
 KEY = b"omb_py"
 """Where the metadata of runs are in a Parquet file."""
 
+BATCH = 10_000
+"""Rows that are Python objects at a time."""
+
 Runs = Mapping[str, Mapping[str, str]]
 
 
@@ -60,8 +63,19 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_json(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our JSON of tables of results: an array with one object on each line."""
-    items = [json.dumps({"metadata": {"run": run, **data}}).encode() for run, data in runs.items()]
+    """Our JSON of tables of results: an array with an object a line, of the fields with values."""
+    out = io.BytesIO()
+    for run, data in runs.items():
+        add(out, {"metadata": {"run": run, **data}})
     for table in tables:
-        items += [json.dumps(row).encode() for row in table.to_pylist()]
-    return START + SEPARATOR.join(items) + END
+        for batch in table.to_batches(BATCH):
+            for row in batch.to_pylist():
+                add(out, {name: value for name, value in row.items() if value is not None})
+    out.write(END)
+    return out.getvalue()
+
+
+def add(out: io.BytesIO, item: dict[str, object]) -> None:
+    """Write an object of an array."""
+    out.write(SEPARATOR if out.tell() else START)
+    out.write(json.dumps(item).encode())

@@ -212,5 +212,6 @@ def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(OmbError) as raised:
         check_log(str(tmp_path / "file"), 0)
     assert str(raised.value) == (
-        f"cannot write {tmp_path}/file/rank-0.log: Not a directory; choose another directory for -clog"
+        f"cannot write {tmp_path}/file/rank-0.log: Not a directory; choose another directory for "
+        "-clog"
     )
