@@ -100,8 +100,9 @@ def load(
 
     def found() -> Iterator[tuple[Path, Found]]:
         """What is in all files, one after the other; what is not rows is kept."""
-        for path in [paths] if isinstance(paths, str | Path) else paths:
-            for file, part in contents(Path(path), problems):
+        named = [paths] if isinstance(paths, str | Path) else paths
+        for path in dict.fromkeys(map(Path, named)):
+            for file, part in contents(path, problems):
                 runs.update(part.runs)
                 problems.extend(part.problems)
                 yield file, part

@@ -246,3 +246,7 @@ def test_columns_that_are_missing_everywhere_are_columns_of_their_own() -> None:
 def test_only_the_wanted_columns_are_read() -> None:
     rows = load(REFERENCE, columns=["topology"]).rows
     assert {*ALWAYS, "topology"} == set(rows)
+
+
+def test_a_file_that_is_named_twice_is_read_once() -> None:
+    assert len(load([REFERENCE, REFERENCE]).rows) == len(load(REFERENCE).rows)
