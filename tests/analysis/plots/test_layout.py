@@ -72,6 +72,7 @@ def figures_of(
     return [draw(one, page=page) for one in pictures(results, Request(**request)).values()]
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     ("count", "libraries", "ranks"),
@@ -159,6 +160,7 @@ OTHERS: dict[str, tuple[Results, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.product(strength=1)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_kinds_have_room(kind: str, width: float) -> None:
