@@ -131,8 +131,7 @@ class StatusLine(Display):
     def show(self, progress: Progress, expected: float | None) -> None:
         if expected is not None and expected < REPORT_SECONDS:
             return
-        if self._passed_on:
-            sleep(max(0.0, self._printed + PASSING_SECONDS - monotonic()))
+        self._wait_for_row()
         self._write(f"{progress}"[: self._columns - 1])
         self._shown = True
 
@@ -149,7 +148,13 @@ class StatusLine(Display):
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         super().__exit__(kind, *error)
         if kind is None and self._output is not None:
+            self._wait_for_row()
             launcher.say(f"results are in {self._output}")
+
+    def _wait_for_row(self) -> None:
+        """Give a launcher the time to pass on the last row."""
+        if self._passed_on:
+            sleep(max(0.0, self._printed + PASSING_SECONDS - monotonic()))
 
     @property
     def _passed_on(self) -> bool:
