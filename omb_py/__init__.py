@@ -7,18 +7,19 @@ _install_archive()
 
 __version__ = VERSION
 
-API = (
-    "OmbError",
-    "compare",
-    "figures",
-    "load",
-    "load_overhead",
-    "metadata",
-    "model",
-    "phase",
-    "run",
-)
-"""What `omb_py.api` offers and can be had here; nothing is imported for it until then."""
+API = {
+    "OmbError": "omb_py.core.errors",
+    "compare": "omb_py.api",
+    "figures": "omb_py.api",
+    "load": "omb_py.api",
+    "load_overhead": "omb_py.api",
+    "metadata": "omb_py.api",
+    "model": "omb_py.api",
+    "phase": "omb_py.tracing.recorder.annotation",
+    "run": "omb_py.api",
+}
+"""What can be had here, and the module that is imported for it, not before: every rank of a program
+may name a phase, and needs nothing else of `omb_py.api`."""
 
 TYPE_CHECKING = False  # typing's own would be one more module for each rank to load
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     if name not in API:
         raise AttributeError(f"module 'omb_py' has no attribute {name!r}")
-    from omb_py import api
+    from importlib import import_module
 
-    found = globals()[name] = getattr(api, name)
+    found: object = getattr(import_module(API[name]), name)
+    globals()[name] = found
     return found
 
 
