@@ -66,3 +66,9 @@ def split(points: Iterable[Point], nodes: int | None) -> tuple[list[Point], list
     for point in points:
         (fitting if nodes is None or point.nodes <= nodes else larger).append(point)
     return fitting, larger
+
+
+def without(points: Iterable[Point], larger: Iterable[Point]) -> list[Point]:
+    """The points that are not among those that need more nodes."""
+    elsewhere = {point.name for point in larger}
+    return [point for point in points if point.name not in elsewhere]

@@ -50,8 +50,7 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
     console.print(table)
     here = allocation.nodes_here(machine)
     larger = allocation.split((p for p in plan.points if missing[p.name]), here)[1]
-    names = {point.name for point in larger}
-    left, backed = remaining((p for p in plan.points if p.name not in names), folder, machine)
+    left, backed = remaining(allocation.without(plan.points, larger), folder, machine)
     basis = "from what is there already" if backed else "a guess; better once something is there"
     console.print(
         f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "

@@ -103,9 +103,7 @@ def begin(
     larger: Sequence[Point],
 ) -> None:
     """Say what is about to happen; there are too few nodes for ``larger`` points."""
-    elsewhere = {point.name for point in larger}
-    here = (point for point in plan.points if point.name not in elsewhere)
-    left, backed = remaining(here, folder, machine)
+    left, backed = remaining(allocation.without(plan.points, larger), folder, machine)
     reporter.expect(left)
     reporter.say(
         f"sweep {sweep.name} on {machine.name}: {count(len(plan.points), 'point')}, "
@@ -138,8 +136,7 @@ def end(
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
     list_points(reporter, folder, given_up, "could not be measured here")
-    elsewhere = {point.name for point in larger}
-    here = [point for point in left if point.name not in elsewhere]
+    here = allocation.without(left, larger)
     code = exit_code(stop, not left, added, too_few_nodes=not here)
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""
