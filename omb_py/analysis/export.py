@@ -44,10 +44,7 @@ def as_table(rows: pd.DataFrame) -> pa.Table:
     """
     if "source" in rows and rows["source"].notna().any():
         both = rows["variant"].str.cat(rows["source"], ", ")
-        variant = both.where(
-            both.notna(), rows["variant"].where(rows["source"].isna(), rows["source"])
-        )
-        rows = rows.assign(variant=variant)
+        rows = rows.assign(variant=both.fillna(rows["variant"]).fillna(rows["source"]))
     names = [
         name
         for name in rows

@@ -60,13 +60,14 @@ def sheets(
     that have values. A table has the first ``limit`` rows, or all. Raises `UsageError` for a column
     that there is not.
     """
+    known = {*results.rows, *results.overhead}
+    if unknown := sorted(set(columns or ()) - known):
+        similar = ", ".join(nearest(unknown[0], sorted(known), 3))
+        raise UsageError(
+            f"there is no column {unknown[0]!r}: "
+            + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
+        )
     for rows in (results.rows, results.overhead):
-        if unknown := sorted(set(columns or ()) - {*results.rows, *results.overhead}):
-            similar = ", ".join(nearest(unknown[0], rows, 3))
-            raise UsageError(
-                f"there is no column {unknown[0]!r}: "
-                + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
-            )
         for name, members in rows.groupby("benchmark", sort=False):
             yield sheet(str(name), members, columns, limit)
 

@@ -44,7 +44,7 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
     """One row for each pair (see `compare`): how many points have each verdict, and its slowdown.
 
     ``slowdown`` is the geometric mean over the points that both sides have, ``slowdown_low`` and
-    ``slowdown_high`` its 95 % interval (`mean_interval`), ``minimum`` and ``maximum`` the range
+    ``slowdown_high`` its 95 % interval (`mean_intervals`), ``minimum`` and ``maximum`` the range
     over the points, ``rounding`` that of the mean; missing where there are none. ``title`` names
     the pair.
     """
@@ -53,10 +53,8 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
     groups = np.log(points["slowdown"]).groupby(points["pair"], sort=False)
     found["slowdown"] = np.exp(groups.mean())
     found["minimum"], found["maximum"] = np.exp(groups.min()), np.exp(groups.max())
-    found[["slowdown_low", "slowdown_high"]] = np.nan
     both = points[points["slowdown"].notna()]
-    for number, members in both.groupby("pair", sort=False):
-        found.loc[number, ["slowdown_low", "slowdown_high"]] = mean_interval(members)
+    found[["slowdown_low", "slowdown_high"]] = mean_intervals(both, both["pair"])
     found["rounding"] = both["rounding"].groupby(both["pair"]).agg(of_mean)
     first = points.drop_duplicates("pair").set_index("pair")
     found.insert(0, "other", first["other"])
@@ -128,7 +126,7 @@ def verdict(points: pd.DataFrame, other: str) -> str:
     on_the_whole = whole(
         counts,
         float(np.exp(np.log(slowdown).mean())),
-        mean_interval(both),
+        tuple(mean_intervals(both, both["other"]).reindex([other]).iloc[0]),
         (slowdown.min(), slowdown.max()),
         of_mean(both["rounding"]),
         "sizes" if both["pair"].nunique() == 1 else "points",
@@ -141,14 +139,15 @@ def of_mean(rounding: pd.Series) -> float:
     return float(np.sqrt((rounding**2).sum())) / max(1, len(rounding))
 
 
-def mean_interval(points: pd.DataFrame) -> tuple[float, float]:
-    """A 95 % interval of the geometric mean of slowdowns, nan where a point has none.
+def mean_intervals(points: pd.DataFrame, groups: pd.Series) -> pd.DataFrame:
+    """95 % intervals of the geometric means of slowdowns, missing where a point has none.
 
-    Its ends are the geometric means of the points' ends: sizes of one launch share its noise, and
-    this holds however much. Where they share none it is wider than it need be.
+    One row for each of ``groups``. The ends are the geometric means of the points' ends: sizes of
+    one launch share its noise, and this holds however much. Where they share none it is wider than
+    it need be.
     """
-    low, high = (np.log(points[f"slowdown_{end}"]).mean(skipna=False) for end in ("low", "high"))
-    return float(np.exp(low)), float(np.exp(high))
+    ends = np.log(points[["slowdown_low", "slowdown_high"]]).groupby(groups, sort=False)
+    return np.exp(ends.mean().where(ends.count().eq(ends.size(), axis=0)))
 
 
 def whole(
@@ -279,8 +278,8 @@ def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
     """Why a comparison fails; nothing if it passes.
 
     A point fails where its slowdown's whole interval is above ``allowed``; a pair of several points
-    where the lower end of its mean's interval (`mean_interval`) is; and points of the base that are
-    missing do, since nothing guards them. Unclear points do not fail: see `without_verdict`.
+    where the lower end of its mean's interval (`mean_intervals`) is; and points of the base that
+    are missing do, since nothing guards them. Unclear points do not fail: see `without_verdict`.
     """
     found = []
     named = titles(points)
