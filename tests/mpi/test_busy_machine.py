@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.results.readers import read_file
 from tests.conftest import Finished
+from tests.helpers.reading import read_file
 
 
 @pytest.fixture

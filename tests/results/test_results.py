@@ -22,9 +22,9 @@ from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
-from omb_py.results.readers import read_file
 from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
 from tests import ROOT
+from tests.helpers.reading import read_file
 
 METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
 

@@ -254,16 +254,6 @@ def parts_of(path: str, content: bytes) -> Iterator[Found]:
         yield join(part for reader in readers for part in reader.read(source))
 
 
-def read_file(path: Path) -> Found:
-    """`parts_of_file` as one."""
-    return join(parts_of_file(path))
-
-
-def read(path: str, content: bytes) -> Found:
-    """`parts_of` as one."""
-    return join(parts_of(path, content))
-
-
 def join(parts: Iterable[Found]) -> Found:
     """Parts as one: rows and problems in the order of the file's lines."""
     parts = list(parts)

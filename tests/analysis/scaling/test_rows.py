@@ -14,11 +14,12 @@ from omb_py.analysis.scaling.rows import Run, load
 from omb_py.analysis.scaling.rows import read as read_applications
 from omb_py.analysis.table import load as load_benchmarks
 from omb_py.core.errors import OmbError
-from omb_py.results.readers import Found, Problem, read
+from omb_py.results.readers import Found, Problem
 from tests import ROOT
 from tests.analysis.scaling.tables import row, write
 from tests.helpers.damage import damaged, noisy
 from tests.helpers.properties import examples
+from tests.helpers.reading import read
 
 RESULTS = ROOT / "results" / "two-core-vm.csv"
 ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]

@@ -26,8 +26,9 @@ sys.path.insert(0, str(ROOT))
 
 from omb_py.analysis.table import load  # noqa: E402
 from omb_py.core.errors import OmbError  # noqa: E402
-from omb_py.results.readers import Found, all_readers, read  # noqa: E402
+from omb_py.results.readers import Found, all_readers  # noqa: E402
 from tests.helpers.damage import NOISE, without_place  # noqa: E402
+from tests.helpers.reading import read  # noqa: E402
 
 LARGE = 20 << 20
 SLOW = 5.0

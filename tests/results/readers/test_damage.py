@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.results.readers import read
 from tests import ROOT
 from tests.helpers.damage import noisy, without_place
 from tests.helpers.properties import examples
+from tests.helpers.reading import read
 
 DATA = ROOT / "tests" / "data"
 FILES = [

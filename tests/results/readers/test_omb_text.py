@@ -9,8 +9,9 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
-from omb_py.results.readers import Found, read, read_file
+from omb_py.results.readers import Found
 from tests import ROOT
+from tests.helpers.reading import read, read_file
 
 DATA = ROOT / "tests" / "data" / "omb"
 NATIVE = sorted(DATA.glob("osu_*.txt"))

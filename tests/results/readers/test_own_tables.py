@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from omb_py.results.readers import Found, all_readers, read
+from omb_py.results.readers import Found, all_readers
 from tests import ROOT
+from tests.helpers.reading import read
 
 HEADER = "run,benchmark,bytes,ranks,latency_us\n"
 ROW = "x,latency,8,2,1.5\n"
