@@ -55,8 +55,10 @@ SEED := $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 endif
 export SEED
 
-# Markers are those of tests/layers.py. A worker for each core: more of them would only wait.
-pytest = bin/python -m pytest -n auto --maxprocesses 8 --dist loadgroup --sample-seed $(SEED)
+# Markers are those of tests/layers.py. A worker for each core: more of them would only wait. One that
+# crashes ends the run: pytest-xdist can wait forever for what takes its place.
+pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --dist loadgroup \
+	--sample-seed $(SEED)
 ON_OPEN_MPI := tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)

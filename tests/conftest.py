@@ -19,6 +19,7 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+import mpi4py
 import pytest
 
 from omb_py.cli import main
@@ -29,6 +30,8 @@ pytest_plugins = [
     # no conftest.py of those folders: pytest loses one between files of two folders by turns
     *("tests.mpi.fixtures", "tests.hosts.fixtures", "tests.schedulers.fixtures"),
 ]
+
+mpi4py.rc.initialize = False  # MPI starts once in a process, and this one runs many tests
 
 BIN = Path(sys.executable).parent
 OMB_PY, MPIEXEC = str(BIN / "omb-py"), str(BIN / "mpiexec")
@@ -141,6 +144,8 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
                 main()
         seconds = time.monotonic() - began
+        mpi = sys.modules.get("mpi4py.MPI")
+        assert mpi is None or not mpi.Is_initialized(), "what starts MPI needs the fixture omb_py"
         warnings_text = "".join(f"{one.category.__name__}: {one.message}\n" for one in warned)
         code = int(end.value.code or 0)
         return Finished(code, text_of(out), text_of(err) + warnings_text, seconds)

@@ -22,7 +22,6 @@ WRITING = (
     "job render quick --machine generic-slurm --one-job --dir no/such/job.sh",
     "machine new --scheduler none --nodes 1 --cores-per-node 2 --gpus-per-node 0 -o no/such/m.toml",
     "profile --dir no/such --force program.py",
-    "barrier --output no/such/rows.csv",
 )
 
 
@@ -31,7 +30,14 @@ def test_a_missing_parent_is_named(
     in_process: Callable[..., Finished], tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "program.py").touch()
-    job = in_process(*line.split())
+    assert_named(in_process(*line.split()), tmp_path)
+
+
+def test_so_it_is_by_a_benchmark(mpi: str, omb_py: Callable[..., Finished], tmp_path: Path) -> None:
+    assert_named(omb_py("barrier", "--output", "no/such/rows.csv"), tmp_path)
+
+
+def assert_named(job: Finished, folder: Path) -> None:
     assert job.code in (1, 2)
     assert "there is no folder no: make it" in job.err
-    assert not (tmp_path / "no").exists()
+    assert not (folder / "no").exists()

@@ -73,6 +73,19 @@ def test_its_variables(
     assert asking._ask(denying) == (False, "MPIX_Query_cuda_support says no")
 
 
+def test_communicators_are_not_asked_after_the_end_of_mpi(
+    asking: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MPICH ends the process that does."""
+    ended = SimpleNamespace(
+        Get_library_version=lambda: "MPICH Version: 5.0.2",
+        Is_initialized=lambda: True,
+        Is_finalized=lambda: True,
+    )
+    monkeypatch.setattr(asking, "MPI", ended)
+    assert asking._ask(SimpleNamespace()) == (False, "it does not say that it does")
+
+
 def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
     aware = asking.Awareness(True, "it says yes", asking.UNSAFE["Open MPI"])
     aware.check(("send", "allreduce", "ibcast", "bcast_init"))

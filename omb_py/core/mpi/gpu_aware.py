@@ -96,8 +96,8 @@ def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
 
 
 def _memory_kinds() -> list[str]:
-    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none in a session without one."""
-    if not MPI.Is_initialized():
+    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none where there is no world."""
+    if not MPI.Is_initialized() or MPI.Is_finalized():
         return []
     info = MPI.COMM_WORLD.Get_info()
     kinds = info.Get("mpi_memory_alloc_kinds") or ""
