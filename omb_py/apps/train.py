@@ -30,14 +30,18 @@ OPTION_RULES = (
         "models that are replayed",
     ),
     OptionRule(
-        ("data", "hidden", "layers", "learning_rate", "seed"),
+        ("data", "hidden", "layers", "learning_rate", "seed", "broadcast"),
         lambda training: training.model in REAL_MODELS,
         f"models that learn, {' and '.join(REAL_MODELS)}",
     ),
     OptionRule(
         ("cycle_time",), lambda training: training.negotiation != "none", "--negotiation cached"
     ),
-    OptionRule(("ranks_per_node",), lambda training: training.hierarchical, "--hierarchical"),
+    OptionRule(
+        ("ranks_per_node",),
+        lambda training: training.hierarchical or training.allreduce == "hierarchical",
+        "--hierarchical and --allreduce hierarchical",
+    ),
     OptionRule(
         ("micro_batches",),
         lambda training: training.strategy != "data",

@@ -32,6 +32,9 @@ WAYS = (
     "--hierarchical",
     "--hierarchical --ranks-per-node 2",
     "--hierarchical --ranks-per-node 2 --fusion 0 --compression fp16",
+    "--allreduce ring --broadcast pipelined_chain",
+    "--allreduce rabenseifner --compression fp16",
+    "--allreduce hierarchical --ranks-per-node 2 --negotiation cached",
     "--model cnn",
 )
 LEARNING = [
@@ -147,6 +150,18 @@ def test_each_bucket_is_one_allreduce(battery: Battery, line: Line, buckets: int
     assert total == 4 * 1_734_666 * STEPS
 
 
+RING = line(4, f"{REPLAY} --model resnet110 --fusion 1M --allreduce ring")
+
+
+@on(RING)
+def test_a_ring_sends_a_part_of_each_bucket_twice_around(battery: Battery, line: Line) -> None:
+    """To the neighbour alone: 3 parts that grow, and 3 sums."""
+    found = calls(battery(line))
+    assert of(found, "Sendrecv") == 6 * 7 * STEPS
+    assert of(found, "Reduce_local") == 3 * 7 * STEPS
+    assert of(found, "Allreduce") == 0
+
+
 @on(EARLY)
 def test_overlapping_buckets_are_started_and_waited_for(battery: Battery, line: Line) -> None:
     found = calls(battery(line))
@@ -239,6 +254,8 @@ def test_one_rank_of_each_uneven_node_sums_for_it(battery: Battery, line: Line) 
 REFUSED = {
     line(2, "train --model resnet50 --strategy model"): "use --strategy data",
     line(2, "train --overlap --hierarchical"): "leave out --overlap",
+    line(2, "train --overlap --allreduce ring"): "leave out --overlap",
+    line(2, "train --strategy model --allreduce ring"): "a pipeline has no --allreduce",
     line(2, "train --overlap --binding pickle"): "use --binding buffer",
     line(2, "train --samples 1000 --scaling weak"): "use --data generated",
     line(2, "train --samples 4000"): "use --data generated",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
 from omb_py.apps import share, shares
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.core.calls import Call
+from omb_py.core.calls import Call, Message
+from omb_py.core.datatypes import Datatype
+from omb_py.core.options import LIBRARY
 
 
 class Blocks:
@@ -39,11 +42,23 @@ class Blocks:
         self.gather = team.bind(Call(f"gather{form}", (mine, whole), root=0))
 
 
-def broadcast(team: Team, array: Array) -> Callable[[], None]:
-    """A bound call that gives rank 0's array to all; on one rank it does nothing."""
+def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[], None]:
+    """A bound call that gives rank 0's array to all; on one rank it does nothing.
+
+    ``algorithm`` is `LIBRARY` or one of `omb_py.benchmarks.algorithms`.
+    """
     if team.ranks == 1:
         return team.bind()
-    return team.bind(Call("bcast", (array.message(),), root=0))
+    call = Call("bcast", (array.message(),), root=0)
+    if algorithm == LIBRARY:
+        return team.bind(call)
+    new = partial(message_of, team, array.datatype)
+    return team.bind(*team.own_steps(call, algorithm, new))
+
+
+def message_of(team: Team, datatype: Datatype, count: int) -> Message:
+    """A message of so many elements in new memory."""
+    return team.array(count, datatype).message()
 
 
 def random_numbers(seed: tuple[int, ...], begin: int, end: int) -> Any:

@@ -142,6 +142,24 @@ class Team:
 
         return make
 
+    def own_steps(
+        self,
+        call: Call,
+        algorithm: str,
+        new: Callable[[int], Message],
+        nodes: tuple[int, ...] = (),
+    ) -> tuple[Step, ...]:
+        """What an algorithm of `omb_py.benchmarks.algorithms` does instead of a collective call.
+
+        ``new`` gives a message of so many elements, which the algorithm needs for itself. ``nodes``
+        has a number for the node of each rank, for algorithms that have to know it.
+        """
+        from omb_py.benchmarks.algorithms import algorithms, steps_of
+        from omb_py.benchmarks.algorithms.members import Members
+
+        everyone = Members(tuple(range(self.ranks)), self.rank, nodes)
+        return steps_of(algorithms(call.function)[algorithm], call, everyone, new)
+
     def split(self, color: int, key: int = 0) -> Team:
         """The team of the ranks that give the same ``color``; collective.
 

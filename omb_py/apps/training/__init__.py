@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omb_py.apps import option
+from omb_py.benchmarks.algorithms import words
+from omb_py.core.options import LIBRARY
 from omb_py.core.text.numbers import MEBIBYTE
 
 REAL_MODELS = ("mlp", "cnn")
@@ -74,6 +76,16 @@ class Training:
     )
     cycle_time: float = option(1.0, "Milliseconds between two negotiations.", minimum=0)
     compression: str = option("none", "Send gradients in half precision.", choices=("none", "fp16"))
+    allreduce: str = option(
+        LIBRARY,
+        "Average gradients by the library's allreduce, or by an algorithm of omb-py's own.",
+        choices=words("allreduce"),
+    )
+    broadcast: str = option(
+        LIBRARY,
+        "Give all ranks the first weights likewise.",
+        choices=words("bcast"),
+    )
     overlap: bool = option(False, "Send gradients while earlier layers' are computed.")
     hierarchical: bool = option(False, "Reduce inside each node first, then across nodes.")
     ranks_per_node: int = option(

@@ -41,7 +41,7 @@ class DataParallelTraining(Kernel[Training]):
         self._network.bind(
             [one.data for one in self._parameters], [one.data for one in self._gradients]
         )
-        self._broadcasts = [broadcast(team, one) for one in self._parameters]
+        self._broadcasts = [broadcast(team, one, training.broadcast) for one in self._parameters]
         self._exchange = GradientExchange(team, self._gradients, names, training)
         self._sum = OneNumber(team)
         self._portions = [

@@ -31,6 +31,7 @@ from omb_py.apps.training.schedules import Negotiated, Planned, Schedule
 from omb_py.apps.training.summing import Summing, summing_of
 from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
+from omb_py.core.options import LIBRARY
 from omb_py.core.text.numbers import MEBIBYTE
 
 MILLISECOND = 1e-3
@@ -135,6 +136,12 @@ def check(training: Training) -> None:
     if training.overlap and training.hierarchical:
         raise UsageError(
             "--hierarchical has several calls, one after the other: leave out --overlap"
+        )
+    if training.allreduce != LIBRARY and (training.overlap or training.hierarchical):
+        other = "overlap" if training.overlap else "hierarchical"
+        raise UsageError(
+            f"--allreduce {training.allreduce} is many calls, one after the other: leave out "
+            f"--{other}, or use --allreduce {LIBRARY}"
         )
     if training.buckets == "ddp" and training.negotiation != "none":
         raise UsageError("DDP does not negotiate: leave out --negotiation, or --buckets ddp")

@@ -72,6 +72,8 @@ OF_EXCHANGES = (
     "negotiation",
     "cycle_time",
     "compression",
+    "allreduce",
+    "broadcast",
     "overlap",
     "hierarchical",
     "ranks_per_node",

@@ -1,4 +1,5 @@
-"""How an array is summed over the ranks, in its place: in one call, in the background, by nodes."""
+"""How an array is summed over the ranks, in its place: in one call, in the background, by nodes, or
+by an algorithm of our own."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from omb_py.apps import Detail, shares
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
 from omb_py.bindings import BoundCall
-from omb_py.core.calls import Call, Slot
+from omb_py.core.calls import IN_PLACE, Call, Slot
 from omb_py.core.datatypes import Datatype
 from omb_py.core.mpi.node_map import first_ranks
+from omb_py.core.options import LIBRARY
 
 
 class OneNumber:
@@ -82,6 +84,26 @@ class Background(Summing):
         return Sum([(named(team, "ALLREDUCE"), start)], team.bind(Call("wait", cell=cell)))
 
 
+class OwnAlgorithm(Summing):
+    """Messages between two ranks, and additions (`omb_py.benchmarks.algorithms`)."""
+
+    def __init__(self, team: Team, training: Training, largest: int, datatype: Datatype) -> None:
+        """For arrays of at most ``largest`` elements; collective."""
+        self._team = team
+        self._algorithm = training.allreduce
+        self._nodes = nodes_of(team, training.ranks_per_node)
+        # Sums follow each other and share this; two halves of an odd number are one more.
+        self._further = team.array(largest + 1, datatype)
+
+    def sum(self, array: Array) -> Sum:
+        team = self._team
+        call = Call("allreduce", (IN_PLACE, array.message()), op="sum")
+        steps = team.own_steps(
+            call, self._algorithm, lambda count: self._further.rows(0, count).message(), self._nodes
+        )
+        return Sum([(named(team, "ALLREDUCE"), team.bind(*steps))], team.bind())
+
+
 class Hierarchy(Summing):
     """Inside each node first, then across nodes.
 
@@ -93,8 +115,7 @@ class Hierarchy(Summing):
 
     def __init__(self, team: Team, largest: int, datatype: Datatype, pretended: int) -> None:
         """For arrays of at most ``largest`` elements; ``pretended`` ranks are on a node, or 0."""
-        ranks = range(team.ranks)
-        nodes = [rank // pretended for rank in ranks] if pretended else first_ranks(team.comm)
+        nodes = nodes_of(team, pretended)
         self.nodes = len(set(nodes))
         self.pretended = bool(pretended)
         self.even = len({nodes.count(node) for node in nodes}) == 1
@@ -142,8 +163,17 @@ class Hierarchy(Summing):
         return [(named(inside, "REDUCE"), reduce), *across, (named(inside, "BCAST"), back)]
 
 
+def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
+    """A number for the node of each rank, or of ``pretended`` ranks each; collective."""
+    if pretended:
+        return tuple(rank // pretended for rank in range(team.ranks))
+    return first_ranks(team.comm)
+
+
 def summing_of(team: Team, training: Training, largest: int, datatype: Datatype) -> Summing:
     """What ``training`` asks for, for arrays of at most ``largest`` elements; collective."""
+    if training.allreduce != LIBRARY:
+        return OwnAlgorithm(team, training, largest, datatype)
     if training.hierarchical:
         return Hierarchy(team, largest, datatype, training.ranks_per_node)
     return Background(team) if training.overlap else Blocking(team)

@@ -93,26 +93,31 @@ ALLREDUCE: tuple[Algorithm[Sum], ...] = (
 )
 
 
-def broadcast(algorithm: Algorithm[Message], call: Call, case: Case, longest: int) -> list[Step]:
+NewMessage = Callable[[int], Message]
+"""A message of so many elements in memory of its own."""
+
+
+def broadcast(
+    algorithm: Algorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
+) -> list[Step]:
     """The steps of a broadcast: members are in the order of the ranks, from the root on."""
     assert call.root is not None
     (message,) = call.messages
-    ranks = tuple((call.root + place) % case.ranks for place in range(case.ranks))
-    members = Members(ranks, ranks.index(case.rank))
+    number = everyone.number
+    members = everyone.chosen([(call.root + place) % number for place in range(number)])
     return list(algorithm.steps(members, message, longest))
 
 
-def reduction(algorithm: Algorithm[Sum], call: Call, case: Case, longest: int) -> list[Step]:
+def reduction(
+    algorithm: Algorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
+) -> list[Step]:
     """The steps of an allreduce, whose messages are two unless it is in place."""
     *given, result = call.messages
-    further = algorithm.scratch(result.elements, case.ranks, longest)
-    data = Sum(
-        range(result.elements), given[0] if given else None, result, case.message((further,))
-    )
-    members = Members(tuple(range(case.ranks)), case.rank, case.nodes)
-    if case.ranks == 1 and given:
-        return list(members.exchange(0, data.current, 0, data.total))
-    return list(algorithm.steps(members, data, longest))
+    further = algorithm.scratch(result.elements, everyone.number, longest)
+    data = Sum(range(result.elements), given[0] if given else None, result, new(further))
+    if everyone.number == 1 and given:
+        return list(everyone.exchange(0, data.current, 0, data.total))
+    return list(algorithm.steps(everyone, data, longest))
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ class Own:
     """The algorithms for one collective, and what makes the steps of a call from one of them."""
 
     algorithms: tuple[Algorithm[Any], ...]
-    steps: Callable[[Algorithm[Any], Call, Case, int], list[Step]]
+    steps: Callable[[Algorithm[Any], Call, Members, int, NewMessage], list[Step]]
 
 
 TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
@@ -178,14 +183,29 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
     if algorithm is None:
         return plan
     segment = segment_of(benchmark, case.options) or 0
-    longest = max(1, segment // case.datatype.itemsize)
+    everyone = Members(tuple(range(case.ranks)), case.rank, case.nodes)
     exchanges = []
     for exchange in plan.exchanges:
         (call,) = exchange.steps
         assert isinstance(call, Call)
-        steps = TABLE[benchmark].steps(algorithm, call, case, longest)
-        exchanges.append(replace(exchange, steps=tuple(steps)))
+        made = steps_of(algorithm, call, everyone, lambda count: case.message((count,)), segment)
+        exchanges.append(replace(exchange, steps=made))
     return replace(plan, exchanges=tuple(exchanges), chained=True)
+
+
+def steps_of(
+    algorithm: Algorithm[Any],
+    call: Call,
+    everyone: Members,
+    new: NewMessage,
+    segment: int = SEGMENT,
+) -> tuple[Step, ...]:
+    """What an algorithm does instead of a call of its collective, on the rank of ``everyone``.
+
+    ``new`` makes the further memory that it needs. ``segment`` is in bytes.
+    """
+    longest = max(1, segment // call.messages[-1].datatype.itemsize)
+    return tuple(TABLE[call.function].steps(algorithm, call, everyone, longest, new))
 
 
 def check(options: Options) -> None:
