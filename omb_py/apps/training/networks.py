@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -171,23 +172,25 @@ class Network:
         ]
 
 
-def balance(work: Sequence[float], parts: int) -> tuple[int, ...]:
+def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     """Where stretches of ``work`` end, so many and none empty, whose largest sum is smallest.
 
-    Among equals the first stretches are the short ones. ``parts`` are at most as many as ``work``.
+    Among equals the last stretches are the long ones. ``parts`` are at most as many as ``work``.
+    The largest sum is found by bisection: whether it suffices, filling from the end shows.
     """
-    last = len(work)
-    best: list[tuple[float, tuple[int, ...]]]
-    best = [(sum(work[start:]), (last,)) for start in range(last)]
-    for left in range(1, parts):
-        best = [
-            min(
-                (max(sum(work[start:end]), best[end][0]), (end, *best[end][1]))
-                for end in range(start + 1, last - left + 1)
-            )
-            for start in range(last - left)
-        ]
-    return best[0][1]
+    sums = [0, *accumulate(work)]
+
+    def filled(limit: int) -> list[int]:
+        """Where stretches begin, the last one first, each as long as the limit admits."""
+        starts, end = [], len(work)
+        for left in reversed(range(parts)):
+            end = max(left, bisect_left(sums, sums[end] - limit, hi=end))
+            starts.append(end)
+        return starts
+
+    limits = range(max(work), sums[-1] + 1)
+    smallest = limits[bisect_left(limits, True, key=lambda limit: filled(limit)[-1] == 0)]
+    return (*reversed(filled(smallest)[:-1]), len(work))
 
 
 def network(training: Training, xp: Any, classes: int, shape: Shape) -> Network:

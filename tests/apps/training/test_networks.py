@@ -211,6 +211,12 @@ def test_no_other_cut_has_a_smaller_greatest_stage(work: list[int], data: st.Dat
     assert maximum(ends) == min(maximum((*cut, len(work))) for cut in others)
 
 
+def test_thousands_of_layers_are_cut_into_many_stages() -> None:
+    ends = balance([1 + number % 7 for number in range(5000)], 64)
+    assert len(ends) == 64
+    assert ends[-1] == 5000
+
+
 def test_stages_of_equal_layers_are_equal() -> None:
     net = network(replace(SMALL, hidden=64, layers=8), np, CLASSES, (8, 8))
     sizes = [elements(stage.shapes) for stage in net.stages(4)]
