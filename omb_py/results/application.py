@@ -27,8 +27,9 @@ class ApplicationRow:
     of the same problem on one rank alone and of the program ``sequential``, by turns with the
     repeats; ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and
     ``speedup_high`` the extremes. For weak scaling the problem of one rank is smaller, and the
-    speed-up is scaled by that. ``threads`` are those of BLAS and OpenMP in each rank, ``cores``
-    ranks times threads, ``efficiency`` the speed-up over the ranks.
+    speed-up is scaled by that. ``sequential_speedup`` is likewise over the program ``sequential``.
+    ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times threads,
+    ``efficiency`` the speed-up over the ranks.
     ``calls`` are MPI calls of ``call_bytes`` each.
     """
 
@@ -59,6 +60,9 @@ class ApplicationRow:
     sequential_s: float | None
     sequential: str | None
     sequential_ratio: float | None
+    sequential_speedup: float | None
+    sequential_speedup_low: float | None
+    sequential_speedup_high: float | None
     speedup: float | None
     speedup_low: float | None
     speedup_high: float | None
@@ -103,12 +107,14 @@ class ApplicationWriter(Writer[ApplicationRow]):
         if row.one_rank_s is not None:
             line(f"{'One rank(s)':<22}{seconds(row.one_rank_s)}")
         if row.speedup is not None and row.efficiency is not None:
-            spread = f"{row.speedup_low:.3f} to {row.speedup_high:.3f}"
-            line(f"{'Speed-up':<22}{row.speedup:.3f}   repeats: {spread}")
+            line(speedup("one rank", row.speedup, row.speedup_low, row.speedup_high))
             line(f"{'Efficiency(%)':<22}{100 * row.efficiency:.1f}")
         if row.sequential_s is not None and row.sequential_ratio is not None:
             compared = f"one rank / {row.sequential} = {row.sequential_ratio:.3f}"
             line(f"{'Sequential(s)':<22}{seconds(row.sequential_s)}   {compared}")
+        if row.sequential and row.sequential_speedup is not None:
+            low, high = row.sequential_speedup_low, row.sequential_speedup_high
+            line(speedup(row.sequential, row.sequential_speedup, low, high))
 
     def _rank(self, row: ApplicationRow) -> None:
         if not self._ranks:
@@ -140,6 +146,11 @@ def phases(row: ApplicationRow) -> tuple[float, ...]:
     """The times of a rank, in the order of `HEADS`."""
     times = (row.time_s, row.distribute_s, row.compute_s, row.communicate_s, row.wait_s)
     return tuple(value or 0.0 for value in (*times, row.other_s))
+
+
+def speedup(over: str, value: float, low: float | None, high: float | None) -> str:
+    """A line on a speed-up over something, with the extremes of the repeats."""
+    return f"{'Speed-up':<22}{value:.3f}   over {over}; repeats: {low:.3f} to {high:.3f}"
 
 
 def seconds(value: float | None) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from omb_py.apps import APPLICATIONS
 from tests import ROOT
+from tests.conftest import Finished, rows_of
 from tests.helpers.battery import Battery, Line, line
 
 RANKS = (1, 2, 3, 4, 8)
@@ -69,6 +73,22 @@ def test_results_are_those_of_the_sequential_program(battery: Battery, line: Lin
     for row in ranks:
         assert sum(row[name] for name in PHASES) == pytest.approx(row["time_s"])
     assert whole["time_s"] == pytest.approx(max(row["time_s"] for row in ranks), rel=1e-3)
+
+
+@pytest.mark.parametrize("scaling", ["strong", "weak"])
+def test_speed_ups_are_over_one_rank_and_over_the_sequential_program(
+    mpiexec: Callable[..., Finished], tmp_path: Path, scaling: str
+) -> None:
+    words = f"matmul --rows 64 --repeats 1 --scaling {scaling} --output rows.csv".split()
+    job = mpiexec(2, *words)
+    assert job.code == 0, job.err
+    whole = rows_of(tmp_path / "rows.csv")[0]
+    work = 2 if scaling == "weak" else 1
+    for speedup, reference in (("speedup", "one_rank"), ("sequential_speedup", "sequential")):
+        expected = work * float(whole[f"{reference}_s"]) / float(whole["time_s"])
+        assert float(whole[speedup]) == pytest.approx(expected, rel=1e-4)
+        assert whole[f"{speedup}_low"] == whole[speedup] == whole[f"{speedup}_high"]
+    assert f"over {whole['sequential']}; repeats" in job.out
 
 
 @pytest.mark.product(strength=1)

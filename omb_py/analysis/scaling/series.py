@@ -26,7 +26,8 @@ class Point:
     """Runs on one number of ranks, a median of their medians, between all their repeats.
 
     ``there`` are the cores of the nodes, ``cores`` those that the ranks' threads want. ``shares``
-    are the parts of a rank's time in the order of `PHASES`, together 1.
+    are the parts of a rank's time in the order of `PHASES`, together 1. ``speedup`` is over one
+    rank, ``sequential`` over the sequential program that was measured by turns, where there is one.
     """
 
     ranks: int
@@ -36,6 +37,7 @@ class Point:
     speedup: Spread | None
     shares: tuple[float, ...]
     runs: int
+    sequential: Spread | None = None
 
     @property
     def oversubscribed(self) -> bool:
@@ -79,6 +81,16 @@ class Series:
         threads = f"{self.threads} thread{'s' * (self.threads != 1)} in each rank"
         found = [f"{self.scaling} scaling", f"buffer {self.buffer}", f"binding {self.binding}"]
         return ", ".join(filter(None, [*found, threads, self.mpi, self.variant]))
+
+    @property
+    def over_sequential(self) -> float | None:
+        """One rank's speed-up over the sequential program: the median of all points."""
+        found = [
+            point.sequential.value / point.speedup.value
+            for point in self.points
+            if point.sequential and point.speedup
+        ]
+        return median(found) if found else None
 
     @property
     def telling(self) -> tuple[Point, ...]:
@@ -135,6 +147,7 @@ def point_of(runs: Sequence[Run], alone: Spread | None) -> Point:
         speedup=speedup_of(runs, seconds, alone),
         shares=tuple(share / whole for share in shares),
         runs=len(rows),
+        sequential=measured_speedup(runs, "sequential_speedup"),
     )
 
 
@@ -150,13 +163,8 @@ def spread_of(runs: Iterable[Run]) -> Spread:
 
 def speedup_of(runs: Sequence[Run], seconds: Spread, alone: Spread | None) -> Spread | None:
     """The speed-up that jobs measured by turns with one rank; else over a job of one rank."""
-    told = [run.row for run in runs if run.row.speedup]
-    if told:
-        return Spread(
-            median(row.speedup or 0.0 for row in told),
-            min(row.speedup_low or 0.0 for row in told),
-            max(row.speedup_high or 0.0 for row in told),
-        )
+    if (measured := measured_speedup(runs, "speedup")) is not None:
+        return measured
     row = runs[0].row
     if alone is None or row.ranks == 1:
         return None
@@ -166,3 +174,16 @@ def speedup_of(runs: Sequence[Run], seconds: Spread, alone: Spread | None) -> Sp
         work * alone.low / seconds.high,
         work * alone.high / seconds.low,
     )
+
+
+def measured_speedup(runs: Sequence[Run], column: str) -> Spread | None:
+    """The speed-up in a column of the runs that have it, with its minimum and maximum."""
+    found = [
+        [getattr(run.row, f"{column}{end}") for end in ("", "_low", "_high")]
+        for run in runs
+        if getattr(run.row, column)
+    ]
+    if not found:
+        return None
+    values, lows, highs = zip(*found, strict=True)
+    return Spread(median(values), min(lows), max(highs))

@@ -137,17 +137,13 @@ def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
         "value": application.metric(measured.problem, time),
         "unit": application.unit,
     }
+    work = ranks if measured.setting.request.settings.scaling == "weak" else 1
     if measured.setting.request.settings.references:
-        work = ranks if measured.setting.request.settings.scaling == "weak" else 1
-        speedups = [work * one / own for one, own in zip(one_rank, seconds, strict=True)]
-        found |= {
-            "one_rank_s": median(one_rank),
-            "speedup": median(speedups),
-            "speedup_low": min(speedups),
-            "speedup_high": max(speedups),
-            "efficiency": median(speedups) / ranks,
-        }
+        over_one_rank = speedup("speedup", one_rank, seconds, work)
+        found |= over_one_rank
+        found |= {"one_rank_s": median(one_rank), "efficiency": over_one_rank["speedup"] / ranks}
     if turns.sequential:
+        found |= speedup("sequential_speedup", turns.sequential, seconds, work)
         pairs = zip(one_rank, turns.sequential, strict=True)
         found |= {
             "sequential_s": median(turns.sequential),
@@ -160,6 +156,15 @@ def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
             "difference": measured.check.difference,
         }
     return found
+
+
+def speedup(
+    name: str, reference: Sequence[float], seconds: Sequence[float], work: int
+) -> dict[str, float]:
+    """The speed-up of each turn over its reference, which does one part of ``work``: the median as
+    ``name``, and the minimum and maximum as ``name_low`` and ``name_high``."""
+    found = [work * other / own for other, own in zip(reference, seconds, strict=True)]
+    return {name: median(found), f"{name}_low": min(found), f"{name}_high": max(found)}
 
 
 def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, Any]]:

@@ -65,6 +65,23 @@ def test_without_a_speedup_of_its_own_a_job_of_one_rank_is_compared_with() -> No
     assert weak.points[1].speedup == Spread(2, 2, 2)
 
 
+def test_the_sequential_program_is_one_more_to_be_faster_than() -> None:
+    over_sequential = [
+        {
+            "sequential_speedup": value,
+            "sequential_speedup_low": value / 2,
+            "sequential_speedup_high": value * 2,
+        }
+        for value in (2.0, 5.0)
+    ]
+    (one,) = series(row(1, 1.0, **over_sequential[0]), row(2, 2.0, **over_sequential[1]))
+    assert [point.sequential for point in one.points] == [Spread(2, 1, 4), Spread(5, 2.5, 10)]
+    assert one.over_sequential == 2.25
+    (unknown,) = series(row(1, 1.0), row(2, 1.5))
+    assert unknown.points[1].sequential is None
+    assert unknown.over_sequential is None
+
+
 def test_with_neither_there_is_no_speedup() -> None:
     (one,) = series(row(2, None), row(4, None))
     assert [point.speedup for point in one.points] == [None, None]
