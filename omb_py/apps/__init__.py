@@ -111,6 +111,14 @@ class Sequential:
 
 
 @dataclass(frozen=True)
+class Alternative(Generic[P]):
+    """Another way to solve a problem on the same ranks: its name, and the problem it solves."""
+
+    name: str
+    problem: P
+
+
+@dataclass(frozen=True)
 class Application(Generic[P]):
     """An application and all that the rest of the suite needs to know of it.
 
@@ -119,6 +127,9 @@ class Application(Generic[P]):
     ``metric`` gives the number that its users expect, in ``unit``, from the problem and the seconds
     it took. ``sequential`` prepares the program to compare with, on the host, where there is one;
     ``compare`` checks a kernel's result against its (None where there is none).
+    ``alternative`` is what to compare with on the same ranks, where there is something;
+    ``sequential_is_one_rank`` tells whether one rank alone does just what a program for one process
+    would do. ``applies`` tells whether an option means anything in a problem.
     ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     """
@@ -136,6 +147,9 @@ class Application(Generic[P]):
     references: bool = True
     split_wait: bool = True
     computes: Callable[[P], bool] = lambda problem: True
+    applies: Callable[[P, str], bool] = lambda problem, name: True
+    alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
+    sequential_is_one_rank: Callable[[P], bool] = lambda problem: False
     details: str = ""
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:

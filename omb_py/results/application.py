@@ -27,7 +27,8 @@ class ApplicationRow:
     of the same problem on one rank alone and of the program ``sequential``, by turns with the
     repeats; ``speedup`` is the median of the repeats' own quotients, ``speedup_low`` and
     ``speedup_high`` the extremes. For weak scaling the problem of one rank is smaller, and the
-    speed-up is scaled by that. ``sequential_speedup`` is likewise over the program ``sequential``.
+    speed-up is scaled by that. ``sequential_speedup`` is likewise over the program ``sequential``,
+    ``alternative_speedup`` over the same problem solved on the same ranks as ``alternative`` says.
     ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times threads,
     ``efficiency`` the speed-up over the ranks.
     ``calls`` are MPI calls of ``call_bytes`` each.
@@ -63,6 +64,11 @@ class ApplicationRow:
     sequential_speedup: float | None
     sequential_speedup_low: float | None
     sequential_speedup_high: float | None
+    alternative_s: float | None
+    alternative: str | None
+    alternative_speedup: float | None
+    alternative_speedup_low: float | None
+    alternative_speedup_high: float | None
     speedup: float | None
     speedup_low: float | None
     speedup_high: float | None
@@ -115,6 +121,10 @@ class ApplicationWriter(Writer[ApplicationRow]):
         if row.sequential and row.sequential_speedup is not None:
             low, high = row.sequential_speedup_low, row.sequential_speedup_high
             line(speedup(row.sequential, row.sequential_speedup, low, high))
+        if row.alternative and row.alternative_speedup is not None:
+            line(f"{row.alternative.capitalize() + '(s)':<22}{seconds(row.alternative_s)}")
+            low, high = row.alternative_speedup_low, row.alternative_speedup_high
+            line(speedup(row.alternative, row.alternative_speedup, low, high))
 
     def _rank(self, row: ApplicationRow) -> None:
         if not self._ranks:

@@ -10,8 +10,15 @@ from omb_py.apps.train import prepare
 from omb_py.apps.training import Training
 from tests.helpers.battery import Battery, Line, line, refused
 
-QUICK = "-i 1 -x 0 --data generated --samples 80 --batch 24 --epochs 2 --hidden 12"
+SHORT = "-i 1 -x 0 --samples 80 --batch 24 --epochs 2"
+QUICK = f"{SHORT} --data generated --hidden 12"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes."""
+
+RESNET = (
+    "-i 1 -x 0 --model resnet --layers 8 --image 8 --compute real --samples 12 --batch 8 "
+    "--epochs 1 --learning-rate 0.01"
+)
+"""Stages end inside residual blocks, too."""
 
 BINDINGS = ("buffer", "native", "pickle")
 
@@ -34,8 +41,26 @@ LINES = [
         for parts in (1, 3, 4)
         for binding in BINDINGS
     ),
-    train(3, "--strategy model --model cnn --micro-batches 3"),
-    train(4, "--strategy hybrid --model cnn --micro-batches 3 --split-wait"),
+    line(3, f"train {SHORT} --strategy model --model cnn --micro-batches 3"),
+    line(4, f"train {SHORT} --strategy hybrid --model cnn --micro-batches 3 --split-wait"),
+    *(
+        train(4, f"--strategy hybrid --schedule 1f1b {exchange}")
+        for exchange in (
+            "--overlap --fusion 1K",
+            "--allreduce ring --broadcast pipelined_chain",
+            "--negotiation cached --cycle-time 0.1",
+            "--compression fp16",
+        )
+    ),
+    *(
+        line(ranks, f"train {RESNET} --schedule {schedule} {strategy}")
+        for ranks, strategy in (
+            (3, "--strategy model"),
+            (3, "--strategy model --partition 3,11,3 --test parallel --test-samples 5"),
+            (4, "--strategy hybrid --overlap --test sequential --test-samples 5"),
+        )
+        for schedule in ("gpipe", "1f1b")
+    ),
     train(4, "--strategy hybrid --stages 1 --no-split-wait"),
     train(2, "--strategy model --data digits"),
     train(2, "--strategy model --buffer bytearray"),
@@ -49,10 +74,11 @@ STEPS = 2 * 4
 
 REFUSED = [
     (train(8, "--strategy model --layers 4"), "can be cut into 4 stages, not 8"),
-    (train(4, "--strategy model --model cnn"), "--model mlp with more --layers"),
+    (line(4, "train --strategy model --model cnn"), "--model mlp or resnet with more --layers"),
+    (line(2, "train --strategy model --partition 1,2"), "2 numbers whose sum is 4"),
+    (line(2, "train --strategy model --partition a,2"), "such as 10,12,12"),
     (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
-    (train(2, "--strategy model --overlap"), "no --overlap"),
-    (train(2, "--strategy model --model resnet50"), "--model mlp or cnn"),
+    (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
 ]
 
 
@@ -69,12 +95,12 @@ def test_losses_and_weights_are_those_of_sequential_training(battery: Battery, l
 def test_each_micro_batch_passes_a_boundary_once_each_way(battery: Battery, line: Line) -> None:
     record = battery(line)
     calls = [row for row in record.rows if row["calls"] is not None]
-    for function in ("MPI_Send", "MPI_Recv"):
+    for function in ("MPI_Isend", "MPI_Recv"):
         counts = {row["call_bytes"]: row["calls"] for row in calls if row["part"] == function}
         # rank 0 has one boundary: 4 parts of 6 samples in 3 steps of an epoch, of 2 in the last
         width = 12 * 4
         assert counts == {6 * width: 2 * 3 * 4, 2 * width: 2 * 4}
-    assert {row["part"] for row in calls} == {"MPI_Send", "MPI_Recv"}
+    assert {row["part"] for row in calls} == {"MPI_Isend", "MPI_Recv", "MPI_Wait"}
 
 
 ALONE = train(1, "--strategy model --layers 8 --micro-batches 4")
@@ -113,11 +139,30 @@ def test_the_loss_is_that_of_sequential_training(battery: Battery, line: Line) -
     assert found == pytest.approx(reference["losses"], rel=1e-4)
 
 
-@pytest.mark.parametrize("line", [COUNTED], ids=str)
-def test_the_bubble_is_told_beside_what_the_paper_expects(battery: Battery, line: Line) -> None:
-    values = {row["part"]: row["value"] for row in battery(line).rows}
-    assert 0 < values["Bubble measured"] < 100
-    assert values["Bubble expected"] == pytest.approx(100 * 2 / 6)
+REPLAY = "train -i 1 -x 0 --model resnet110 --samples 16 --batch 16 --epochs 2 --sample-time 8"
+REPLAYED = [
+    line(ranks, f"{REPLAY} --schedule {schedule} {strategy}")
+    for schedule in ("gpipe", "1f1b")
+    for ranks, strategy in (
+        (4, "--strategy model --micro-batches 8"),
+        (4, "--strategy hybrid --micro-batches 4 --overlap"),
+    )
+]
+
+
+@pytest.mark.parametrize("line", REPLAYED, ids=str)
+def test_a_replayed_network_waits_as_its_schedule_expects(battery: Battery, line: Line) -> None:
+    """Delays take their time on busy cores, too; what is expected is the least."""
+    record = battery(line)
+    assert not record.error, record.error
+    (whole,) = record.measured
+    assert whole["check"] == "Pass"
+    values = {row["part"]: row["value"] for row in record.rows}
+    ideal = 3 / 11 if "model" in line.arguments else 1 / 5
+    assert values["Bubble expected"] == pytest.approx(100 * ideal, abs=8)
+    assert values["Bubble measured"] > 100 * ideal / 2
+    assert whole["speedup"] > 1.2
+    assert values["Boundary 0-1"] >= 4 * 32 * 32 * 16
 
 
 @pytest.mark.parametrize(("line", "words"), REFUSED, ids=[str(one) for one, _ in REFUSED])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps import CheckedResult, Kernel, Sequential
+from omb_py.apps import Alternative, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime import math_threads
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.rows import Measured, Setting, Solved, Turns, application_rows
@@ -61,6 +61,9 @@ class Measurement:
         self._job = setting.job
         self._nodes = nodes
         self._problem = setting.request.problem_for(setting.job.ranks)
+        self._alternative: Alternative[Any] | None = None
+        if self._settings.references and self._job.ranks > 1:
+            self._alternative = self._application.alternative(self._problem)
         self._to_check: Sequential | None = None
         self._to_time: Sequential | None = None
         self._reference: Any = None
@@ -75,17 +78,24 @@ class Measurement:
             kernel = self._application.kernel(team, self._problem)
         with job.agreement():
             first = self._prepare_references()
+        alternative = self._prepare_alternative()
         run, nodes = new_run(), self._nodes
         writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
         with math_threads.limit_threads(self._settings.threads):
             blas = math_threads.describe()
             host_load = HostLoad(job, job.ranks * self._settings.threads)
-            turns = self._take_turns(kernel, team, first)
+            turns = self._take_turns(kernel, first, alternative)
             metadata, note = host_load.finish()
             check = self._check(kernel)
         name = self._to_time.name if self._to_time else None
+        if self._sequential_is_one_rank():
+            name, turns.sequential = (
+                "one process",
+                turns.one_rank or [one.seconds for one in turns.solved],
+            )
+        other = self._alternative.name if self._alternative else None
         rows = application_rows(
-            Measured(setting, run, self._problem, nodes, blas, turns, check, name)
+            Measured(setting, run, self._problem, nodes, blas, turns, check, name, other)
         )
         with job.agreement():
             for row in rows:
@@ -94,7 +104,9 @@ class Measurement:
         finish_writers(job, writers, run, metadata)
         if note is not None:
             job.note(note)
-        team.release()
+        for one in (kernel, alternative):
+            if one is not None:
+                one.team.release()
         wrong = None
         if check is not None and not check.passed:
             wrong = ValidationError(f"{self._application.name}: {check.text}")
@@ -119,7 +131,22 @@ class Measurement:
         team = Team(self._job.MPI.COMM_SELF, setting.buffer, setting.options)
         return self._application.kernel(team, own)
 
-    def _take_turns(self, kernel: Kernel[Any], team: Team, first: Kernel[Any] | None) -> Turns:
+    def _prepare_alternative(self) -> Kernel[Any] | None:
+        """The same problem solved in another way on all ranks, where there is one; collective."""
+        setting, job = self._setting, self._job
+        if self._alternative is None:
+            return None
+        with job.agreement():
+            team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
+        with job.agreement():
+            return self._application.kernel(team, self._alternative.problem)
+
+    def _sequential_is_one_rank(self) -> bool:
+        return self._settings.references and self._application.sequential_is_one_rank(self._problem)
+
+    def _take_turns(
+        self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None
+    ) -> Turns:
         turns, settings, job = Turns(), self._settings, self._job
         total = settings.warmup + settings.repeats
         tracker = None
@@ -135,8 +162,10 @@ class Measurement:
             if settings.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)
-            turns.solved.append(solve(kernel, team))
-        for series in (turns.solved, turns.one_rank, turns.sequential):
+            if alternative is not None:
+                turns.alternative.append(solve(alternative, alternative.team).seconds)
+            turns.solved.append(solve(kernel, kernel.team))
+        for series in (turns.solved, turns.alternative, turns.one_rank, turns.sequential):
             del series[: settings.warmup]
         return turns
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from statistics import mean, median, median_low
 from typing import TYPE_CHECKING, Any
 
-from omb_py.apps import ApplicationRequest, CheckedResult, Detail
+from omb_py.apps import Application, ApplicationRequest, CheckedResult, Detail
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.buffers import Buffer
 from omb_py.core.mpi.job import Job, Node
@@ -62,9 +62,10 @@ class Solved:
 
 @dataclass
 class Turns:
-    """What was measured by turns, in seconds; only rank 0 has references."""
+    """What was measured by turns, in seconds; only rank 0 has references of one process."""
 
     solved: list[Solved] = field(default_factory=list)
+    alternative: list[float] = field(default_factory=list)
     one_rank: list[float] = field(default_factory=list)
     sequential: list[float] = field(default_factory=list)
 
@@ -81,6 +82,7 @@ class Measured:
     turns: Turns
     check: CheckedResult | None
     sequential: str | None
+    alternative: str | None
 
 
 def application_rows(measured: Measured) -> list[ApplicationRow]:
@@ -114,7 +116,7 @@ def _common(measured: Measured) -> dict[str, Any]:
         "host_cores": os.cpu_count() or 1,
         "buffer": options.buffer,
         "binding": options.binding,
-        "problem": describe(setting.request.problem),
+        "problem": describe(setting.request.application, setting.request.problem),
         "scaling": settings.scaling,
         "threads": settings.threads,
         "cores": job.ranks * settings.threads,
@@ -149,6 +151,12 @@ def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
             "sequential_s": median(turns.sequential),
             "sequential": measured.sequential,
             "sequential_ratio": median(one / other for one, other in pairs),
+        }
+    if turns.alternative:
+        found |= speedup("alternative_speedup", turns.alternative, seconds, 1)
+        found |= {
+            "alternative_s": median(turns.alternative),
+            "alternative": measured.alternative,
         }
     if measured.check is not None:
         found |= {
@@ -190,9 +198,11 @@ def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, An
         yield {"part": "check", "check": said, "difference": check.difference}
 
 
-def describe(problem: Any) -> str:
-    """A problem in words: its options and their values."""
-    return " ".join(f"{one.name}={text(getattr(problem, one.name))}" for one in fields(problem))
+def describe(application: Application[Any], problem: Any) -> str:
+    """A problem in words: the options that mean something in it, and their values."""
+    names = [one.name for one in fields(problem) if application.applies(problem, one.name)]
+    values = {name: text(getattr(problem, name)) for name in names}
+    return " ".join(f"{name}={value}" for name, value in values.items() if value)
 
 
 def text(value: Any) -> str:

@@ -1,8 +1,9 @@
 """Training of neural networks on many ranks: what `omb_py.apps.train` is made of.
 
-`Training` is what the user chooses. Networks compute gradients (`networks`), architectures give
-the shapes of real models' gradients (`architectures`), and an exchange averages gradients over the
-ranks as Horovod and DDP do it (`exchange`). A pipeline splits layers over ranks (`pipeline`).
+`Training` is what the user chooses. `architectures` are lists of `layers`; `networks` compute them,
+or `costs` say how long that takes where it is only pretended (`computing`). `kernel` trains:
+`stages` are the layers of one rank, `boundary` is what passes between them in the order of
+`passes`, and an `exchange` averages gradients over replicas as Horovod and DDP do it.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from omb_py.benchmarks.algorithms import words
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.numbers import MEBIBYTE
 
-REAL_MODELS = ("mlp", "cnn")
-"""Models that really learn; all others are replayed, with the shapes of their gradients."""
+SMALL_MODELS = ("mlp", "cnn")
+"""Models that always learn; all others are replayed, with the shapes of their gradients, unless
+``--compute real`` is given."""
 
-REPLAYED_MODELS = (
+CONVOLUTIONAL_MODELS = (
     "resnet50",
     "resnet101",
     "resnet152",
     "vgg16",
-    "bert-base",
-    "bert-large",
-    "gpt2",
-    "gpt2-medium",
+    "mobilenet",
     "resnet110",
     "resnet1001",
+    "resnet",
 )
+TRANSFORMERS = ("bert-base", "bert-large", "gpt2", "gpt2-medium")
+"""Their parameters are known, but not what their layers compute."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Training:
     model: str = option(
         "mlp",
         "What learns (mlp, cnn), or whose gradients are replayed.",
-        choices=REAL_MODELS + REPLAYED_MODELS,
+        choices=SMALL_MODELS + CONVOLUTIONAL_MODELS + TRANSFORMERS,
     )
     strategy: str = option(
         "data",
@@ -57,7 +59,10 @@ class Training:
     batch: int = option(64, "Samples of a step, over all ranks.", minimum=1)
     epochs: int = option(3, "Passes over all samples; the first is reported separately.", minimum=1)
     hidden: int = option(64, "Width of the hidden layers of mlp.", minimum=1)
-    layers: int = option(4, "Layers of mlp.", minimum=2)
+    layers: int = option(4, "Layers of mlp and of resnet.", minimum=2)
+    image: int = option(
+        0, "Side of the images of a replayed model, in pixels; 0: as published.", minimum=0
+    )
     learning_rate: float = option(0.1, "Of stochastic gradient descent.", minimum=0)
     fusion: int = option(
         64 * MEBIBYTE,
@@ -92,11 +97,37 @@ class Training:
         0, "Pretend that a node has so many ranks; 0: as it is.", minimum=0
     )
     compute: str = option(
-        "delay", "What replayed models do instead of computing.", choices=("delay", "matmul")
+        "delay",
+        "What replayed models do instead of computing; real: they learn.",
+        choices=("delay", "matmul", "real"),
     )
     sample_time: float = option(
         1.0, "Milliseconds that a replayed model computes for a sample.", minimum=0
     )
+    layer_times: str = option(
+        "work",
+        "Seconds of its layers: by their work, measured with NumPy, or from FILE.csv.",
+        metavar="work|measured|FILE.csv",
+    )
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
+    schedule: str = option(
+        "gpipe",
+        "All micro-batches forward before the first goes back, or one by one.",
+        choices=("gpipe", "1f1b"),
+    )
     stages: int = option(2, "Ranks of a pipeline, where there are several of them.", minimum=1)
+    partition: str = option(
+        "", "Layers that learn in each stage; else their cost is balanced.", metavar="N,N,..."
+    )
+    test: str = option(
+        "none",
+        "After each epoch: rank 0 tests while the others wait, or all share the test.",
+        choices=("none", "sequential", "parallel"),
+    )
+    test_samples: int = option(256, "Samples of a test.", minimum=1)
     seed: int = option(1, "Of weights and generated samples.", minimum=0)
+
+    @property
+    def learns(self) -> bool:
+        """Whether the model is computed, and not replayed."""
+        return self.model in SMALL_MODELS or self.compute == "real"

@@ -1,6 +1,7 @@
-"""The parameters of well-known networks: names and shapes, in order of declaration.
+"""Networks as lists of their layers, in order of declaration: well-known ones, and two small ones.
 
-Each family generates them from how its networks are built; nothing is computed with them.
+Each family generates them from how its networks are built. Of transformers there are the parameters
+only, names and shapes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
+
+from omb_py.apps.training import Training
+from omb_py.apps.training.data import CLASSES, SIDE
+from omb_py.apps.training.layers import (
+    Convolution,
+    Dense,
+    DepthwiseConvolution,
+    Layer,
+    MaxPooling,
+    MeanPooling,
+    ReLU,
+    Reshape,
+    Scale,
+    Shape,
+    Skip,
+)
+from omb_py.apps.training.networks import Named, Network
+from omb_py.core.errors import UsageError
+
+CIFAR_SIDE, IMAGENET_SIDE = 32, 224
+CIFAR_CLASSES, IMAGENET_CLASSES = 10, 1000
 
 
 @dataclass(frozen=True)
@@ -24,21 +47,70 @@ class Tensor:
         return prod(self.shape)
 
 
-def weighted(name: str, *shape: int, bias: int = 0) -> Iterator[Tensor]:
-    """The weights of a layer, and so many numbers of bias where it has one."""
-    yield Tensor(f"{name}.weight", shape)
-    if bias:
-        yield Tensor(f"{name}.bias", (bias,))
+class Layers:
+    """Layers put one after the other, each given what the one before it gives."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.named: list[Named] = []
+        self.shape = shape
+        self._around: list[Shape] = []
+
+    def add(self, name: str, layer: Callable[..., Layer], *arguments: Any, **fields: Any) -> None:
+        """Another layer, made from its shape and these."""
+        made = layer(self.shape, *arguments, **fields)
+        self.named.append((name, made))
+        self.shape = made.gives
+
+    def convolve(self, name: str, side: int, filters: int, stride: int = 1, **fields: Any) -> None:
+        """A convolution."""
+        self.add(name, Convolution, side, stride, filters, **fields)
+
+    def fork(self, name: str) -> None:
+        """A residual block begins."""
+        self.named.append((f"{name}.fork", Skip.FORK))
+        self._around.append(self.shape)
+
+    def around(self, name: str) -> None:
+        """The layers that follow are on the way around the block."""
+        self.named.append((f"{name}.swap", Skip.SWAP))
+        self.shape, self._around[-1] = self._around[-1], self.shape
+
+    def join(self, name: str) -> None:
+        """A residual block ends."""
+        self.named.append((f"{name}.join", Skip.JOIN))
+        self._around.pop()
 
 
-def normalization(name: str, features: int) -> Iterator[Tensor]:
-    """What a batch or layer normalization learns: a factor and an offset for each feature."""
-    return weighted(name, features, bias=features)
+# Small networks that learn in seconds.
+
+FILTERS = (16, 32)
+"""Of the two convolutions of cnn."""
+
+
+def perceptron(training: Training, layers: Layers) -> None:
+    """Dense layers with ReLU between them."""
+    layers.add("reshape", Reshape, (prod(layers.shape),))
+    for number in range(1, training.layers):
+        layers.add(f"dense{number}", Dense, training.hidden)
+        layers.add(f"relu{number}", ReLU)
+    layers.add(f"dense{training.layers}", Dense, CLASSES)
+
+
+def convolutional(training: Training, layers: Layers) -> None:
+    """Twice a convolution, ReLU and pooling, then a dense layer."""
+    layers.add("reshape1", Reshape, (*layers.shape, 1))
+    for number, filters in enumerate(FILTERS, start=1):
+        layers.convolve(f"convolution{number}", 3, filters)
+        layers.add(f"relu{number}", ReLU)
+        layers.add(f"pool{number}", MaxPooling)
+    layers.add("reshape2", Reshape, (prod(layers.shape),))
+    layers.add("dense1", Dense, CLASSES)
 
 
 # Residual networks for ImageNet, as torchvision builds them.
 #
-# He et al.: Deep Residual Learning for Image Recognition, CVPR 2016, table 1.
+# He et al.: Deep Residual Learning for Image Recognition, CVPR 2016, table 1. As there, the second
+# convolution of a block makes images smaller (version 1.5).
 
 RESIDUAL_STEM = 64
 """Channels after the first convolution."""
@@ -46,32 +118,37 @@ RESIDUAL_STEM = 64
 EXPANSION = 4
 """A block gives so many times the channels that it works with."""
 
-IMAGENET_CLASSES = 1000
 
-
-def bottlenecks(blocks: Sequence[int]) -> Iterator[Tensor]:
+def bottlenecks(blocks: Sequence[int], training: Training, layers: Layers) -> None:
     """A network with so many bottleneck blocks in each of its groups."""
-    yield from weighted("conv1", RESIDUAL_STEM, 3, 7, 7)
-    yield from normalization("bn1", RESIDUAL_STEM)
-    given = RESIDUAL_STEM
+    layers.convolve("conv1", 7, RESIDUAL_STEM, 2, bias=False)
+    layers.add("bn1", Scale)
+    layers.add("relu", ReLU)
+    layers.add("maxpool", MaxPooling, 3, 2)
     for group, count in enumerate(blocks):
-        width = RESIDUAL_STEM << group
         for block in range(count):
-            yield from _bottleneck(f"layer{group + 1}.{block}", given, width)
-            given = width * EXPANSION
-    yield from weighted("fc", IMAGENET_CLASSES, given, bias=IMAGENET_CLASSES)
+            stride = 2 if group and not block else 1
+            _bottleneck(layers, f"layer{group + 1}.{block}", RESIDUAL_STEM << group, stride)
+    layers.add("avgpool", MeanPooling)
+    layers.add("fc", Dense, IMAGENET_CLASSES)
 
 
-def _bottleneck(name: str, given: int, width: int) -> Iterator[Tensor]:
+def _bottleneck(layers: Layers, name: str, width: int, stride: int) -> None:
     """Convolutions of 1, 3 and 1 pixels, and one around them where the channels change."""
-    gives = width * EXPANSION
-    sizes = (given, width, 1), (width, width, 3), (width, gives, 1)
-    for number, (inputs, outputs, side) in enumerate(sizes, start=1):
-        yield from weighted(f"{name}.conv{number}", outputs, inputs, side, side)
-        yield from normalization(f"{name}.bn{number}", outputs)
+    given, gives = layers.shape[-1], width * EXPANSION
+    layers.fork(name)
+    sizes = (1, width, 1), (3, width, stride), (1, gives, 1)
+    for number, (side, outputs, step) in enumerate(sizes, start=1):
+        layers.convolve(f"{name}.conv{number}", side, outputs, step, bias=False)
+        layers.add(f"{name}.bn{number}", Scale, number == len(sizes))
+        if number < len(sizes):
+            layers.add(f"{name}.relu{number}", ReLU)
     if given != gives:
-        yield from weighted(f"{name}.downsample.0", gives, given, 1, 1)
-        yield from normalization(f"{name}.downsample.1", gives)
+        layers.around(name)
+        layers.convolve(f"{name}.downsample.0", 1, gives, stride, bias=False)
+        layers.add(f"{name}.downsample.1", Scale)
+    layers.join(name)
+    layers.add(f"{name}.relu{len(sizes)}", ReLU)
 
 
 # VGG-16: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale Image
@@ -80,24 +157,190 @@ def _bottleneck(name: str, given: int, width: int) -> Iterator[Tensor]:
 VGG_GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 """Channels, and convolutions with so many; pooling follows each group."""
 
-SIDE = 7
-"""Pixels in a row of what the convolutions give for images of 224 x 224."""
-
-DENSE = (4096, 4096, 1000)
+VGG_DENSE = (4096, 4096, IMAGENET_CLASSES)
 
 
-def vgg() -> Iterator[Tensor]:
+def vgg(training: Training, layers: Layers) -> None:
     """Thirteen convolutions and three dense layers, all with a bias."""
-    given = 3
     for group, (channels, count) in enumerate(VGG_GROUPS, start=1):
         for number in range(1, count + 1):
-            name = f"conv{group}_{number}"
-            yield from weighted(name, channels, given, 3, 3, bias=channels)
-            given = channels
-    given *= SIDE * SIDE
-    for number, width in enumerate(DENSE, start=6):
-        yield from weighted(f"fc{number}", width, given, bias=width)
-        given = width
+            layers.convolve(f"conv{group}_{number}", 3, channels)
+            layers.add(f"relu{group}_{number}", ReLU)
+        layers.add(f"pool{group}", MaxPooling)
+    layers.add("flatten", Reshape, (prod(layers.shape),))
+    for number, width in enumerate(VGG_DENSE, start=6):
+        layers.add(f"fc{number}", Dense, width)
+        if width != VGG_DENSE[-1]:
+            layers.add(f"relu{number}", ReLU)
+
+
+# MobileNet with its full width: Howard et al., MobileNets: Efficient Convolutional Neural Networks
+# for Mobile Vision Applications, 2017, table 1.
+
+MOBILE_STEM = 32
+"""Channels after the first convolution."""
+
+MOBILE_BLOCKS = (
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    *(5 * [(512, 1)]),
+    (1024, 2),
+    (1024, 1),
+)
+"""Channels that a block gives, and its stride."""
+
+
+def mobile(training: Training, layers: Layers) -> None:
+    """Depthwise convolutions, each followed by one of single pixels."""
+    layers.convolve("conv", 3, MOBILE_STEM, 2, bias=False)
+    layers.add("bn", Scale)
+    layers.add("relu", ReLU)
+    for number, (channels, stride) in enumerate(MOBILE_BLOCKS, start=1):
+        name = f"block{number}"
+        layers.add(f"{name}.depthwise", DepthwiseConvolution, 3, stride)
+        layers.add(f"{name}.bn1", Scale)
+        layers.add(f"{name}.relu1", ReLU)
+        layers.convolve(f"{name}.pointwise", 1, channels, bias=False)
+        layers.add(f"{name}.bn2", Scale)
+        layers.add(f"{name}.relu2", ReLU)
+    layers.add("avgpool", MeanPooling)
+    layers.add("fc", Dense, IMAGENET_CLASSES)
+
+
+# Residual networks for CIFAR-10, as the example of Keras builds them.
+#
+# Their convolutions have a bias, and there is no normalization around a block. Version 1 is that of
+# He et al. (CVPR 2016, section 4.2), version 2 has bottlenecks that normalize before they convolve
+# (He et al.: Identity Mappings in Deep Residual Networks, ECCV 2016) with more channels.
+
+CIFAR_STEM = 16
+"""Channels after the first convolution."""
+
+CIFAR_GROUPS = 3
+FIRST_VERSION, SECOND_VERSION = 2 * CIFAR_GROUPS, 3 * CIFAR_GROUPS
+"""A network has 2 layers more than a multiple of this."""
+
+
+def cifar(depth: int | None, training: Training, layers: Layers) -> None:
+    """Version 1 with so many layers where there is one, else version 2; None: ``--layers``.
+
+    Raises `UsageError` where there is neither.
+    """
+    depth = training.layers if depth is None else depth
+    layers.convolve("conv", 3, CIFAR_STEM)
+    layers.add("bn", Scale)
+    layers.add("relu", ReLU)
+    if (depth - 2) % FIRST_VERSION == 0 and depth > 2:
+        _cifar_first(depth, layers)
+    elif (depth - 2) % SECOND_VERSION == 0 and depth > 2:
+        _cifar_second(depth, layers)
+    else:
+        near = min((abs(one - depth), one) for one in _depths(depth))[1]
+        raise UsageError(
+            f"no residual network has {depth} layers: choose 2 more than a multiple of "
+            f"{FIRST_VERSION} or {SECOND_VERSION}, such as --layers {near}"
+        )
+    layers.add("avgpool", MeanPooling)
+    layers.add("dense", Dense, CIFAR_CLASSES)
+
+
+def _depths(depth: int) -> Iterator[int]:
+    """The numbers of layers, next to ``depth``, that networks can have."""
+    for unit in (FIRST_VERSION, SECOND_VERSION):
+        below = max(1, (depth - 2) // unit)
+        yield from (below * unit + 2, (below + 1) * unit + 2)
+
+
+def _cifar_first(depth: int, layers: Layers) -> None:
+    for group in range(CIFAR_GROUPS):
+        width = CIFAR_STEM << group
+        for block in range((depth - 2) // FIRST_VERSION):
+            name, stride = f"group{group + 1}.{block}", 2 if group and not block else 1
+            given = layers.shape[-1]
+            layers.fork(name)
+            layers.convolve(f"{name}.conv1", 3, width, stride)
+            layers.add(f"{name}.bn1", Scale)
+            layers.add(f"{name}.relu1", ReLU)
+            layers.convolve(f"{name}.conv2", 3, width)
+            layers.add(f"{name}.bn2", Scale, True)
+            if given != width:
+                layers.around(name)
+                layers.convolve(f"{name}.shortcut", 1, width, stride)
+            layers.join(name)
+            layers.add(f"{name}.relu2", ReLU)
+
+
+def _cifar_second(depth: int, layers: Layers) -> None:
+    width = CIFAR_STEM
+    for group in range(CIFAR_GROUPS):
+        gives = layers.shape[-1] * (2 if group else 4)
+        for block in range((depth - 2) // SECOND_VERSION):
+            name, stride = f"group{group + 1}.{block}", 2 if group and not block else 1
+            layers.fork(name)
+            for number, (side, outputs) in enumerate(((1, width), (3, width), (1, gives)), start=1):
+                if (group, block, number) != (0, 0, 1):  # the stem has just normalized
+                    layers.add(f"{name}.bn{number}", Scale)
+                    layers.add(f"{name}.relu{number}", ReLU)
+                step = stride if number == 1 else 1
+                zero = {"begins_as_zero": number == 3}
+                layers.convolve(f"{name}.conv{number}", side, outputs, step, **zero)
+            if block == 0:
+                layers.around(name)
+                layers.convolve(f"{name}.shortcut", 1, gives, stride)
+            layers.join(name)
+        width = gives
+    layers.add("bn.last", Scale)
+    layers.add("relu.last", ReLU)
+
+
+SMALL = (SIDE, SIDE)
+CIFAR = (CIFAR_SIDE, CIFAR_SIDE, 3)
+IMAGENET = (IMAGENET_SIDE, IMAGENET_SIDE, 3)
+
+NETWORKS: dict[str, tuple[Shape, Callable[[Training, Layers], None]]] = {
+    "mlp": (SMALL, perceptron),
+    "cnn": (SMALL, convolutional),
+    "resnet50": (IMAGENET, partial(bottlenecks, (3, 4, 6, 3))),
+    "resnet101": (IMAGENET, partial(bottlenecks, (3, 4, 23, 3))),
+    "resnet152": (IMAGENET, partial(bottlenecks, (3, 8, 36, 3))),
+    "vgg16": (IMAGENET, vgg),
+    "mobilenet": (IMAGENET, mobile),
+    "resnet110": (CIFAR, partial(cifar, 110)),
+    "resnet1001": (CIFAR, partial(cifar, 1001)),
+    "resnet": (CIFAR, partial(cifar, None)),
+}
+"""The shape of a sample, and what puts the layers together, by the names that ``--model`` has."""
+
+
+def sample_shape(training: Training) -> Shape:
+    """The shape of a sample: of images of ``--image`` pixels where it is given."""
+    height, width, *channels = NETWORKS[training.model][0]
+    side = training.image
+    return (side or height, side or width, *channels)
+
+
+def classes(training: Training) -> int:
+    """How many kinds of samples a network tells apart."""
+    return IMAGENET_CLASSES if NETWORKS[training.model][0] == IMAGENET else CIFAR_CLASSES
+
+
+def network(training: Training, xp: Any) -> Network:
+    """The network to train, to compute with NumPy or CuPy.
+
+    Raises `UsageError` where there is none of so many layers, or images are too small for it.
+    """
+    layers = Layers(sample_shape(training))
+    NETWORKS[training.model][1](training, layers)
+    if any(isinstance(layer, Layer) and prod(layer.gives) == 0 for _, layer in layers.named):
+        raise UsageError(
+            f"images of {training.image} pixels vanish on their way through {training.model}: "
+            "choose a larger --image"
+        )
+    return Network(xp, layers.named)
 
 
 # Transformers: BERT's encoder and GPT-2's decoder, as Hugging Face builds them.
@@ -111,6 +354,18 @@ GPT2_WORDS, GPT2_POSITIONS = 50_257, 1024
 
 INNER = 4
 """The layer inside a block's perceptron is so many times as wide as the block."""
+
+
+def weighted(name: str, *shape: int, bias: int = 0) -> Iterator[Tensor]:
+    """The weights of a layer, and so many numbers of bias where it has one."""
+    yield Tensor(f"{name}.weight", shape)
+    if bias:
+        yield Tensor(f"{name}.bias", (bias,))
+
+
+def normalization(name: str, features: int) -> Iterator[Tensor]:
+    """What a layer normalization learns: a factor and an offset for each feature."""
+    return weighted(name, features, bias=features)
 
 
 def bert(layers: int, width: int) -> Iterator[Tensor]:
@@ -149,82 +404,17 @@ def _transformer_dense(name: str, given: int, gives: int) -> Iterator[Tensor]:
     return weighted(name, given, gives, bias=gives)
 
 
-# Residual networks for CIFAR-10, as the example of Keras builds them.
-#
-# Their convolutions have a bias, and there is no normalization around a block. Version 1 is that of
-# He et al. (CVPR 2016, section 4.2), version 2 has bottlenecks that normalize before they convolve
-# (He et al.: Identity Mappings in Deep Residual Networks, ECCV 2016) with more channels.
-
-CIFAR_STEM = 16
-"""Channels after the first convolution."""
-
-CIFAR_GROUPS = 3
-CIFAR_CLASSES = 10
-
-
-def cifar_first(depth: int) -> Iterator[Tensor]:
-    """Version 1 with so many layers, 2 more than a multiple of 6."""
-    yield from _convolution("conv", 3, CIFAR_STEM, 3)
-    yield from normalization("bn", CIFAR_STEM)
-    given = CIFAR_STEM
-    for group in range(CIFAR_GROUPS):
-        width = CIFAR_STEM << group
-        for block in range((depth - 2) // (2 * CIFAR_GROUPS)):
-            name = f"group{group + 1}.{block}"
-            for number, inputs in enumerate((given, width), start=1):
-                yield from _convolution(f"{name}.conv{number}", inputs, width, 3)
-                yield from normalization(f"{name}.bn{number}", width)
-            if given != width:
-                yield from _convolution(f"{name}.shortcut", given, width, 1)
-            given = width
-    yield from _dense(given)
-
-
-def cifar_second(depth: int) -> Iterator[Tensor]:
-    """Version 2 with so many layers, 2 more than a multiple of 9."""
-    yield from _convolution("conv", 3, CIFAR_STEM, 3)
-    yield from normalization("bn", CIFAR_STEM)
-    given, width = CIFAR_STEM, CIFAR_STEM
-    for group in range(CIFAR_GROUPS):
-        gives = 2 * given if group else 4 * given
-        for block in range((depth - 2) // (3 * CIFAR_GROUPS)):
-            name = f"group{group + 1}.{block}"
-            sizes = (given, width, 1), (width, width, 3), (width, gives, 1)
-            for number, (inputs, outputs, side) in enumerate(sizes, start=1):
-                if (group, block, number) != (0, 0, 1):  # the stem has just normalized
-                    yield from normalization(f"{name}.bn{number}", inputs)
-                yield from _convolution(f"{name}.conv{number}", inputs, outputs, side)
-            if block == 0:
-                yield from _convolution(f"{name}.shortcut", given, gives, 1)
-            given = gives
-        width = gives
-    yield from normalization("bn.last", given)
-    yield from _dense(given)
-
-
-def _convolution(name: str, inputs: int, outputs: int, side: int) -> Iterator[Tensor]:
-    return weighted(name, side, side, inputs, outputs, bias=outputs)
-
-
-def _dense(given: int) -> Iterator[Tensor]:
-    return weighted("dense", given, CIFAR_CLASSES, bias=CIFAR_CLASSES)
-
-
-ARCHITECTURES: dict[str, Callable[[], Iterator[Tensor]]] = {
-    "resnet50": partial(bottlenecks, (3, 4, 6, 3)),
-    "resnet101": partial(bottlenecks, (3, 4, 23, 3)),
-    "resnet152": partial(bottlenecks, (3, 8, 36, 3)),
-    "vgg16": vgg,
+TRANSFORMERS: dict[str, Callable[[], Iterator[Tensor]]] = {
     "bert-base": partial(bert, layers=12, width=768),
     "bert-large": partial(bert, layers=24, width=1024),
     "gpt2": partial(gpt2, layers=12, width=768),
     "gpt2-medium": partial(gpt2, layers=24, width=1024),
-    "resnet110": partial(cifar_first, 110),
-    "resnet1001": partial(cifar_second, 1001),
 }
 """By the names that ``--model`` has for them."""
 
 
-def tensors_of(model: str) -> tuple[Tensor, ...]:
-    """The tensors of one of `ARCHITECTURES`, in order of declaration."""
-    return tuple(ARCHITECTURES[model]())
+def tensors_of(training: Training) -> tuple[Tensor, ...]:
+    """The parameters of a network, in order of declaration."""
+    if training.model in TRANSFORMERS:
+        return tuple(TRANSFORMERS[training.model]())
+    return tuple(Tensor(*one) for one in network(training, None).shapes)

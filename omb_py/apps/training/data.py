@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from omb_py.apps import share
-from omb_py.apps.training import REAL_MODELS, Training
+from omb_py.apps.training import SMALL_MODELS, Training
 from omb_py.core.errors import UsageError, needing
 
 SIDE = 8
@@ -20,17 +20,30 @@ NOISE = 0.3
 """Standard deviation of the pixels of generated images, whose means are from 0 to 1."""
 
 
+@dataclass(frozen=True)
+class Samples:
+    """Images of float32, mostly from 0 to 1, and labels of int64; none where nothing is computed.
+
+    Those to train come first, and those to test behind them.
+    """
+
+    images: Any = None
+    labels: Any = None
+
+
 def check_samples(training: Training, samples: int) -> None:
-    """Raise `UsageError` where there are not so many samples to learn from."""
-    if training.model in REAL_MODELS and training.data == "digits" and samples > DIGITS:
+    """Raise `UsageError` where there are not so many samples to learn from, and to test."""
+    tested = training.test_samples if training.test != "none" else 0
+    if training.model in SMALL_MODELS and training.data == "digits" and samples + tested > DIGITS:
+        fewer = "--samples or --test-samples" if tested else "--samples"
         raise UsageError(
-            f"there are {DIGITS} handwritten digits, not {samples}: use --data generated, or fewer "
-            "--samples"
+            f"there are {DIGITS} handwritten digits, not {samples + tested}: use --data generated, "
+            f"or fewer {fewer}"
         )
 
 
-def load(training: Training) -> tuple[Any, Any, int]:
-    """Images of float32, samples x 8 x 8 and mostly from 0 to 1, labels of int64, and the classes.
+def load(training: Training, shape: tuple[int, ...]) -> Samples:
+    """Images of a shape: of 8 x 8 where they are handwritten digits.
 
     The seed decides on their order, or generates them. Raises `UsageError` where there are not so
     many, `MissingPackageError` where scikit-learn's are asked for and it is not installed.
@@ -38,19 +51,19 @@ def load(training: Training) -> tuple[Any, Any, int]:
     import numpy as np
 
     random = np.random.default_rng(training.seed)
-    count = training.samples
-    check_samples(training, count)
-    if training.data == "generated":
-        means = random.uniform(0, 1, (CLASSES, SIDE, SIDE))
+    count = training.samples + (training.test_samples if training.test != "none" else 0)
+    check_samples(training, training.samples)
+    if training.data == "generated" or training.model not in SMALL_MODELS:
+        means = random.uniform(0, 1, (CLASSES, *shape))
         labels = random.integers(CLASSES, size=count)
-        samples = random.normal(means[labels], NOISE).astype(np.float32)
-        return samples, labels.astype(np.int64), CLASSES
+        images = random.normal(means[labels], NOISE).astype(np.float32)
+        return Samples(images, labels.astype(np.int64))
     with needing("apps"):
         from sklearn.datasets import load_digits
     digits = load_digits()
     order = random.permutation(DIGITS)[:count]
-    samples = (digits.images[order] / 16).astype(np.float32)
-    return samples, digits.target[order].astype(np.int64), CLASSES
+    images = (digits.images[order] / 16).astype(np.float32)
+    return Samples(images, digits.target[order].astype(np.int64))
 
 
 Stretch: TypeAlias = tuple[int, int]
@@ -78,6 +91,11 @@ class Portion:
     size: int
     own: Stretch
     parts: tuple[Stretch, ...]
+
+    @property
+    def samples(self) -> int:
+        """Its own."""
+        return self.own[1] - self.own[0]
 
 
 def portion(batch: Stretch, pipelines: int, pipeline: int, parts: int) -> Portion:

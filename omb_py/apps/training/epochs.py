@@ -1,33 +1,139 @@
-"""What there is to say of the epochs of a training."""
+"""The epochs of a training: how long each takes, and why the first one takes longer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import mean, median
+from time import perf_counter
 
 from omb_py.apps import Detail
-from omb_py.apps.runtime.phases import Phase
+from omb_py.apps.runtime.phases import Phase, Phases
 from omb_py.apps.runtime.team import Team
 
-
-def slowest(of_ranks: Sequence[Sequence[float]]) -> list[float]:
-    """When each epoch ended on the rank where it ended last."""
-    return [max(ends) for ends in zip(*of_ranks, strict=True)]
+COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
-def epochs(ends: Sequence[float], samples: int) -> list[Detail]:
-    """The first epoch, told apart since much happens for the first time in it, and a later one.
+@dataclass(frozen=True)
+class Moment:
+    """The seconds since training began, and those of them that were spent in three ways."""
 
-    ``ends`` are the seconds from the beginning of the first to the end of each, ``samples`` those
-    of one. Throughput is that of later epochs, where there are some.
+    seconds: float
+    communicating: float
+    computing: float
+    negotiating: float
+
+    @property
+    def exchanging(self) -> float:
+        """Communicating, but for negotiations."""
+        return self.communicating - self.negotiating
+
+
+@dataclass
+class Epochs:
+    """One rank's epochs: ``training`` and ``testing`` seconds of each.
+
+    ``steps`` are the seconds of each step of the first epoch.
     """
-    found = [Detail("Epoch 1", seconds=ends[0])]
-    one = ends[0]
-    if len(ends) > 1:
-        one = (ends[-1] - ends[0]) / (len(ends) - 1)
+
+    training: list[float] = field(default_factory=list)
+    testing: list[float] = field(default_factory=list)
+    steps: list[Moment] = field(default_factory=list)
+    negotiating: list[float] = field(default_factory=list)
+
+
+class EpochClock:
+    """Notes when steps and epochs end."""
+
+    def __init__(self, phases: Phases) -> None:
+        self.epochs = Epochs()
+        self._phases = phases
+        self._last = self._moment(0.0)
+
+    def step(self, negotiating: float) -> None:
+        """A step has ended; ``negotiating`` are the seconds of all negotiations so far."""
+        if self.epochs.training:
+            return
+        now, last = self._moment(negotiating), self._last
+        self.epochs.steps.append(
+            Moment(
+                now.seconds - last.seconds,
+                now.communicating - last.communicating,
+                now.computing - last.computing,
+                now.negotiating - last.negotiating,
+            )
+        )
+        self._last = now
+
+    def epoch(self, training: float, testing: float, negotiating: float) -> None:
+        """An epoch has ended."""
+        self.epochs.training.append(training)
+        self.epochs.testing.append(testing)
+        before = sum(self.epochs.negotiating)
+        self.epochs.negotiating.append(negotiating - before)
+
+    def _moment(self, negotiating: float) -> Moment:
+        seconds = self._phases.seconds
+        communicating = sum(seconds[phase] for phase in COMMUNICATING)
+        return Moment(perf_counter(), communicating, seconds[Phase.COMPUTE], negotiating)
+
+
+def epoch_parts(of_ranks: Sequence[Epochs], samples: int, tested: bool) -> list[Detail]:
+    """A row for each epoch, its testing seconds beside it, and what later epochs take.
+
+    An epoch takes as long as on the rank where it takes longest. Throughput is that of training in
+    later epochs, where there are some.
+    """
+    training = [max(times) for times in zip(*(one.training for one in of_ranks), strict=True)]
+    testing = [max(times) for times in zip(*(one.testing for one in of_ranks), strict=True)]
+    found = [
+        Detail(
+            f"Epoch {number}",
+            seconds=seconds,
+            value=test if tested else None,
+            unit="s testing" if tested else "",
+        )
+        for number, (seconds, test) in enumerate(zip(training, testing, strict=True), start=1)
+    ]
+    later = training[1:]
+    one = mean(later) if later else training[0]
+    if later:
         found.append(Detail("Later epochs, each", seconds=one))
-    which = "later epochs" if len(ends) > 1 else "epoch 1"
+    if tested:
+        share = 100 * sum(testing) / (sum(testing) + sum(training))
+        found.append(Detail("Testing", seconds=sum(testing), value=share, unit="% of all epochs"))
+    which = "later epochs" if later else "epoch 1"
     throughput = Detail(f"Throughput of {which}", value=samples / one, unit="samples/s")
     return [*found, Detail("Samples of an epoch", value=samples), throughput]
+
+
+def first_training(of_ranks: Sequence[Epochs], setting_up: float) -> Iterator[Detail]:
+    """Why the first epoch of the first training of a job takes longer than a later one.
+
+    The means over the ranks of: what the first step communicates longer than the median step of its
+    epoch, when connections are set up; what it computes longer, when memory is touched first; what
+    negotiations of the epoch take longer than those of a later one. ``setting_up`` are the seconds
+    before, in which memory is allocated and calls are bound.
+    """
+    yield Detail("First training: allocating and binding", seconds=setting_up)
+    yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
+    later = [mean(one.training[1:]) for one in of_ranks if len(one.training) > 1]
+    if later:
+        yield Detail("First training: later epochs, each", seconds=max(later))
+    first = [(one.steps[0], one.steps[1:]) for one in of_ranks if len(one.steps) > 1]
+    if first:
+        connecting = [
+            step.exchanging - median(other.exchanging for other in others) for step, others in first
+        ]
+        touching = [
+            step.computing - median(other.computing for other in others) for step, others in first
+        ]
+        yield Detail("First training: connection set-up", seconds=max(0.0, mean(connecting)))
+        yield Detail("First training: first use of memory", seconds=max(0.0, mean(touching)))
+    negotiating = [one.negotiating for one in of_ranks if len(one.negotiating) > 1]
+    if any(map(any, negotiating)):
+        longer = [own[0] - mean(own[1:]) for own in negotiating]
+        yield Detail("First training: negotiation", seconds=max(0.0, mean(longer)))
 
 
 def learning(losses: Sequence[float]) -> list[Detail]:
@@ -38,16 +144,6 @@ def learning(losses: Sequence[float]) -> list[Detail]:
     ]
 
 
-def training_parts(team: Team, ends: Sequence[float], samples: int) -> list[Detail]:
-    """The epochs, of so many samples each, and how much of it all was communication; collective.
-
-    ``ends`` are the seconds from this rank's beginning to the end of each epoch.
-    """
-    seconds = team.phases.seconds
-    spent = seconds[Phase.COMMUNICATE] + seconds[Phase.WAIT]
-    found = team.comm.allgather((tuple(ends), spent / ends[-1]))
-    mean = sum(part for _, part in found) / len(found)
-    return [
-        *epochs(slowest([ends for ends, _ in found]), samples),
-        Detail("Communicating and waiting", value=100 * mean, unit="% of a rank's time, mean"),
-    ]
+def communicating(team: Team, seconds: float) -> float:
+    """The share of so many seconds that this rank spent communicating and waiting."""
+    return sum(team.phases.seconds[phase] for phase in COMMUNICATING) / seconds

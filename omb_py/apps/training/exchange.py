@@ -83,6 +83,11 @@ class GradientExchange:
         self._arrived = 0
         self._steps += 1
 
+    @property
+    def negotiating(self) -> float:
+        """The seconds of negotiations since the beginning."""
+        return self._schedule.negotiating
+
     def parts(self) -> list[Detail]:
         """What there is to tell of the steps since the beginning."""
         count = len(self._there)

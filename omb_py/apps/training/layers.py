@@ -8,18 +8,16 @@ the samples. Everything keeps the type of what it is given, and the same input g
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 from typing import Any, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 
-WINDOW = 3
-"""Side of a convolution's filter."""
-
-POOL = 2
-"""Side of the squares that pooling makes one number of."""
+Place: TypeAlias = tuple[slice, slice]
+"""Rows and columns of images."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,31 @@ class Layer(ABC):
     def work(self) -> int:
         """Multiplications for one sample; 0 where they do not count."""
         return 0
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        """The numbers added up for one that it gives, and for the gradient of one it was given.
+
+        They are products of two numbers, each rounded once. 0 where nothing is rounded.
+        """
+        return 0, 0
+
+    def initial(self, random: Any) -> list[Any]:
+        """Parameters to begin with, NumPy arrays of float32: biases 0, weights random.
+
+        Weights are normal with variance 2 / inputs (He et al.: Delving Deep into Rectifiers,
+        ICCV 2015).
+        """
+        import numpy as np
+
+        found = []
+        for shape in self.parameters.values():
+            if len(shape) == 1:
+                found.append(np.zeros(shape, np.float32))
+                continue
+            deviation = (2 / prod(shape[:-1])) ** 0.5
+            found.append(random.normal(0, deviation, shape).astype(np.float32))
+        return found
 
     @abstractmethod
     def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
@@ -95,6 +118,10 @@ class Dense(Layer):
     def work(self) -> int:
         return self.given[0] * self.outputs
 
+    @property
+    def terms(self) -> tuple[int, int]:
+        return self.given[0] + 1, self.outputs
+
     def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
         weight, bias = parameters
         return values @ weight + bias, values
@@ -107,67 +134,205 @@ class Dense(Layer):
 
 
 @dataclass(frozen=True)
-class Convolution(Layer):
-    """Filters of 3 x 3 over images of height x width x channels, with zeros around them.
+class Windowed(Layer):
+    """A layer whose pixels each come from a square of pixels of images, height x width x channels.
 
-    Each pixel's neighbourhood becomes a row of a matrix ("im2col"; Chellapilla, Puri, Simard:
-    High Performance Convolutional Neural Networks for Document Processing, IWFHR 2006), and the
-    convolution is its product with the filters.
+    The squares have ``side`` pixels in a row and begin ``stride`` pixels apart. There are
+    ``(side - 1) // 2`` pixels more around an image, which are not part of it.
     """
 
-    filters: int
+    side: int = 3
+    stride: int = 1
 
     @property
     def gives(self) -> Shape:
-        return (*self.given[:2], self.filters)
+        return (*(self._along(axis) for axis in range(2)), self.given[2])
+
+    @property
+    def around(self) -> int:
+        """The pixels more on each side of an image."""
+        return (self.side - 1) // 2
+
+    def _along(self, axis: int) -> int:
+        """The pixels that it gives along an axis."""
+        return (self.given[axis] + 2 * self.around - self.side) // self.stride + 1
+
+    def padded(self, xp: Any, values: Any, outside: float = 0.0) -> Any:
+        """A batch of images with the pixels around them, which are ``outside``."""
+        if not self.around:
+            return values
+        inside = slice(self.around, -self.around)
+        found = xp.full(self._padded_shape(len(values)), outside, values.dtype)
+        found[:, inside, inside] = values
+        return found
+
+    def summed(self, xp: Any, parts: Iterator[Any], like: Any) -> Any:
+        """The sums, for each pixel of the images, of what ``parts`` say of it, one part for each
+        place of the square in the order of `places`."""
+        found = xp.zeros(self._padded_shape(len(like)), like.dtype)
+        for (rows, columns), part in zip(self.places(), parts, strict=True):
+            found[:, rows, columns] += part
+        if not self.around:
+            return found
+        inside = slice(self.around, -self.around)
+        return found[:, inside, inside]
+
+    def places(self) -> Iterator[Place]:
+        """The pixels of padded images under each place of the square, row by row."""
+        height, width = self._along(0), self._along(1)
+        for row in range(self.side):
+            for column in range(self.side):
+                yield (
+                    slice(row, row + self.stride * (height - 1) + 1, self.stride),
+                    slice(column, column + self.stride * (width - 1) + 1, self.stride),
+                )
+
+    def _padded_shape(self, samples: int) -> Shape:
+        height, width, channels = self.given
+        return (samples, height + 2 * self.around, width + 2 * self.around, channels)
+
+
+@dataclass(frozen=True)
+class Convolution(Windowed):
+    """Filters over images, with zeros around them.
+
+    Each pixel's neighbourhood becomes a row of a matrix ("im2col"; Chellapilla, Puri, Simard:
+    High Performance Convolutional Neural Networks for Document Processing, IWFHR 2006), and the
+    convolution is its product with the filters. One that ``begins_as_zero`` is the last of a
+    residual branch, which then begins as the identity (Zhang, Dauphin, Ma: Fixup Initialization,
+    ICLR 2019).
+    """
+
+    filters: int = 1
+    bias: bool = True
+    begins_as_zero: bool = False
+
+    @property
+    def gives(self) -> Shape:
+        return (*super().gives[:2], self.filters)
 
     @property
     def parameters(self) -> dict[str, Shape]:
-        return {
-            "weight": (WINDOW, WINDOW, self.given[2], self.filters),
-            "bias": (self.filters,),
-        }
+        weight = {"weight": (self.side, self.side, self.given[2], self.filters)}
+        return weight | ({"bias": (self.filters,)} if self.bias else {})
 
     @property
     def work(self) -> int:
-        return WINDOW**2 * prod(self.given) * self.filters
+        return self._inputs * prod(self.gives)
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        return self._inputs + 1, self.side**2 * self.filters
+
+    @property
+    def _inputs(self) -> int:
+        """The numbers that make one number of what it gives."""
+        return self.side**2 * self.given[2]
+
+    def initial(self, random: Any) -> list[Any]:
+        return [one * (not self.begins_as_zero) for one in super().initial(random)]
 
     def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
-        weight, bias = parameters
-        padded = xp.zeros(self._padded(values), values.dtype)
-        padded[:, 1:-1, 1:-1] = values
-        parts = [padded[:, top:bottom, left:right] for top, bottom, left, right in self._shifts()]
-        rows = xp.concatenate(parts, axis=3).reshape(-1, WINDOW**2 * self.given[2])
-        found = rows @ weight.reshape(-1, self.filters) + bias
+        padded = self.padded(xp, values)
+        parts = [padded[:, rows, columns] for rows, columns in self.places()]
+        rows = xp.concatenate(parts, axis=3).reshape(-1, self._inputs)
+        found = rows @ parameters[0].reshape(-1, self.filters)
+        if self.bias:
+            found = found + parameters[1]
         return found.reshape(len(values), *self.gives), rows
 
     def learn(self, xp: Any, gradients: Sequence[Any], kept: Any, gradient: Any, add: bool) -> None:
-        weight, bias = gradients
+        weight = gradients[0].reshape(-1, self.filters)
         flat = gradient.reshape(-1, self.filters)
-        learn_linear(xp, (weight.reshape(-1, self.filters), bias), kept, flat, add)
+        learn_linear(xp, (weight, *gradients[1:]), kept, flat, add)
 
     def backward(self, xp: Any, parameters: Sequence[Any], kept: Any, gradient: Any) -> Any:
-        channels = self.given[2]
         rows = gradient.reshape(-1, self.filters) @ parameters[0].reshape(-1, self.filters).T
-        parts = rows.reshape(*gradient.shape[:3], WINDOW**2, channels)
-        padded = xp.zeros(self._padded(gradient), gradient.dtype)
-        for number, (top, bottom, left, right) in enumerate(self._shifts()):
-            padded[:, top:bottom, left:right] += parts[:, :, :, number]
-        return padded[:, 1:-1, 1:-1]
+        parts = rows.reshape(*gradient.shape[:3], self.side**2, self.given[2])
+        by_place = (parts[:, :, :, place] for place in range(self.side**2))
+        return self.summed(xp, by_place, gradient)
 
-    def _padded(self, values: Any) -> Shape:
-        """The shape of a batch of images with a pixel more on each side."""
-        height, width, channels = self.given
-        return (len(values), height + 2, width + 2, channels)
 
-    def _shifts(self) -> list[tuple[int, int, int, int]]:
-        """The parts of padded images, from top to bottom and left to right, under each weight."""
-        height, width, _ = self.given
-        return [
-            (row, row + height, column, column + width)
-            for row in range(WINDOW)
-            for column in range(WINDOW)
-        ]
+@dataclass(frozen=True)
+class DepthwiseConvolution(Windowed):
+    """A filter for each channel, with zeros around images (Howard et al.: MobileNets, 2017)."""
+
+    @property
+    def parameters(self) -> dict[str, Shape]:
+        return {"weight": (self.side, self.side, self.given[2])}
+
+    @property
+    def work(self) -> int:
+        return self.side**2 * prod(self.gives)
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        return self.side**2, self.side**2
+
+    def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
+        padded = self.padded(xp, values)
+        found = xp.zeros((len(values), *self.gives), values.dtype)
+        for place, weight in zip(self.places(), self._weights(parameters[0]), strict=True):
+            found += padded[:, place[0], place[1]] * weight
+        return found, padded
+
+    def learn(self, xp: Any, gradients: Sequence[Any], kept: Any, gradient: Any, add: bool) -> None:
+        for place, weight in zip(self.places(), self._weights(gradients[0]), strict=True):
+            found = (kept[:, place[0], place[1]] * gradient).sum(axis=(0, 1, 2))
+            weight[...] = weight + found if add else found
+
+    def backward(self, xp: Any, parameters: Sequence[Any], kept: Any, gradient: Any) -> Any:
+        by_place = (gradient * weight for weight in self._weights(parameters[0]))
+        return self.summed(xp, by_place, gradient)
+
+    def _weights(self, weight: Any) -> Any:
+        """A row for each place of the square, one number for each channel."""
+        return weight.reshape(-1, self.given[2])
+
+
+@dataclass(frozen=True)
+class Scale(Layer):
+    """A factor and an offset for each channel: batch normalization whose statistics are fixed.
+
+    So a sample does not depend on the others of its batch, and a batch can be divided. One that
+    ``begins_as_zero`` is the last of a residual branch (Goyal et al.: Accurate, Large Minibatch
+    SGD, 2017, section 5.1).
+    """
+
+    begins_as_zero: bool = False
+
+    @property
+    def gives(self) -> Shape:
+        return self.given
+
+    @property
+    def parameters(self) -> dict[str, Shape]:
+        return {"weight": self.given[-1:], "bias": self.given[-1:]}
+
+    @property
+    def work(self) -> int:
+        return prod(self.given)
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        return 2, 1
+
+    def initial(self, random: Any) -> list[Any]:
+        factor, offset = super().initial(random)
+        return [factor + (not self.begins_as_zero), offset]
+
+    def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
+        factor, offset = parameters
+        return values * factor + offset, values
+
+    def learn(self, xp: Any, gradients: Sequence[Any], kept: Any, gradient: Any, add: bool) -> None:
+        axes = tuple(range(gradient.ndim - 1))
+        found = (kept * gradient).sum(axis=axes), gradient.sum(axis=axes)
+        for own, one in zip(gradients, found, strict=True):
+            own[...] = own + one if add else one
+
+    def backward(self, xp: Any, parameters: Sequence[Any], kept: Any, gradient: Any) -> Any:
+        return gradient * parameters[0]
 
 
 @dataclass(frozen=True)
@@ -186,40 +351,94 @@ class ReLU(Layer):
 
 
 @dataclass(frozen=True)
-class MaxPooling(Layer):
-    """The maximum of each 2 x 2 pixels, of images whose sides are even.
+class MaxPooling(Windowed):
+    """The maximum of each square of pixels; of equal ones the first, which has the gradient."""
 
-    Of equal ones the first is the maximum, and has the gradient.
-    """
+    side: int = 2
+    stride: int = 2
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        return 0, self.side**2
+
+    def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
+        padded = self.padded(xp, values, -xp.inf)
+        squares = xp.stack([padded[:, rows, columns] for rows, columns in self.places()])
+        return squares.max(axis=0), squares.argmax(axis=0)
+
+    def backward(self, xp: Any, parameters: Sequence[Any], kept: Any, gradient: Any) -> Any:
+        by_place = (gradient * (kept == place) for place in range(self.side**2))
+        return self.summed(xp, by_place, gradient)
+
+
+@dataclass(frozen=True)
+class MeanPooling(Layer):
+    """The mean of all pixels of an image, for each channel."""
 
     @property
     def gives(self) -> Shape:
-        height, width, channels = self.given
-        return (height // POOL, width // POOL, channels)
+        return self.given[2:]
+
+    @property
+    def terms(self) -> tuple[int, int]:
+        return self._pixels, 1
+
+    @property
+    def _pixels(self) -> int:
+        return prod(self.given[:2])
 
     def forward(self, xp: Any, parameters: Sequence[Any], values: Any) -> tuple[Any, Any]:
-        height, width, channels = self.gives
-        squares = values.reshape(len(values), height, POOL, width, POOL, channels)
-        squares = squares.transpose(0, 1, 3, 5, 2, 4)
-        squares = squares.reshape(len(values), height, width, channels, POOL**2)
-        return squares.max(axis=-1), squares.argmax(axis=-1)
+        return values.sum(axis=(1, 2)) / self._pixels, None
 
     def backward(self, xp: Any, parameters: Sequence[Any], kept: Any, gradient: Any) -> Any:
-        height, width, channels = self.gives
-        squares = gradient[..., None] * (kept[..., None] == xp.arange(POOL**2))
-        squares = squares.reshape(len(gradient), height, width, channels, POOL, POOL)
-        return squares.transpose(0, 1, 4, 2, 5, 3).reshape(len(gradient), *self.given)
+        shared = (gradient / self._pixels)[:, None, None]
+        return xp.broadcast_to(shared, (len(gradient), *self.given))
+
+
+class Skip(Enum):
+    """What a residual block does with the values on their way: they are a stack, and layers take
+    the last of it."""
+
+    FORK = "fork"
+    """Take the last values twice: one will go through the layers that follow, one around them."""
+
+    SWAP = "swap"
+    """Exchange the last two, so that layers follow that are on the way around."""
+
+    JOIN = "join"
+    """Add the last two."""
+
+    def forward(self, stack: Sequence[Any]) -> tuple[Any, ...]:
+        """The stack after it."""
+        return self._undo(stack) if self is Skip.JOIN else self._apply(stack)
+
+    def backward(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of the stack before it, from those of the stack after it."""
+        return self._undo(gradients) if self is Skip.FORK else self._apply(gradients)
+
+    def shapes(self, stack: Sequence[Shape]) -> tuple[Shape, ...]:
+        """The shapes of the stack after it."""
+        return tuple(stack[:-1]) if self is Skip.JOIN else self._apply(stack)
+
+    def _apply(self, stack: Sequence[Any]) -> tuple[Any, ...]:
+        *rest, last = stack
+        return (*stack, last) if self is not Skip.SWAP else (*rest[:-1], last, rest[-1])
+
+    def _undo(self, stack: Sequence[Any]) -> tuple[Any, ...]:
+        *rest, other, last = stack
+        return (*rest, last + other)
 
 
 def learn_linear(xp: Any, gradients: Sequence[Any], rows: Any, gradient: Any, add: bool) -> None:
-    """Gradients of weight and bias of ``rows @ weight + bias``, written or added."""
-    weight, bias = gradients
+    """Gradients of weight, and of bias where there is one, of ``rows @ weight + bias``, written or
+    added."""
+    weight, *biases = gradients
     if add:
         weight += rows.T @ gradient
-        bias += gradient.sum(axis=0)
     else:
         xp.matmul(rows.T, gradient, out=weight)
-        gradient.sum(axis=0, out=bias)
+    for bias in biases:
+        bias[...] = bias + gradient.sum(axis=0) if add else gradient.sum(axis=0)
 
 
 def softmax_cross_entropy(xp: Any, scores: Any, labels: Any) -> tuple[Any, Any]:

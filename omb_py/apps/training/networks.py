@@ -7,26 +7,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
-from omb_py.apps.training import Training
-from omb_py.apps.training.layers import (
-    Convolution,
-    Dense,
-    Layer,
-    MaxPooling,
-    ReLU,
-    Reshape,
-    Shape,
-    softmax_cross_entropy,
-)
+from omb_py.apps.training.layers import Layer, Shape, Skip, softmax_cross_entropy
 from omb_py.core.errors import UsageError
 from omb_py.tracing.recorder.annotation import phase
 
-FILTERS = (16, 32)
-"""Of the two convolutions of cnn."""
-
 UNTIMED: AbstractContextManager[Any] = nullcontext()
+
+Stack: TypeAlias = tuple[Any, ...]
+"""Arrays between two layers: the last is what the next layer takes, those before are on their way
+around layers of a residual block."""
+
+Named: TypeAlias = tuple[str, "Layer | Skip"]
 
 
 def unheard(tensor: int) -> None:
@@ -37,23 +30,39 @@ class Network:
     """Layers one after the other, in memory that somebody else allocated.
 
     ``shapes`` are the names and shapes of the parameters, in order of declaration. ``given`` and
-    ``gives`` are the shapes of one sample that goes in and of what comes out.
+    ``gives`` are the shapes of one sample of the stacks that go in and come out; ``tensors`` are
+    the numbers of each layer's parameters.
+
+    ``observe``, where it is set, is called with the number of each layer and the stacks before and
+    after it, ``observe_back`` with the gradients of the latter and of the former (None where they
+    are not needed).
     """
 
-    def __init__(self, xp: Any, layers: Sequence[tuple[str, Layer]]) -> None:
-        """``xp`` is NumPy or CuPy; names of layers come before those of their parameters."""
+    def __init__(
+        self, xp: Any, layers: Sequence[Named], given: tuple[Shape, ...] | None = None
+    ) -> None:
+        """``xp`` is NumPy or CuPy; names of layers come before those of their parameters.
+
+        ``given`` is needed where the first layer is inside a residual block.
+        """
         self.xp = xp
-        self._layers = list(layers)
-        self.given: Shape = layers[0][1].given
-        self.gives: Shape = layers[-1][1].gives
+        self.layers = list(layers)
+        first = layers[0][1]
+        self.given = given or ((first.given,) if isinstance(first, Layer) else ())
         self.shapes: list[tuple[str, Shape]] = []
-        self._tensors: list[range] = []
+        self.tensors: list[range] = []
+        self._stacks = [self.given]
         for name, layer in layers:
-            first = len(self.shapes)
-            self.shapes += [(f"{name}.{own}", shape) for own, shape in layer.parameters.items()]
-            self._tensors.append(range(first, len(self.shapes)))
+            count = len(self.shapes)
+            self._stacks.append(shapes_after(layer, self._stacks[-1]))
+            if isinstance(layer, Layer):
+                self.shapes += [(f"{name}.{own}", shape) for own, shape in layer.parameters.items()]
+            self.tensors.append(range(count, len(self.shapes)))
+        self.gives = self._stacks[-1]
         self._parameters: list[list[Any]] = []
         self._gradients: list[list[Any]] = []
+        self.observe: Callable[[int, Stack, Stack], None] | None = None
+        self.observe_back: Callable[[int, Stack, Stack | None], None] | None = None
 
     def bind(self, parameters: Sequence[Any], gradients: Sequence[Any]) -> None:
         """Use these arrays of ``xp``, of the sizes and in the order of ``shapes``, from now on."""
@@ -62,26 +71,16 @@ class Network:
             [one.reshape(shape) for one, shape in zip(arrays, shapes, strict=True)]
             for arrays in (parameters, gradients)
         )
-        self._parameters = [[own[tensor] for tensor in tensors] for tensors in self._tensors]
-        self._gradients = [[learned[tensor] for tensor in tensors] for tensors in self._tensors]
+        self._parameters = [[own[tensor] for tensor in tensors] for tensors in self.tensors]
+        self._gradients = [[learned[tensor] for tensor in tensors] for tensors in self.tensors]
 
     def initial(self, seed: int) -> list[Any]:
-        """Parameters to begin with, NumPy arrays of float32: biases 0, weights random.
-
-        Weights are normal with variance 2 / inputs (He et al.: Delving Deep into Rectifiers,
-        ICCV 2015).
-        """
+        """Parameters to begin with, NumPy arrays of float32, as each layer says."""
         import numpy as np
 
         random = np.random.default_rng(seed)
-        found = []
-        for _, shape in self.shapes:
-            if len(shape) == 1:
-                found.append(np.zeros(shape, np.float32))
-                continue
-            deviation = (2 / prod(shape[:-1])) ** 0.5
-            found.append(random.normal(0, deviation, shape).astype(np.float32))
-        return found
+        layers = [layer for _, layer in self.layers if isinstance(layer, Layer)]
+        return [one for layer in layers for one in layer.initial(random)]
 
     def loss_and_gradients(
         self,
@@ -97,46 +96,62 @@ class Network:
         may compute or communicate. A batch without samples has gradients of 0.
         """
         with phase("forward"), computing:
-            scores, kept = self.forward(samples)
+            (scores,), kept = self.forward((samples,))
             loss, gradient = softmax_cross_entropy(self.xp, scores, labels)
         with phase("backward"):
-            self.backward(kept, gradient, ready, computing)
+            self.backward(kept, (gradient,), ready, computing)
         return float(loss)
 
-    def forward(self, values: Any) -> tuple[Any, list[Any]]:
+    def forward(self, stack: Stack) -> tuple[Stack, list[Any]]:
         """What the last layer gives, and what `backward` needs of each."""
-        kept = []
-        for (_, layer), parameters in zip(self._layers, self._parameters, strict=True):
-            values, own = layer.forward(self.xp, parameters, values)
+        kept: list[Any] = []
+        for number, (_, layer) in enumerate(self.layers):
+            before, own = stack, None
+            if isinstance(layer, Skip):
+                stack = layer.forward(stack)
+            else:
+                values, own = layer.forward(self.xp, self._parameters[number], stack[-1])
+                stack = (*stack[:-1], values)
             kept.append(own)
-        return values, kept
+            if self.observe is not None:
+                self.observe(number, before, stack)
+        return stack, kept
 
     def backward(
         self,
         kept: Sequence[Any],
-        gradient: Any,
+        gradients: Stack,
         ready: Callable[[int], None] = unheard,
         computing: AbstractContextManager[Any] = UNTIMED,
         add: bool = False,
         onward: bool = False,
-    ) -> Any:
-        """Gradients from that of what `forward` gave; ``add`` adds them to those of other samples.
+    ) -> Stack | None:
+        """Gradients from those of what `forward` gave; ``add`` adds them to other samples'.
 
-        ``ready`` and ``computing`` are as in `loss_and_gradients`. Returns the gradient of what
-        `forward` was given if it goes ``onward``, to the stage before; else None.
+        ``ready`` and ``computing`` are as in `loss_and_gradients`. Returns the gradients of what
+        `forward` was given if they go ``onward``, to the stage before; else None.
         """
-        for number in reversed(range(len(self._layers))):
-            layer = self._layers[number][1]
-            if self._tensors[number]:
+        for number in reversed(range(len(self.layers))):
+            layer, given = self.layers[number][1], gradients
+            needed = number > 0 or onward
+            if isinstance(layer, Skip):
                 with computing:
-                    layer.learn(self.xp, self._gradients[number], kept[number], gradient, add)
-                for tensor in reversed(self._tensors[number]):
-                    ready(tensor)
-            if number > 0 or onward:
-                with computing:
-                    parameters = self._parameters[number]
-                    gradient = layer.backward(self.xp, parameters, kept[number], gradient)
-        return gradient if onward else None
+                    gradients = layer.backward(gradients)
+            else:
+                own = self._gradients[number]
+                if own:
+                    with computing:
+                        layer.learn(self.xp, own, kept[number], gradients[-1], add)
+                    for tensor in reversed(self.tensors[number]):
+                        ready(tensor)
+                if needed:
+                    with computing:
+                        parameters = self._parameters[number]
+                        last = layer.backward(self.xp, parameters, kept[number], gradients[-1])
+                        gradients = (*gradients[:-1], last)
+            if self.observe_back is not None:
+                self.observe_back(number, given, gradients if needed else None)
+        return gradients if onward else None
 
     def descend(self, rate: float) -> None:
         """One step of stochastic gradient descent: parameters less ``rate`` times gradients."""
@@ -147,29 +162,71 @@ class Network:
     @property
     def work(self) -> int:
         """Multiplications for one sample, forward."""
-        return sum(layer.work for _, layer in self._layers)
+        return sum(work_of(layer) for _, layer in self.layers)
 
-    def stages(self, count: int) -> list[Network]:
-        """Cut into so many networks, one after the other, whose work differs as little as can be.
+    @property
+    def learning(self) -> int:
+        """How many of its layers learn."""
+        return sum(map(bool, self.tensors))
 
-        Each has at least one layer that learns, and those after it up to the next that does. Raises
-        `UsageError` where there are not enough of them.
+    @property
+    def values(self) -> int:
+        """The numbers of one sample that are kept for the way back: what layers are given."""
+        return sum(prod(layer.given) for _, layer in self.layers if isinstance(layer, Layer))
+
+    def parameters_of(self, number: int) -> list[Any]:
+        """The arrays that layer ``number`` learns."""
+        return self._parameters[number]
+
+    def stages(
+        self, count: int, partition: Sequence[int] = (), costs: Sequence[float] = ()
+    ) -> list[Network]:
+        """Cut into so many networks, one after the other.
+
+        Their ``costs``, of each layer (None given: its work), differ as little as can be, unless
+        ``partition`` gives how many layers that learn each has. Each has at least one of them, and
+        those after it up to the next that does. Raises `UsageError` where there are not enough.
         """
-        learning = [number for number, tensors in enumerate(self._tensors) if tensors]
+        learning = [number for number, tensors in enumerate(self.tensors) if tensors]
+        if partition and (len(partition) != count or sum(partition) != len(learning)):
+            raise UsageError(
+                f"--partition {','.join(map(str, partition))} divides {sum(partition)} layers into "
+                f"{len(partition)} stages: give {count} numbers whose sum is {len(learning)}"
+            )
         if count > len(learning):
             raise UsageError(
                 f"the network can be cut into {len(learning)} stages, not {count}: use fewer ranks "
-                "in a pipeline, or --model mlp with more --layers"
+                "in a pipeline, or --model mlp or resnet with more --layers"
             )
-        cuts = [0, *learning[1:], len(self._layers)]
-        work = [
-            sum(layer.work for _, layer in self._layers[start:stop])
-            for start, stop in pairwise(cuts)
-        ]
+        cuts = [0, *learning[1:], len(self.layers)]
+        ends = tuple(accumulate(partition)) or self._balanced(count, cuts, costs)
         return [
-            Network(self.xp, self._layers[cuts[start] : cuts[stop]])
-            for start, stop in pairwise([0, *balance(work, count)])
+            Network(self.xp, self.layers[cuts[start] : cuts[stop]], self._stacks[cuts[start]])
+            for start, stop in pairwise([0, *ends])
         ]
+
+    def _balanced(self, count: int, cuts: Sequence[int], costs: Sequence[float]) -> tuple[int, ...]:
+        if not any(costs):
+            costs = [work_of(layer) for _, layer in self.layers]
+        unit = max(costs) / RESOLUTION if any(isinstance(cost, float) for cost in costs) else 1
+        work = [round(sum(costs[start:stop]) / unit) for start, stop in pairwise(cuts)]
+        return balance(work, count)
+
+
+RESOLUTION = 2**30
+"""Seconds are balanced as so many parts of the maximum."""
+
+
+def shapes_after(layer: Layer | Skip, stack: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """The shapes of a stack after a layer."""
+    if isinstance(layer, Skip):
+        return layer.shapes(stack)
+    return (*stack[:-1], layer.gives)
+
+
+def work_of(layer: Layer | Skip) -> int:
+    """Multiplications for one sample, forward."""
+    return layer.work if isinstance(layer, Layer) else 0
 
 
 def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
@@ -191,56 +248,6 @@ def balance(work: Sequence[int], parts: int) -> tuple[int, ...]:
     limits = range(max(work), sums[-1] + 1)
     smallest = limits[bisect_left(limits, True, key=lambda limit: filled(limit)[-1] == 0)]
     return (*reversed(filled(smallest)[:-1]), len(work))
-
-
-def network(training: Training, xp: Any, classes: int, shape: Shape) -> Network:
-    """The network to train, for samples of ``shape`` and so many classes."""
-    layers = LAYERS[training.model](training, classes, shape)
-    seen: dict[str, int] = {}
-    named = []
-    for layer in layers:
-        kind = type(layer).__name__.lower()
-        seen[kind] = seen.get(kind, 0) + 1
-        named.append((f"{kind}{seen[kind]}", layer))
-    return Network(xp, named)
-
-
-def perceptron(training: Training, classes: int, shape: Shape) -> list[Layer]:
-    """Dense layers with ReLU between them."""
-    layers: list[Layer] = [Reshape(shape, (prod(shape),))]
-    for _ in range(training.layers - 1):
-        layers.append(Dense(layers[-1].gives, training.hidden))
-        layers.append(ReLU(layers[-1].gives))
-    layers.append(Dense(layers[-1].gives, classes))
-    return layers
-
-
-def convolutional(training: Training, classes: int, shape: Shape) -> list[Layer]:
-    """Twice a convolution, ReLU and pooling, then a dense layer."""
-    layers: list[Layer] = [Reshape(shape, (*shape, 1))]
-    for filters in FILTERS:
-        layers.append(Convolution(layers[-1].gives, filters))
-        layers.append(ReLU(layers[-1].gives))
-        layers.append(MaxPooling(layers[-1].gives))
-    layers.append(Reshape(layers[-1].gives, (prod(layers[-1].gives),)))
-    layers.append(Dense(layers[-1].gives, classes))
-    return layers
-
-
-LAYERS: dict[str, Callable[[Training, int, Shape], list[Layer]]] = {
-    "mlp": perceptron,
-    "cnn": convolutional,
-}
-"""The layers of each model that really learns."""
-
-
-def views(flat: Any, shapes: Sequence[tuple[str, Shape]]) -> list[Any]:
-    """The tensors that lie back to back in a flat array, not copied."""
-    found, start = [], 0
-    for _, shape in shapes:
-        found.append(flat[start : start + prod(shape)].reshape(shape))
-        start += prod(shape)
-    return found
 
 
 def elements(shapes: Sequence[tuple[str, Shape]]) -> int:

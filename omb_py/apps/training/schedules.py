@@ -16,8 +16,11 @@ from omb_py.apps.training.negotiation import Negotiation
 class Schedule:
     """Sends nothing, which is what one rank has to send.
 
-    Gradients are counted in the order of their arrival.
+    Gradients are counted in the order of their arrival. ``negotiating`` are the seconds of
+    negotiations since training began.
     """
+
+    negotiating = 0.0
 
     def begin(self) -> None:
         """Training begins."""
@@ -94,6 +97,7 @@ class Negotiated(Schedule):
         self._parcels.begin()
         self._negotiation.begin()
         self._cycles = 0
+        self.negotiating = 0.0
         self._due = perf_counter()
 
     def advance(self, arrived: int) -> None:
@@ -127,6 +131,7 @@ class Negotiated(Schedule):
         self._activities.cycle()
         known = self._agreed
         self._agreed = self._negotiation.cycle(known, arrived)
+        self.negotiating += perf_counter() - began
         self._activities.enter(known, self._agreed, QUEUE)
         for begin, end in self._fuse(self._sizes[known : self._agreed]):
             self._parcels.send(known + begin, known + end)

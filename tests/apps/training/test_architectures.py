@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.apps.training import REPLAYED_MODELS
-from omb_py.apps.training.architectures import ARCHITECTURES, tensors_of
+from omb_py.apps.training import (
+    CONVOLUTIONAL_MODELS,
+    SMALL_MODELS,
+    TRANSFORMERS,
+    Training,
+    architectures,
+)
+from omb_py.apps.training.architectures import NETWORKS, Tensor, network
 from omb_py.apps.training.fusion import ddp, horovod
+from omb_py.apps.training.layers import Convolution, Dense
+from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 
 PUBLISHED = {
@@ -20,8 +28,13 @@ PUBLISHED = {
     "gpt2-medium": (292, 354_823_168),
     "resnet110": (442, 1_734_666),
     "resnet1001": (4008, 30_347_658),
+    "mobilenet": (83, 4_231_976),
+    "resnet": (82, 273_066),
 }
-"""Tensors and parameters."""
+"""Tensors and parameters; resnet is that of 20 layers."""
+
+MULTIPLICATIONS = {"resnet50": 4.1e9, "vgg16": 15.5e9, "mobilenet": 0.57e9, "resnet": 41e6}
+"""For an image, as is published; that includes no factors of normalization."""
 
 BUCKETS = {
     "resnet50": (5, 2, 1),
@@ -34,27 +47,39 @@ BUCKETS = {
     "gpt2-medium": (37, 25, 11),
     "resnet110": (2, 1, 1),
     "resnet1001": (6, 2, 1),
+    "mobilenet": (2, 1, 1),
+    "resnet": (2, 1, 1),
 }
 """DDP's buckets of 1 and 25 MiB, Horovod's of 64 and of 128 MiB, by a program of its own."""
 
 
+MODELS = CONVOLUTIONAL_MODELS + TRANSFORMERS
+
+
+def tensors_of(model: str) -> tuple[Tensor, ...]:
+    """The tensors of a model; of resnet with 20 layers."""
+    return architectures.tensors_of(Training(model=model, layers=20))
+
+
 def test_every_replayed_model_is_known() -> None:
-    assert set(ARCHITECTURES) == set(REPLAYED_MODELS) == set(PUBLISHED)
+    assert set(MODELS) == set(PUBLISHED)
+    assert set(NETWORKS) == set(SMALL_MODELS + CONVOLUTIONAL_MODELS)
+    assert set(architectures.TRANSFORMERS) == set(TRANSFORMERS)
 
 
-@pytest.mark.parametrize("model", REPLAYED_MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_tensors_and_parameters_are_the_published_ones(model: str) -> None:
     tensors = tensors_of(model)
     assert (len(tensors), sum(tensor.elements for tensor in tensors)) == PUBLISHED[model]
 
 
-@pytest.mark.parametrize("model", REPLAYED_MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_names_are_told_apart(model: str) -> None:
     names = [tensor.name for tensor in tensors_of(model)]
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("model", REPLAYED_MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_frameworks_fuse_them_into_the_known_buckets(model: str) -> None:
     sizes = [4 * tensor.elements for tensor in reversed(tensors_of(model))]
     found = (
@@ -67,9 +92,40 @@ def test_frameworks_fuse_them_into_the_known_buckets(model: str) -> None:
 
 def test_shapes_of_a_resnet_are_those_of_its_layers() -> None:
     shapes = {tensor.name: tensor.shape for tensor in tensors_of("resnet50")}
-    assert shapes["conv1.weight"] == (64, 3, 7, 7)
-    assert shapes["layer2.0.conv1.weight"] == (128, 256, 1, 1)
-    assert shapes["layer2.0.downsample.0.weight"] == (512, 256, 1, 1)
-    assert shapes["layer4.2.conv3.weight"] == (2048, 512, 1, 1)
-    assert shapes["fc.weight"] == (1000, 2048)
+    assert shapes["conv1.weight"] == (7, 7, 3, 64)
+    assert shapes["layer2.0.conv1.weight"] == (1, 1, 256, 128)
+    assert shapes["layer2.0.downsample.0.weight"] == (1, 1, 256, 512)
+    assert shapes["layer4.2.conv3.weight"] == (1, 1, 512, 2048)
+    assert shapes["fc.weight"] == (2048, 1000)
     assert "layer2.1.downsample.0.weight" not in shapes
+
+
+@pytest.mark.parametrize("model", MULTIPLICATIONS)
+def test_the_work_of_a_model_is_the_published_one(model: str) -> None:
+    layers = network(Training(model=model, layers=20), None).layers
+    work = sum(layer.work for _, layer in layers if isinstance(layer, (Convolution, Dense)))
+    depthwise = 17.3e6 if model == "mobilenet" else 0
+    assert work + depthwise == pytest.approx(MULTIPLICATIONS[model], rel=0.02)
+
+
+@pytest.mark.parametrize(("layers", "convolutions"), [(20, 19), (110, 109), (1001, 1000)])
+def test_a_residual_network_has_as_many_layers_as_it_says(layers: int, convolutions: int) -> None:
+    """Convolutions and the dense one, but for those around blocks."""
+    net = network(Training(model="resnet", layers=layers), None)
+    names = [name for name, layer in net.layers if isinstance(layer, Convolution)]
+    assert len([name for name in names if not name.endswith("shortcut")]) == convolutions
+
+
+def test_inside_a_residual_block_two_arrays_pass_from_layer_to_layer() -> None:
+    net = network(Training(model="resnet50"), None)
+    given = {stage.layers[0][0]: stage.given for stage in net.stages(net.learning)}
+    assert given["layer2.0.conv1"] == ((56, 56, 256), (56, 56, 256))
+    assert given["layer2.0.bn2"] == ((56, 56, 256), (28, 28, 128))
+    assert given["layer2.1.conv1"] == ((28, 28, 512), (28, 28, 512))
+    assert given["fc"] == ((2048,),)
+
+
+@pytest.mark.parametrize(("layers", "near"), [(2, 8), (3, 8), (19, 20), (1000, 1001), (5001, 5000)])
+def test_other_numbers_of_layers_are_refused_with_the_nearest(layers: int, near: int) -> None:
+    with pytest.raises(UsageError, match=f"such as --layers {near}$"):
+        network(Training(model="resnet", layers=layers), None)

@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 
 from omb_py.apps import RunSettings
 from omb_py.apps.train import APPLICATION, compare
-from omb_py.apps.training import Training
-from omb_py.apps.training.checking import sum_over_ranks
+from omb_py.apps.training import Training, data
+from omb_py.apps.training.architectures import network, sample_shape
+from omb_py.apps.training.checking import Operations, Worst, sum_over_ranks
+from omb_py.apps.training.layers import softmax_cross_entropy
+from omb_py.apps.training.networks import Network
 
 TRAINING = Training(epochs=2)
 
 
 def result(**changes: Any) -> dict[str, Any]:
     """A training as it should be, but for some changes."""
-    right = {"losses": [2.0, 1.0], "gradients": 1e-6, "averages": 0.3, "different": []}
+    worst = Worst(0.5, "dense1, forward, step 1")
+    right = {"losses": [2.0, 1.0], "worst": worst, "difference": 1e-6, "different": []}
     return right | changes
 
 
@@ -33,10 +37,8 @@ def test_the_same_as_in_one_process_passes() -> None:
     [
         ({"losses": [1.0, 1.0]}, "DOES NOT fall"),
         ({"losses": [1.0, float("nan")]}, "DOES NOT fall"),
-        ({"gradients": 0.01}, "differ from NumPy's of the same parameters by 0.01"),
-        ({"gradients": float("nan")}, "nan"),
-        ({"averages": 1.1}, "averages are off by 1.1 of what rounding allows"),
-        ({"averages": float("nan")}, "nan"),
+        ({"worst": Worst(1.1, "dense2, backward")}, "dense2, backward: off by 1.1"),
+        ({"worst": Worst(float("nan"), "dense2, backward")}, "dense2, backward: off by nan"),
         ({"different": [3]}, "rank 3 has OTHER parameters"),
     ],
 )
@@ -44,6 +46,97 @@ def test_what_went_wrong_is_said(wrong: dict[str, Any], words: str) -> None:
     found = compare(TRAINING, result(**wrong), result())
     assert not found.passed
     assert words in found.text
+
+
+SMALL = (
+    Training(data="generated", samples=16, layers=8),
+    Training(data="generated", samples=16, model="cnn"),
+    Training(model="resnet", layers=8, image=8, compute="real", samples=4),
+    Training(model="mobilenet", image=32, compute="real", samples=2),
+)
+"""Each layer is in one of their networks."""
+
+
+class OneProcess:
+    """A team of a process that computes with NumPy."""
+
+    def on_host(self, values: Any) -> Any:
+        return values
+
+
+class Observed:
+    """A step of a network, each operation compared; ``spoil`` is called between two of them."""
+
+    def __init__(self, training: Training, seed: int = 1) -> None:
+        self.worst = Worst()
+        loaded = data.load(training, sample_shape(training))
+        self.samples, self.labels = loaded.images, loaded.labels
+        self.network: Network = network(training, np)
+        random = np.random.default_rng(seed)
+        initial = [
+            one + random.normal(0, 0.01, one.shape).astype("float32")
+            for one in self.network.initial(seed)
+        ]
+        self.gradients = [np.empty_like(one) for one in initial]
+        self.network.bind(initial, self.gradients)
+        team: Any = OneProcess()
+        self.operations = Operations(team, self.network, self.worst)
+
+    def step(self) -> Worst:
+        """The worst operation."""
+        net, operations = self.network, self.operations
+        operations.begin()
+        net.observe, net.observe_back = operations.forward, operations.backward
+        (scores,), kept = net.forward((self.samples,))
+        _, gradient = softmax_cross_entropy(np, scores, self.labels)
+        operations.loss(scores, self.labels, gradient)
+        net.backward(kept, (gradient,))
+        operations.gradients(self.gradients)
+        return self.worst
+
+
+@pytest.mark.parametrize("training", SMALL, ids=lambda training: training.model)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_rounding_stays_within_what_it_can_be(training: Training, seed: int) -> None:
+    assert 0 < Observed(training, seed).step().part <= 1
+
+
+@pytest.mark.parametrize("training", SMALL, ids=lambda training: training.model)
+def test_every_operation_that_is_off_by_a_little_is_found(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number of what a layer gives, or of a gradient, is off by a thousandth of the largest."""
+    kinds = {type(layer) for _, layer in network(training, np).layers}
+    for kind in kinds:
+        for method in ("forward", "backward"):
+            original = getattr(kind, method)
+
+            def spoiled(self: Any, *arguments: Any, original: Any = original) -> Any:
+                found = original(self, *arguments)
+                values = found[0] if type(found) is tuple and len(found) == 2 else found
+                values = values[-1] if isinstance(values, tuple) else values
+                if values.dtype == np.float32 and values.flags.writeable:
+                    values[(0,) * values.ndim] += np.float32(1e-3) * (np.abs(values).max() + 1)
+                return found
+
+            if kind.__name__ in ("Reshape", "Skip", "MeanPooling"):
+                continue  # their results are views of, or the same as, what they are given
+            with monkeypatch.context() as patch:
+                patch.setattr(kind, method, spoiled)
+                worst = Observed(training).step()
+            assert worst.part > 1, (kind, method)
+
+
+@pytest.mark.parametrize("training", SMALL, ids=lambda training: training.model)
+def test_a_gradient_that_lacks_a_sample_is_found(training: Training) -> None:
+    observed = Observed(training)
+    learned = [one.copy() for one in observed.gradients]
+    observed.network.loss_and_gradients(observed.samples[1:], observed.labels[1:])
+    learned = [one.copy() for one in observed.gradients]
+    assert observed.step().part <= 1
+    observed.operations.gradients(learned)
+    assert observed.worst.part > 1
+    assert "gradient" in observed.worst.where
 
 
 class Ranks:
@@ -100,8 +193,14 @@ def test_an_average_that_is_off_by_a_part_is_not(compression: str) -> None:
 @pytest.mark.parametrize("difference", [1e-7, float("nan")])
 def test_replayed_averages_are_exact(difference: float) -> None:
     replayed = Training(model="resnet50")
-    assert compare(replayed, {"difference": 0.0}, None).passed
-    assert not compare(replayed, {"difference": difference}, None).passed
+    assert compare(replayed, {"difference": 0.0, "lost": []}, None).passed
+    assert not compare(replayed, {"difference": difference, "lost": []}, None).passed
+
+
+def test_what_did_not_arrive_at_a_stage_is_said() -> None:
+    found = compare(Training(model="resnet50"), {"difference": 0.0, "lost": [2]}, None)
+    assert not found.passed
+    assert "rank 2 has OTHER values" in found.text
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,11 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
         ({"cycle_time": 2.0}, "--cycle-time is for --negotiation"),
         ({"ranks_per_node": 2}, "--ranks-per-node is for --hierarchical"),
         ({"micro_batches": 2}, "--micro-batches is for --strategy"),
+        ({"strategy": "model", "overlap": True}, "--overlap is for --strategy data and hybrid"),
+        ({"strategy": "model", "allreduce": "ring"}, "--allreduce is for --strategy data"),
+        ({"model": "cnn", "layers": 3}, "--layers is for mlp and resnet"),
+        ({"model": "gpt2", "layer_times": "measured"}, "--layer-times is for replayed models"),
+        ({"test_samples": 3}, "--test-samples is for --test"),
         ({"strategy": "model", "stages": 4}, "--stages is for --strategy hybrid"),
     ],
 )

@@ -11,10 +11,14 @@ import pytest
 from omb_py.apps.training.layers import (
     Convolution,
     Dense,
+    DepthwiseConvolution,
     Layer,
     MaxPooling,
+    MeanPooling,
     ReLU,
     Reshape,
+    Scale,
+    Skip,
     softmax_cross_entropy,
 )
 
@@ -23,9 +27,16 @@ LAYERS = [
     Reshape((4, 6), (24,)),
     Reshape((4, 6), (4, 6, 1)),
     Dense((5,), 7),
-    Convolution((4, 6, 2), 3),
+    Convolution((4, 6, 2), filters=3),
+    Convolution((5, 4, 2), side=1, stride=2, filters=3, bias=False),
+    Convolution((5, 6, 2), side=3, stride=2, filters=2),
+    DepthwiseConvolution((4, 6, 2)),
+    DepthwiseConvolution((5, 4, 2), stride=2),
+    Scale((4, 6, 2)),
     ReLU((4, 6, 2)),
     MaxPooling((4, 6, 2)),
+    MaxPooling((5, 6, 2), 3, 2),
+    MeanPooling((4, 6, 2)),
 ]
 STEP = 1e-6
 LIMIT = 1e-7
@@ -103,7 +114,7 @@ def test_gradients_of_the_parts_of_a_batch_add_up(layer: Layer) -> None:
 
 def test_a_convolution_is_the_sum_over_neighbours_with_zeros_around() -> None:
     image = np.arange(12.0).reshape(1, 3, 4, 1)
-    found, _ = Convolution((3, 4, 1), 1).forward(np, [np.ones((3, 3, 1, 1)), np.zeros(1)], image)
+    found, _ = Convolution((3, 4, 1)).forward(np, [np.ones((3, 3, 1, 1)), np.zeros(1)], image)
     assert found[0, 0, 0, 0] == 0 + 1 + 4 + 5
     assert found[0, 1, 1, 0] == sum(image[0, :3, :3, 0].ravel())
 
@@ -133,3 +144,12 @@ def test_great_scores_do_not_overflow() -> None:
     loss, gradient = softmax_cross_entropy(np, np.array([[1e4, 0.0]]), np.array([1]))
     assert loss == pytest.approx(1e4)
     assert gradient.tolist() == [[1, -1]]
+
+
+def test_skips_rearrange_a_stack_and_gradients_go_the_other_way() -> None:
+    assert Skip.FORK.forward((1, 2)) == (1, 2, 2)
+    assert Skip.FORK.backward((1, 2, 3)) == (1, 5)
+    assert Skip.SWAP.forward((1, 2, 3)) == (1, 3, 2)
+    assert Skip.SWAP.backward((1, 2, 3)) == (1, 3, 2)
+    assert Skip.JOIN.forward((1, 2, 3)) == (1, 5)
+    assert Skip.JOIN.backward((1, 2)) == (1, 2, 2)

@@ -12,15 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.apps.train import prepare
-from omb_py.apps.training import Training
-from omb_py.apps.training.data import CLASSES, load
+from omb_py.apps.training import Training, data
+from omb_py.apps.training.architectures import network, sample_shape
+from omb_py.apps.training.data import CLASSES
 from omb_py.apps.training.layers import softmax_cross_entropy
-from omb_py.apps.training.networks import Network, balance, elements, network, views
+from omb_py.apps.training.networks import Network, balance, elements
 from omb_py.core.errors import UsageError
 from tests.helpers.properties import examples
 
 SMALL = Training(data="generated", samples=96, batch=32, epochs=3, hidden=16, layers=4)
 MODELS = ("mlp", "cnn")
+RESNET = Training(model="resnet", layers=8, image=8, compute="real", samples=16, batch=8)
+
+
+def load(training: Training) -> tuple[Any, Any]:
+    """Images and labels."""
+    found = data.load(training, sample_shape(training))
+    return found.images, found.labels
 
 
 class Computing:
@@ -45,7 +53,7 @@ def bind(net: Network, initial: list[Any], dtype: str) -> list[Any]:
 
 
 def test_the_parameters_of_mlp_are_those_of_its_dense_layers() -> None:
-    net = network(replace(SMALL, layers=3), np, CLASSES, (8, 8))
+    net = network(replace(SMALL, layers=3), np)
     assert net.shapes == [
         ("dense1.weight", (64, 16)),
         ("dense1.bias", (16,)),
@@ -57,7 +65,7 @@ def test_the_parameters_of_mlp_are_those_of_its_dense_layers() -> None:
 
 
 def test_the_parameters_of_cnn_are_those_of_two_convolutions_and_a_dense_layer() -> None:
-    net = network(replace(SMALL, model="cnn"), np, CLASSES, (8, 8))
+    net = network(replace(SMALL, model="cnn"), np)
     assert net.shapes == [
         ("convolution1.weight", (3, 3, 1, 16)),
         ("convolution1.bias", (16,)),
@@ -70,7 +78,7 @@ def test_the_parameters_of_cnn_are_those_of_two_convolutions_and_a_dense_layer()
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_seed_gives_the_same_weights_of_the_declared_shapes(model: str) -> None:
-    net = network(replace(SMALL, model=model), np, CLASSES, (8, 8))
+    net = network(replace(SMALL, model=model), np)
     first, second, other = net.initial(1), net.initial(1), net.initial(2)
     assert [one.shape for one in first] == [shape for _, shape in net.shapes]
     assert {one.dtype.name for one in first} == {"float32"}
@@ -81,9 +89,9 @@ def test_a_seed_gives_the_same_weights_of_the_declared_shapes(model: str) -> Non
 @pytest.mark.parametrize("model", MODELS)
 def test_gradients_are_those_of_finite_differences_at_random_places(model: str) -> None:
     training = replace(SMALL, model=model)
-    samples, labels, _ = load(training)
+    samples, labels = load(training)
     samples, labels = samples[:8].astype("float64"), labels[:8]
-    net = network(training, np, CLASSES, (8, 8))
+    net = network(training, np)
     parameters = [one.astype("float64") for one in net.initial(1)]
     gradients = [np.full_like(one, np.nan) for one in parameters]
     net.bind(parameters, gradients)
@@ -103,8 +111,8 @@ def test_gradients_are_those_of_finite_differences_at_random_places(model: str) 
 @pytest.mark.parametrize("model", MODELS)
 def test_gradients_are_ready_in_reverse_order_and_complete_by_then(model: str) -> None:
     training = replace(SMALL, model=model)
-    samples, labels, _ = load(training)
-    net = network(training, np, CLASSES, (8, 8))
+    samples, labels = load(training)
+    net = network(training, np)
     gradients = bind(net, net.initial(1), "float32")
     computing, seen = Computing(), []
 
@@ -120,8 +128,8 @@ def test_gradients_are_ready_in_reverse_order_and_complete_by_then(model: str) -
 @pytest.mark.parametrize("model", MODELS)
 def test_loss_and_gradients_are_sums_over_the_samples(model: str) -> None:
     training = replace(SMALL, model=model)
-    samples, labels, _ = load(training)
-    net = network(training, np, CLASSES, (8, 8))
+    samples, labels = load(training)
+    net = network(training, np)
     gradients = bind(net, net.initial(1), "float64")
     samples = samples.astype("float64")
     whole = net.loss_and_gradients(samples, labels)
@@ -138,7 +146,7 @@ def test_loss_and_gradients_are_sums_over_the_samples(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_batch_without_samples_has_no_loss_and_gradients_of_0(model: str) -> None:
-    net = network(replace(SMALL, model=model), np, CLASSES, (8, 8))
+    net = network(replace(SMALL, model=model), np)
     gradients = bind(net, net.initial(1), "float32")
     assert net.loss_and_gradients(np.zeros((0, 8, 8), "float32"), np.zeros(0, int)) == 0
     assert not any(one.any() for one in gradients)
@@ -160,14 +168,17 @@ def test_the_loss_falls_and_is_the_same_every_time(model: str, data: str) -> Non
         assert np.array_equal(one, other)
 
 
-CUTS = [("mlp", stages) for stages in (1, 2, 3, 7, 8)] + [("cnn", stages) for stages in (1, 2, 3)]
+CUTS = [
+    *((replace(SMALL, layers=8), stages) for stages in (1, 2, 3, 7, 8)),
+    *((replace(SMALL, model="cnn"), stages) for stages in (1, 2, 3)),
+    *((RESNET, stages) for stages in (2, 3, 5, 17)),
+]
 
 
-@pytest.mark.parametrize(("model", "stages"), CUTS)
-def test_stages_one_after_the_other_are_the_network(model: str, stages: int) -> None:
-    training = replace(SMALL, model=model, layers=8)
-    samples, labels, _ = load(training)
-    whole = network(training, np, CLASSES, (8, 8))
+@pytest.mark.parametrize(("training", "stages"), CUTS, ids=lambda one: getattr(one, "model", one))
+def test_stages_one_after_the_other_are_the_network(training: Training, stages: int) -> None:
+    samples, labels = load(training)
+    whole = network(training, np)
     gradients = bind(whole, whole.initial(1), "float32")
     loss = whole.loss_and_gradients(samples, labels)
     cut = whole.stages(stages)
@@ -176,23 +187,39 @@ def test_stages_one_after_the_other_are_the_network(model: str, stages: int) -> 
     ]
     assert all(stage.shapes for stage in cut)
     assert all(one.gives == other.given for one, other in pairwise(cut))
-    initial, learned, values, kept = iter(whole.initial(1)), [], samples, []
+    initial, learned, stack, kept = iter(whole.initial(1)), [], (samples,), []
     for stage in cut:
         learned.append(bind(stage, [next(initial) for _ in stage.shapes], "float32"))
-        values, own = stage.forward(values)
+        stack, own = stage.forward(stack)
         kept.append(own)
-    found, gradient = softmax_cross_entropy(np, values, labels)
+    found, gradient = softmax_cross_entropy(np, stack[-1], labels)
     assert found == loss
+    gradients_of_stack: Any = (gradient,)
     for number in reversed(range(stages)):
-        gradient = cut[number].backward(kept[number], gradient, onward=number > 0)
+        gradients_of_stack = cut[number].backward(
+            kept[number], gradients_of_stack, onward=number > 0
+        )
     everything = [one for of_stage in learned for one in of_stage]
     assert all(np.array_equal(one, two) for one, two in zip(everything, gradients, strict=True))
 
 
 def test_too_many_stages_are_refused_with_what_to_do() -> None:
-    net = network(SMALL, np, CLASSES, (8, 8))
+    net = network(SMALL, np)
     with pytest.raises(UsageError, match=r"cut into 4 stages, not 5: .* --layers"):
         net.stages(5)
+
+
+def test_a_partition_says_how_many_layers_that_learn_each_stage_has() -> None:
+    net = network(replace(SMALL, layers=6), np)
+    assert [stage.learning for stage in net.stages(3, (1, 3, 2))] == [1, 3, 2]
+    with pytest.raises(UsageError, match="give 3 numbers whose sum is 6"):
+        net.stages(3, (1, 3, 3))
+
+
+def test_given_costs_are_balanced_instead_of_work() -> None:
+    net = network(replace(SMALL, layers=4, hidden=64), np)
+    costs = [9.0 if name == "dense4" else 1.0 for name, _ in net.layers]
+    assert [stage.learning for stage in net.stages(2, costs=costs)] == [3, 1]
 
 
 @examples(50)
@@ -218,15 +245,6 @@ def test_thousands_of_layers_are_cut_into_many_stages() -> None:
 
 
 def test_stages_of_equal_layers_are_equal() -> None:
-    net = network(replace(SMALL, hidden=64, layers=8), np, CLASSES, (8, 8))
+    net = network(replace(SMALL, hidden=64, layers=8), np)
     sizes = [elements(stage.shapes) for stage in net.stages(4)]
     assert sizes[:3] == [2 * (64 * 64 + 64)] * 3
-
-
-def test_views_lie_back_to_back_in_their_array() -> None:
-    shapes = [("a", (2, 3)), ("b", (4,))]
-    flat = np.arange(elements(shapes))
-    first, second = views(flat, shapes)
-    assert first.tolist() == [[0, 1, 2], [3, 4, 5]]
-    second[...] = 0
-    assert flat.tolist() == [0, 1, 2, 3, 4, 5, 0, 0, 0, 0]

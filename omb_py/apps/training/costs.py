@@ -1,0 +1,141 @@
+"""How long each layer of a replayed network computes for a sample, forward and backward."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+from omb_py.apps.runtime.team import Team, alone
+from omb_py.apps.training import Training
+from omb_py.apps.training.layers import Layer, Skip
+from omb_py.apps.training.networks import Network, work_of
+from omb_py.core.errors import UsageError
+
+MILLISECOND = 1e-3
+
+FORWARD = 1 / 3
+"""Of the time of a step. The backward pass takes about twice as long as the forward pass: for each
+product of a layer it has two of the same size, for the gradients of weights and of inputs."""
+
+RUNS = 3
+"""A layer is computed so often, and its shortest times count."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of a layer for a sample."""
+
+    forward: float = 0.0
+    backward: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """Both ways."""
+        return self.forward + self.backward
+
+
+def layer_costs(team: Team, training: Training, network: Network) -> list[Cost]:
+    """The cost of each layer, the same on all ranks; collective.
+
+    Raises `UsageError` for a file that is not about this network.
+    """
+    if training.layer_times == "work":
+        return by_work(network, training.sample_time * MILLISECOND)
+    found: list[Cost] | UsageError = team.comm.bcast(
+        alone(lambda: _costs_or_error(training, network), team.comm), root=0
+    )
+    if isinstance(found, UsageError):
+        raise found
+    assert found is not None
+    return found
+
+
+def by_work(network: Network, seconds: float) -> list[Cost]:
+    """The seconds of a sample, divided in proportion to the layers' multiplications."""
+    unit = seconds / max(1, network.work)
+    return [
+        Cost(FORWARD * unit * work_of(layer), (1 - FORWARD) * unit * work_of(layer))
+        for _, layer in network.layers
+    ]
+
+
+def measured(network: Network) -> list[Cost]:
+    """What NumPy takes on this processor for one sample, which is measured once in a process."""
+    return [Cost() if isinstance(layer, Skip) else shortest(layer) for _, layer in network.layers]
+
+
+@cache
+def shortest(layer: Layer) -> Cost:
+    """The shortest time of several."""
+    return min((_timed(layer) for _ in range(RUNS)), key=lambda cost: cost.whole)
+
+
+def from_file(network: Network, path: str) -> list[Cost]:
+    """The milliseconds that a CSV file has for each layer that learns.
+
+    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; other layers take no time. Raises
+    `UsageError` for anything else.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = {row["layer"]: _read(row) for row in csv.DictReader(file)}
+    except OSError as error:
+        raise UsageError(f"--layer-times {path}: {error.strerror}: choose another file") from None
+    except (KeyError, TypeError, ValueError, csv.Error):
+        raise UsageError(
+            f"--layer-times {path} is no table of layers: its columns are layer, forward_ms and "
+            "backward_ms, with numbers that are not negative"
+        ) from None
+    learning = [
+        name for name, layer in network.layers if isinstance(layer, Layer) and layer.parameters
+    ]
+    for name in learning:
+        if name not in rows:
+            raise UsageError(
+                f"--layer-times {path} has no layer {name}: the network has {len(learning)} layers "
+                f"that learn, {learning[0]} to {learning[-1]}"
+            )
+    return [rows.get(name, Cost()) for name, _ in network.layers]
+
+
+def _read(row: dict[str, str]) -> Cost:
+    seconds = [MILLISECOND * float(row[name]) for name in ("forward_ms", "backward_ms")]
+    if not all(0 <= one < float("inf") for one in seconds):
+        raise ValueError
+    return Cost(*seconds)
+
+
+def _costs_or_error(training: Training, network: Network) -> list[Cost] | UsageError:
+    """The costs, or why there are none, for all ranks to know."""
+    try:
+        if training.layer_times == "measured":
+            return measured(network)
+        return from_file(network, training.layer_times)
+    except UsageError as error:
+        return error
+
+
+def _timed(layer: Layer) -> Cost:
+    """One sample through a layer and back."""
+    import numpy as np
+
+    values = np.ones((1, *layer.given), np.float32)
+    parameters = layer.initial(np.random.default_rng(0))
+    gradients = [np.empty_like(one) for one in parameters]
+    began = perf_counter()
+    found, kept = layer.forward(np, parameters, values)
+    there = perf_counter()
+    if gradients:
+        layer.learn(np, gradients, kept, found, False)
+    layer.backward(np, parameters, kept, found)
+    return Cost(there - began, perf_counter() - there)
+
+
+def of_stages(costs: Sequence[Cost], stages: Sequence[Network]) -> list[list[Cost]]:
+    """The costs of each stage's layers."""
+    left: Iterator[Any] = iter(costs)
+    return [[next(left) for _ in stage.layers] for stage in stages]

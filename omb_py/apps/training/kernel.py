@@ -1,0 +1,377 @@
+"""Training on many ranks: replicas of a network, each in one piece or cut into stages.
+
+Consecutive ranks are the stages of a pipeline, which takes its share of each batch; several
+pipelines, or replicas of one stage, average their gradients. So a rank that has all layers and
+shares batches with the others (strategy ``data``) is a pipeline of one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from time import perf_counter
+from typing import Any
+
+from omb_py.apps import Detail, Kernel
+from omb_py.apps.runtime.phases import Phase
+from omb_py.apps.runtime.team import Team
+from omb_py.apps.training import TRANSFORMERS, Training
+from omb_py.apps.training.architectures import network, sample_shape, tensors_of
+from omb_py.apps.training.boundary import Boundary
+from omb_py.apps.training.costs import FORWARD, MILLISECOND, Cost, layer_costs, of_stages
+from omb_py.apps.training.data import Portion, Samples, batches, load, portion
+from omb_py.apps.training.epochs import (
+    EpochClock,
+    Epochs,
+    communicating,
+    epoch_parts,
+    first_training,
+    learning,
+)
+from omb_py.apps.training.exchange import GradientExchange
+from omb_py.apps.training.networks import Stack, elements, unheard
+from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
+from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
+from omb_py.apps.training.summing import OneNumber
+from omb_py.core.errors import UsageError
+from omb_py.core.text.numbers import MEBIBYTE
+from omb_py.tracing.recorder.annotation import phase
+
+
+class TrainingKernel(Kernel[Training]):
+    """Stochastic gradient descent; the result is that of one rank, but for the order of sums.
+
+    One rank alone has the whole network, makes no calls and takes each batch as a whole. Raises
+    `UsageError` where the ranks do not fit the network or the pipelines.
+    """
+
+    def __init__(self, team: Team, training: Training) -> None:
+        super().__init__(team, training)
+        began = perf_counter()
+        check(training, team.ranks)
+        self.depth = depth(training, team.ranks)
+        self.pipelines = team.ranks // self.depth
+        self.pipeline, self.position = divmod(team.rank, self.depth)
+        self.replicas = team
+        if self.depth > 1:
+            self.replicas = team.split(self.position, self.pipeline)
+        self.samples = load(training, sample_shape(training)) if training.learns else Samples()
+        self._sizes: list[tuple[int, int, int]] = []
+        self.stage = self._make_stage()
+        self.exchange = GradientExchange(
+            self.replicas, self.stage.gradients, self.stage.names, training
+        )
+        self.portions = self._divided(training.samples, 0, self.pipelines)
+        self._tests = self._divided_tests()
+        self._before, self._after = self._boundaries()
+        self._total = OneNumber(team)
+        self._clock = EpochClock(team.phases)
+        self._first: Epochs | None = None
+        self._losses: list[float] = []
+        self._accuracy = 0.0
+        self._times = {True: [0.0, 0], False: [0.0, 0]}
+        self._waited = 0.0
+        self._setting_up = perf_counter() - began
+
+    def _make_stage(self) -> Stage:
+        """This rank's layers."""
+        team, training = self.team, self.problem
+        if training.model in TRANSFORMERS:
+            tensors = tensors_of(training)
+            seconds = training.sample_time * MILLISECOND / len(tensors)
+            each = Cost(FORWARD * seconds, (1 - FORWARD) * seconds)
+            costs = [(each, range(number, number + 1)) for number in range(len(tensors))]
+            return ReplayedStage(team, self.replicas, training, tensors, costs, self._tick)
+        whole = network(training, team.xp)
+        costs_of_layers: list[Cost] = []
+        if not training.learns:
+            costs_of_layers = layer_costs(team, training, whole)
+        stages = whole.stages(
+            self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
+        )
+        self._sizes = [(elements(one.shapes), one.learning, one.values) for one in stages]
+        own = stages[self.position]
+        self._shapes = own.given, own.gives
+        first = sum(len(stage.shapes) for stage in stages[: self.position])
+        if training.learns:
+            initial = whole.initial(training.seed) if self.pipeline == 0 else []
+            initial = initial[first : first + len(own.shapes)]
+            return ComputedStage(team, self.replicas, training, own, initial)
+        tensors = tensors_of(training)[first : first + len(own.shapes)]
+        pairs = list(
+            zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
+        )
+        return ReplayedStage(team, self.replicas, training, tensors, pairs, self._tick)
+
+    def _tick(self) -> None:
+        self.exchange.tick()
+
+    def _divided(self, samples: int, first: int, pipelines: int) -> list[Portion]:
+        """What this pipeline takes of each batch of so many samples, from number ``first`` on."""
+        training = self.problem
+        parts = training.micro_batches if self.depth > 1 else 1
+        found = [(first + start, first + stop) for start, stop in batches(samples, training.batch)]
+        return [portion(batch, pipelines, self.pipeline, parts) for batch in found]
+
+    def _divided_tests(self) -> list[Portion]:
+        """What this pipeline tests after an epoch: samples behind those that are trained."""
+        training = self.problem
+        if training.test == "none" or (training.test == "sequential" and self.pipeline):
+            return []
+        pipelines = 1 if training.test == "sequential" else self.pipelines
+        return self._divided(training.test_samples, training.samples, pipelines)
+
+    def _boundaries(self) -> tuple[Boundary | None, Boundary | None]:
+        """Those with the stages before and after this one, where there are any."""
+        team, before, after = self.team, None, None
+        if self.depth == 1:
+            return None, None
+        given, gives = self._shapes
+        portions = [*self.portions, *self._tests]
+        stretches = dict.fromkeys(part for one in portions for part in one.parts)
+        if self.position > 0:
+            before = Boundary(team, team.rank - 1, given, stretches)
+        if self.position < self.depth - 1:
+            after = Boundary(team, team.rank + 1, gives, stretches)
+        return before, after
+
+    def distribute(self) -> None:
+        self.stage.restart()
+        self.exchange.begin()
+
+    def solve(self) -> None:
+        training, seconds = self.problem, self.team.phases.seconds
+        waited, step = seconds[Phase.WAIT], 0
+        self._clock, self._losses = EpochClock(self.team.phases), []
+        self._times = {True: [0.0, 0], False: [0.0, 0]}
+        for epoch in range(1, training.epochs + 1):
+            began, loss = perf_counter(), 0.0
+            with phase(f"epoch {epoch}"):
+                for own in self.portions:
+                    loss += self._train(step, own)
+                    step += 1
+                    self._clock.step(self.exchange.negotiating)
+            trained = perf_counter()
+            if training.test != "none":
+                with phase("test"):
+                    self._test(step - 1)
+            self._losses.append(loss / training.samples)
+            tested = perf_counter() - trained
+            self._clock.epoch(trained - began, tested, self.exchange.negotiating)
+        self._waited = seconds[Phase.WAIT] - waited
+        self._first = self._first or self._clock.epochs
+
+    def _train(self, step: int, own: Portion) -> float:
+        """One step; the sum of the losses of this pipeline's samples, where they are known."""
+        self.stage.begin(step)
+        loss = self.learn(own, self.exchange.ready)
+        self.exchange.finish()
+        self.descend(own)
+        return loss
+
+    def descend(self, own: Portion) -> None:
+        """Change the parameters.
+
+        Ranks have sums of samples' gradients, and the exchange gives the replicas' average.
+        """
+        self.stage.descend(self.problem.learning_rate * self.pipelines / own.size)
+
+    def learn(
+        self,
+        own: Portion,
+        ready: Callable[[int], None],
+        noted: Callable[[Pass], None] = lambda one: None,
+    ) -> float:
+        """This stage's gradients of a batch; the sum of the losses, where they are known.
+
+        ``ready`` is called as by `Stage.backward`, when gradients of all micro-batches are there;
+        ``noted`` before each pass.
+        """
+        stage, before = self.stage, self._before
+        if not own.parts:
+            stage.without_samples(ready)
+            return 0.0
+        passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(own.parts))
+        outcomes: dict[int, Stack] = {}
+        kept: dict[int, Any] = {}
+        loss, add = 0.0, False
+        for one in passes:
+            noted(one)
+            part = own.parts[one.part]
+            count = part[1] - part[0]
+            if one.forward:
+                stack = self._inputs(own, part)
+                began = perf_counter()
+                outcomes[one.part], kept[one.part] = stage.forward(count, stack)
+                self._note(True, began)
+                if self._after is not None:
+                    self._after.give(part, stage, outcomes.pop(one.part))
+                continue
+            gradients = self._after.take(part) if self._after is not None else ()
+            began = perf_counter()
+            if self._after is None:
+                own_loss, gradients = stage.loss(outcomes.pop(one.part), self._labels(own, part))
+                loss += own_loss
+            told = ready if one is passes[-1] else unheard
+            found = stage.backward(
+                count, kept.pop(one.part), gradients, told, add, before is not None
+            )
+            add = True
+            self._note(False, began)
+            if before is not None:
+                before.give(part, stage, found)
+        self._complete()
+        return loss
+
+    def _inputs(self, own: Portion, part: tuple[int, int]) -> Stack:
+        """What this stage is given of a micro-batch."""
+        if self._before is not None:
+            return self._before.take(part)
+        if not self.problem.learns:
+            return ()
+        return (self.samples.images[slice(*own.own)][slice(*part)],)
+
+    def _labels(self, own: Portion, part: tuple[int, int]) -> Any:
+        if not self.problem.learns:
+            return None
+        return self.samples.labels[slice(*own.own)][slice(*part)]
+
+    def _note(self, forward: bool, began: float) -> None:
+        times = self._times[forward]
+        times[0] += perf_counter() - began
+        times[1] += 1
+
+    def _complete(self) -> None:
+        """Wait until the stages beside this one have what they were sent."""
+        for boundary in (self._before, self._after):
+            if boundary is not None:
+                boundary.complete()
+
+    def _test(self, step: int) -> None:
+        """Find out how many samples of the test are told apart; all ranks wait for that.
+
+        ``step`` is the number of the last one.
+        """
+        correct, stage = 0, self.stage
+        stage.begin(step)
+        for own in self._tests:
+            for part in own.parts:
+                outcome, _ = stage.forward(part[1] - part[0], self._inputs(own, part))
+                if self._after is not None:
+                    self._after.give(part, stage, outcome)
+                else:
+                    correct += stage.correct(outcome, self._labels(own, part))
+            self._complete()
+        self._accuracy = self._total(correct) / self.problem.test_samples
+
+    def parts(self) -> list[Detail]:
+        """Epochs, losses, gradients, and what a pipeline has; collective."""
+        training, epochs = self.problem, self._clock.epochs
+        seconds = sum(epochs.training) + sum(epochs.testing)
+        own = epochs, communicating(self.team, seconds), self._waited / seconds, self._mean_times()
+        of_ranks = self.team.comm.allgather((*own, self._first, self._losses))
+        share = sum(one[1] for one in of_ranks) / len(of_ranks)
+        found = epoch_parts([one[0] for one in of_ranks], training.samples, training.test != "none")
+        found.append(
+            Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
+        )
+        found += first_training([one[4] for one in of_ranks], self._setting_up)
+        if training.learns:
+            found += learning(
+                [sum(losses) for losses in zip(*(o[5] for o in of_ranks), strict=True)]
+            )
+            if training.test != "none":
+                found.append(Detail("Accuracy", value=100 * self._accuracy, unit="% of the test"))
+        if training.strategy != "model":
+            found += self.exchange.parts()
+        if training.strategy != "data":
+            waited = sum(one[2] for one in of_ranks) / len(of_ranks)
+            found += self._pipeline_parts(waited, [one[3] for one in of_ranks[: self.depth]])
+        return found
+
+    def _mean_times(self) -> tuple[float, float]:
+        """The seconds of a micro-batch through this stage, forward and backward."""
+        forward, backward = (
+            seconds / max(1, count) for seconds, count in (self._times[True], self._times[False])
+        )
+        return forward, backward
+
+    def _pipeline_parts(self, waited: float, times: Sequence[tuple[float, float]]) -> list[Detail]:
+        """The bubble, boundaries, and stages.
+
+        The bubble measured is all that counts as waiting: receiving (`Boundary`), and for other
+        pipelines before gradients are averaged.
+        """
+        training, parts = self.problem, max(1, len(self.portions[0].parts))
+        expected = bubble(training.schedule, parts, times)
+        found = [
+            Detail("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean"),
+            Detail(
+                "Bubble expected",
+                value=100 * expected,
+                unit=f"% from the stages' times, S={self.depth}, M={parts}, {training.schedule}",
+            ),
+        ]
+        nbytes = self.team.comm.allgather(self._after.nbytes if self._after else 0)
+        for stage, (size, layers, values) in enumerate(self._sizes):
+            passes = SCHEDULES[training.schedule](self.depth, stage, parts)
+            most = max((stop - start for start, stop in self.portions[0].parts), default=0)
+            kept = values * min(under_way(passes) * most, self.portions[0].samples)
+            memory = 4 * (2 * size + kept)
+            found += [
+                Detail(f"Stage {stage}", value=size, unit="parameters"),
+                Detail(f"Stage {stage} layers", value=layers, unit="that learn"),
+                Detail(f"Stage {stage} of a micro-batch", seconds=sum(times[stage])),
+                Detail(
+                    f"Stage {stage} memory",
+                    value=memory / MEBIBYTE,
+                    unit="MiB of parameters, gradients and values kept",
+                ),
+            ]
+        found += [
+            Detail(f"Boundary {stage}-{stage + 1}", value=nbytes[stage], unit="bytes of a sample")
+            for stage, _ in pairwise(range(self.depth))
+        ]
+        return found
+
+    def sum_of_losses(self) -> list[float]:
+        """The epochs' losses from those of all ranks, which are 0 where they are not known."""
+        of_ranks = self.team.comm.allgather(self._losses)
+        return [sum(losses) for losses in zip(*of_ranks, strict=True)]
+
+    def boundaries(self) -> list[Boundary]:
+        """Those with the stages beside this one."""
+        return [one for one in (self._before, self._after) if one is not None]
+
+
+def depth(training: Training, ranks: int) -> int:
+    """The stages of each pipeline; a rank alone has a single one."""
+    if ranks == 1 or training.strategy == "data":
+        return 1
+    return training.stages if training.strategy == "hybrid" else ranks
+
+
+def partition(training: Training, stages: int) -> list[int]:
+    """The layers of each stage, where they are given; raises `UsageError` for other words."""
+    if stages == 1:
+        return []
+    try:
+        found = [int(word) for word in training.partition.split(",") if training.partition]
+    except ValueError:
+        found = [0]
+    if any(number < 1 for number in found):
+        raise UsageError(
+            f"--partition {training.partition}: give numbers of layers, one for each stage, such "
+            "as 10,12,12"
+        )
+    return found
+
+
+def check(training: Training, ranks: int) -> None:
+    """Raise `UsageError` where pipelines do not fit so many ranks."""
+    stages = depth(training, ranks)
+    if ranks % stages:
+        raise UsageError(
+            f"pipelines of {stages} stages do not fit {ranks} ranks: start a multiple of {stages} "
+            "ranks, or choose other --stages"
+        )

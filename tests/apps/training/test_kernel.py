@@ -1,0 +1,46 @@
+"""How ranks are divided into pipelines, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.apps.training import Training
+from omb_py.apps.training.kernel import check, depth, partition
+from omb_py.core.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ranks", "stages"),
+    [
+        ("data", 6, 1),
+        ("model", 1, 1),
+        ("model", 6, 6),
+        ("hybrid", 1, 1),
+        ("hybrid", 2, 2),
+        ("hybrid", 6, 2),
+    ],
+)
+def test_a_pipeline_is_of_all_ranks_or_of_the_stages_given(
+    strategy: str, ranks: int, stages: int
+) -> None:
+    assert depth(Training(strategy=strategy, stages=2), ranks) == stages
+
+
+REFUSED = [
+    (Training(strategy="hybrid", stages=2), 3, "multiple of 2 ranks, or choose other --stages"),
+    (Training(strategy="hybrid", stages=4), 2, "pipelines of 4 stages do not fit 2 ranks"),
+]
+
+
+@pytest.mark.parametrize(("training", "ranks", "words"), REFUSED, ids=[row[-1] for row in REFUSED])
+def test_what_a_pipeline_cannot_do_is_refused(training: Training, ranks: int, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(training, ranks)
+    assert words in str(caught.value)
+
+
+def test_a_partition_has_a_number_for_each_stage() -> None:
+    assert partition(Training(partition="3,4"), 2) == [3, 4]
+    assert partition(Training(partition="3,4"), 1) == []
+    with pytest.raises(UsageError, match="such as 10,12,12"):
+        partition(Training(partition="3,0"), 2)
