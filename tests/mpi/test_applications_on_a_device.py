@@ -14,6 +14,15 @@ from tests.mpi.test_applications import QUICK, SMALL, problems
 ON_DEVICE = f"{QUICK} --buffer cupy"
 
 
+RESIDUAL = "train --model resnet --layers 8 --samples 12 --batch 8 --epochs 1"
+IMAGES = f"{RESIDUAL} --image 8 --compute real --learning-rate 0.01"
+PIPELINES = [
+    f"{IMAGES} --strategy hybrid --schedule 1f1b --test parallel --test-samples 5",
+    f"{RESIDUAL} --strategy hybrid --sample-time 0.1",
+    f"train --model mobilenet --image 32 --compute real --samples 4 --batch 4 --epochs 1 {QUICK}",
+]
+
+
 @pytest.mark.product(strength=1)
 @pytest.mark.parametrize(
     "line",
@@ -22,7 +31,8 @@ ON_DEVICE = f"{QUICK} --buffer cupy"
         for ranks in (1, 2, 4)
         for name in SMALL
         for problem in problems(name)
-    ],
+    ]
+    + [line(4, f"{problem} {ON_DEVICE} --staging") for problem in PIPELINES],
     ids=str,
 )
 def test_the_host_is_kept_apart(on_cupy: Battery, line: Line) -> None:

@@ -55,7 +55,10 @@ class TrainingKernel(Kernel[Training]):
         self.replicas = team
         if self.depth > 1:
             self.replicas = team.split(self.position, self.pipeline)
-        self.samples = load(training, sample_shape(training)) if training.learns else Samples()
+        self.samples = Samples()
+        if training.learns:
+            loaded = load(training, sample_shape(training))
+            self.samples = Samples(team.xp.asarray(loaded.images), team.xp.asarray(loaded.labels))
         self._sizes: list[tuple[int, int, int]] = []
         self.stage = self._make_stage()
         self.exchange = GradientExchange(
