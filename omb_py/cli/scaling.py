@@ -8,8 +8,8 @@ import click
 
 from omb_py.analysis.scaling import PUBLISHED_RANKS
 from omb_py.apps import divides_work
-from omb_py.cli.analysis_options import note_problems, page_options
-from omb_py.core.errors import needing
+from omb_py.cli.analysis_options import listed, note_problems, page_options
+from omb_py.core.errors import UsageError, needing
 from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
 
@@ -41,6 +41,22 @@ from omb_py.options.types import WholeNumber
     multiple=True,
     help="Format of figures; repeatable.  [default: that of FILE, else png]",
 )
+@click.option(
+    "--rows",
+    callback=listed,
+    metavar="NAME[,...]",
+    help="Compare options in one table instead: a row for each value of these.",
+)
+@click.option(
+    "--columns", callback=listed, metavar="NAME[,...]", help="a column for each of these,"
+)
+@click.option(
+    "--value",
+    default="speedup",
+    show_default=True,
+    metavar="COLUMN",
+    help="The number whose medians that table has.",
+)
 @page_options
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
@@ -48,6 +64,9 @@ def command(
     ranks: int,
     figure: str | None,
     formats: tuple[str, ...],
+    rows: tuple[str, ...] | None,
+    columns: tuple[str, ...] | None,
+    value: str,
     width: str,
     theme: str,
 ) -> None:
@@ -57,13 +76,22 @@ def command(
     or a folder of such. Speed-ups are those over one rank that each job measured by turns, or
     over a job of one rank. Amdahl's law (Gustafson's for weak scaling) is fitted to those whose
     ranks had cores of their own; what a prediction rests on stands below it.
+
+    --rows and --columns compare options: names of a problem's options (model, batch, strategy,
+    allreduce) or of columns (ranks, mpi, binding).
     """
     with needing("analysis"):
-        from omb_py.analysis.scaling import rows, series, text
+        from omb_py.analysis.scaling import pivot, series, text
+        from omb_py.analysis.scaling.rows import load
         from omb_py.core.text.tables import on_console
 
-    loaded = rows.load(files)
+    loaded = load(files)
     note_problems(loaded.problems)
+    if rows or columns:
+        if not rows or not columns:
+            raise UsageError("a table has rows and columns: give --rows and --columns")
+        on_console((pivot.sheet(loaded.runs, rows, columns, value),), (), sys.stdout)
+        return
     every = series.series_of(loaded.runs, divides_work)
     on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)
     if figure is None and not formats:

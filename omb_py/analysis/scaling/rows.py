@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,14 @@ READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUI
 
 @dataclass(frozen=True)
 class Run:
-    """The row of an application as a whole, and the MPI library that it ran on."""
+    """The row of an application as a whole, and the MPI library that it ran on.
+
+    ``parts`` are the seconds of the application's own parts, such as the tests of a training.
+    """
 
     row: ApplicationRow
     mpi: str
+    parts: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,11 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[Run]:
     (found,) = READER.read(source_of(path, content))
     problems += found.problems
     for table in found.tables:
+        runs: dict[str, Run] = {}
         for number, line in table.lines():
             cells = dict(zip(table.columns, cells_of(line), strict=False))
             if cells.get("part"):
+                note_part(runs, cells)
                 continue
             row = whole_row(cells)
             if row is None:
@@ -86,7 +92,21 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[Run]:
                 problems.append(Problem(path, number, text))
             else:
                 mpi = library(found.runs.get(row.run, {}).get("mpi_library", ""))
-                yield Run(row, mpi or "")
+                runs[row.run] = Run(row, mpi or "")
+        yield from runs.values()
+
+
+def note_part(runs: dict[str, Run], cells: dict[str, str]) -> None:
+    """Add a part that takes time to its run, unless it is of one rank or of MPI calls."""
+    run = runs.get(cells.get("run", ""))
+    if run is None or cells.get("rank") or cells.get("calls"):
+        return
+    try:
+        seconds = value_of("time_s", cells.get("time_s", ""))
+    except ValueError:
+        return
+    if seconds is not None and 0 <= seconds <= MOST:
+        run.parts[cells["part"]] = seconds
 
 
 def cells_of(line: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from omb_py.analysis.scaling.rows import Run
@@ -28,6 +28,7 @@ class Point:
     ``there`` are the cores of the nodes, ``cores`` those that the ranks' threads want. ``shares``
     are the parts of a rank's time in the order of `PHASES`, together 1. ``speedup`` is over one
     rank, ``sequential`` over the sequential program that was measured by turns, where there is one.
+    ``parts`` are the seconds of the application's own parts.
     """
 
     ranks: int
@@ -38,6 +39,12 @@ class Point:
     shares: tuple[float, ...]
     runs: int
     sequential: Spread | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def one_rank(self) -> float | None:
+        """The seconds of one rank."""
+        return self.speedup.value * self.seconds.value if self.speedup else None
 
     @property
     def oversubscribed(self) -> bool:
@@ -148,7 +155,14 @@ def point_of(runs: Sequence[Run], alone: Spread | None) -> Point:
         shares=tuple(share / whole for share in shares),
         runs=len(rows),
         sequential=measured_speedup(runs, "sequential_speedup"),
+        parts=parts_of(runs),
     )
+
+
+def parts_of(runs: Sequence[Run]) -> dict[str, float]:
+    """The parts that all runs have, each the median of their seconds."""
+    names = [name for name in runs[0].parts if all(name in run.parts for run in runs)]
+    return {name: median(run.parts[name] for run in runs) for name in names}
 
 
 def spread_of(runs: Iterable[Run]) -> Spread:

@@ -45,6 +45,7 @@ def of_points(series: Series) -> Sheet:
             "* more threads than cores: ranks took turns, which says nothing of how it scales. "
             "Efficiency per core is of the cores that were there."
         )
+    remarks += bounds(series)
     return Sheet(
         f"{series.application}: {series.problem}{one}; {series.name}",
         (
@@ -64,6 +65,46 @@ def of_points(series: Series) -> Sheet:
         tuple(remarks),
         0,
     )
+
+
+INDIVISIBLE = 0.75
+"""A part stays sequential when on the most ranks it takes so much of its time on the fewest."""
+
+NOTABLE = 0.05
+"""The share of the time from which on a part or a phase is worth a remark."""
+
+PASSING = ("Epoch ", "Later epochs", "First training", "Stage ")
+"""How names of parts begin that are stretches of the whole, or of one rank, and not a kind of
+work."""
+
+
+def bounds(series: Series) -> Iterator[str]:
+    """What stays sequential, and what bounds the speed-up on the most ranks."""
+    first, last = series.points[0], series.points[-1]
+    if series.scaling == "weak" or first is last or last.one_rank is None:
+        return
+    for name, seconds in last.parts.items():
+        alone = first.parts.get(name, 0.0)
+        share = seconds / last.seconds.value
+        if name.startswith(PASSING) or seconds < INDIVISIBLE * alone or not alone:
+            continue
+        if share >= NOTABLE:
+            yield (
+                f"{name} stays sequential: {value_text(1e6 * alone, 'us')} on {first.ranks}, "
+                f"{value_text(1e6 * seconds, 'us')} on {last.ranks} ranks, {percent(share)} of the "
+                f"time there. With it no number of ranks is more than "
+                f"{digits(last.one_rank / seconds)} times as fast as one."
+            )
+    shares = dict(zip(PHASES, last.shares, strict=True))
+    computing = shares.pop("compute")
+    most = max(shares, key=lambda name: shares[name])
+    if shares[most] >= NOTABLE and computing > 0:
+        possible = digits(last.one_rank / (computing * last.seconds.value))
+        yield (
+            f"On {last.ranks} ranks {percent(shares[most])} of the time is phase {most}, which "
+            f"bounds the speed-up most; computing alone would be {possible} times as fast as one "
+            "rank."
+        )
 
 
 def cells_of(point: Point, scaling: str) -> tuple[str, ...]:

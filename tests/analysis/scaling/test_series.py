@@ -8,6 +8,7 @@ import pytest
 
 from omb_py.analysis.scaling.rows import Run
 from omb_py.analysis.scaling.series import Series, Spread, series_of
+from omb_py.analysis.scaling.text import of_points
 from omb_py.apps import divides_work
 from omb_py.results.application import ApplicationRow
 from tests.analysis.scaling.tables import ONE_RANK_S, row
@@ -114,3 +115,29 @@ def test_threads_want_cores_too() -> None:
 def test_shares_are_parts_of_a_rank_s_own_time() -> None:
     (one,) = series(row(2, 1.5, compute_s=1.0, communicate_s=2.0, wait_s=4.0, distribute_s=1.0))
     assert one.points[0].shares == (0.125, 0.25, 0.5, 0.125, 0.0)
+
+
+def with_tests(ranks: int, speedup: float, testing: float) -> Run:
+    """A training that tests for so long."""
+    return Run(row(ranks, speedup), "", {"Testing": testing, "Epoch 1": 1.0})
+
+
+def test_a_part_that_takes_as_long_on_more_ranks_stays_sequential() -> None:
+    (series,) = series_of([with_tests(1, 1.0, 0.8), with_tests(4, 2.0, 0.7)])
+    remarks = of_points(series).remarks
+    (told,) = [remark for remark in remarks if "stays sequential" in remark]
+    assert told.startswith("Testing stays sequential: 800 ms on 1, 700 ms on 4 ranks, 17.5 %")
+    assert "no number of ranks is more than 11.4 times as fast" in told
+    assert not any("Epoch" in remark for remark in remarks)
+
+
+def test_a_part_that_is_divided_does_not() -> None:
+    (series,) = series_of([with_tests(1, 1.0, 0.8), with_tests(4, 2.0, 0.3)])
+    assert not any("stays sequential" in remark for remark in of_points(series).remarks)
+
+
+def test_the_phase_that_bounds_the_speed_up_is_named() -> None:
+    (series,) = series_of([with_tests(1, 1.0, 0.0), with_tests(4, 2.0, 0.0)])
+    (told,) = [remark for remark in of_points(series).remarks if "bounds" in remark]
+    assert told.startswith("On 4 ranks 25.0 % of the time is phase wait")
+    assert "computing alone would be 2.67 times as fast" in told
