@@ -127,7 +127,12 @@ WINDOW = {
 FILE = {
     "Open!": "comm filename amode info",
     "Close": "",
+    "Delete!": "filename info",
     "Set_size": "size",
+    "Get_size": "",
+    "Preallocate": "size",
+    "Set_atomicity": "flag",
+    **dict.fromkeys(("Seek", "Seek_shared"), "offset whence"),
     "Set_view": "disp etype filetype datarep info",
     "Sync": "",
     **{

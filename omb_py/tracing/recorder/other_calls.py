@@ -56,20 +56,31 @@ def _moved(given: dict[str, Any]) -> int:
 
 
 def on_file(method: Method, recorder: PythonRecorder) -> Observed:
-    """A call of a file."""
+    """A call of a file: with the bytes that a read has got, else those that were requested.
+
+    The second half of a split call has none, for its first half has told them.
+    """
     number, call = recorder.name(method.routine), timed(method, recorder)
     names = method.parameters
-    opens = "filename" in names
+    opens = "comm" in names
+    moves = "buf" in names and not method.name.endswith("_end")
+    reads = moves and method.name.startswith("Read") and "status" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = bind_arguments(names, args, kwargs)
         comm = given.get("comm") if opens else self
+        status: Any = given.get("status")
+        if reads and status is None:
+            status = kwargs["status"] = MPI.Status()
+            args = args[: names.index("status")]
         result, began, ended = call(comm, NOBODY, (self, *args), kwargs)
         result = method.adopt(result)
         if opens:
             result._number = recorder.communicator(comm)
         communicator = getattr(result if opens else self, "_number", 0)
-        nbytes = spec_bytes(given["buf"]) if "buf" in given else UNKNOWN_BYTES
+        nbytes = spec_bytes(given.get("buf")) if moves else UNKNOWN_BYTES
+        if reads and nbytes:
+            nbytes = max(UNKNOWN_BYTES, status.Get_elements(MPI.BYTE))
         recorder.record(number, communicator, NOBODY, nbytes, began, ended)
         return result
 

@@ -172,7 +172,12 @@ FILES = {
         for way in ("read", "write")
         for where in ("_all", "_ordered", "_at_all")
     },
+    "File_delete": "filename info",
     "File_set_size": "file size",
+    "File_get_size": "file size",
+    "File_seek": "file offset whence",
+    "File_seek_shared": "file offset whence",
+    "File_set_atomicity": "file flag",
     "File_preallocate": "file size",
     "File_set_view": "file disp etype filetype datarep info",
     "File_sync": "file",

@@ -205,15 +205,17 @@ def _files() -> Iterator[Wrapper]:
     always = "made_of(&files, KEY_OF(*file), comm);"
     opening = "comm filename amode info file"
     yield _made("File_open", opening, "on_communicator(&call, comm);", "", always)
-    before = "on_file(&call, file);"
+    requested = "call.half.nbytes = bytes_of(count, datatype);"
     for name, parameters in FILES.items():
-        moves = "count" in parameters.split()
-        after = "call.half.nbytes = bytes_of(count, datatype);" if moves else ""
+        words = parameters.split()
+        before = "on_file(&call, file);" if "file" in words else ""
+        after = requested if "count" in words else ""
+        if "read" in name and {"count", "status"} <= set(words):  # less at the end of a file
+            before += "if (status == MPI_STATUS_IGNORE) status = &own;"
+            after = "call.half.nbytes = count ? bytes_received(status) : 0;"
         yield _made(name, parameters, before, after)
     for name, parameters in NONBLOCKING_FILES.items():
-        yield _made(
-            name, parameters, before, f"call.half.nbytes = bytes_of(count, datatype);{BEGUN}"
-        )
+        yield _made(name, parameters, "on_file(&call, file);", requested + BEGUN)
 
 
 def _communicators() -> Iterator[Wrapper]:

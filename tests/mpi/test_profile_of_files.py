@@ -1,0 +1,32 @@
+"""Calls of MPI's files on real ranks: each is counted with its bytes, from Python and from C."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from omb_py.tracing import records
+from omb_py.tracing.records.routines import Role, role
+from tests.conftest import OMB_PY, run
+
+PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
+
+
+@pytest.mark.parametrize("level", ["mpi4py", "pmpi"])
+def test_every_call_of_a_file_is_counted_with_its_bytes(
+    mpi: str, tmp_path: Path, level: str
+) -> None:
+    command = [mpi, "-n", "2", OMB_PY, "profile", "-q", "--intercept", level, str(PROGRAM)]
+    job = run(command, {}, tmp_path, 120)
+    assert job.code == 0, job.err
+    for record in records.read_folder(tmp_path / "omb-profile"):
+        expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
+        found: dict[str, list[int]] = {}
+        for cell in record.cells:
+            if role(name := record.name(cell["routine"])) is Role.FILE:
+                into = found.setdefault(name, [0, 0])
+                into[0] += int(cell["calls"])
+                into[1] += int(cell["nbytes"])
+        assert found == expected
