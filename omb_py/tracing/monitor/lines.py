@@ -52,6 +52,17 @@ class Observation:
         return sum((one.bytes_per_s for one in self.rates.values()), 0.0)
 
     @property
+    def uses_files(self) -> bool:
+        """Whether any rank has read or written a file."""
+        return any(one.read or one.written for one in self.snapshot.ranks)
+
+    @property
+    def file_bytes_per_s(self) -> tuple[float, float]:
+        """What all ranks read from files, and what they write to them."""
+        rates = self.rates.values()
+        return sum(one.read_per_s for one in rates), sum(one.written_per_s for one in rates)
+
+    @property
     def mpi(self) -> float | None:
         """The mean of the shares of time in MPI."""
         shares = [one.mpi for one in self.recent.values()]
@@ -69,6 +80,9 @@ def summary(seen: Observation) -> str:
         told += [f"{number} {value}" for number, value in known if number]
     whole = "" if seen.mpi is None else f", {share_text(seen.mpi)} in MPI"
     rates = f"{scaled(seen.calls_per_s)} calls/s, {scaled(seen.bytes_per_s, 'B/s')}{whole}"
+    if seen.uses_files:
+        read, written = seen.file_bytes_per_s
+        rates += f"; files: {scaled(read, 'B/s')} read, {scaled(written, 'B/s')} written"
     return f"{duration(seen.elapsed_s)}: {', '.join(told)}; {rates}"
 
 
@@ -112,6 +126,8 @@ def json_line(seen: Observation, epoch: float) -> str:
             "over": seen.over,
             "calls_per_s": round(seen.calls_per_s, 1),
             "bytes_per_s": round(seen.bytes_per_s, 1),
+            "files_read_per_s": round(seen.file_bytes_per_s[0], 1),
+            "files_written_per_s": round(seen.file_bytes_per_s[1], 1),
             "mpi_share": None if seen.mpi is None else round(seen.mpi, 4),
             "findings": [
                 {
@@ -142,8 +158,12 @@ def _of_rank(seen: Observation, one: RankSnapshot) -> dict[str, Any]:
         "quiet_s": round(one.since_update_s, 3),
         "calls": one.calls,
         "bytes": one.nbytes,
+        "files_read": one.read,
+        "files_written": one.written,
         "calls_per_s": round(rate.calls_per_s, 1) if rate else None,
         "bytes_per_s": round(rate.bytes_per_s, 1) if rate else None,
+        "files_read_per_s": round(rate.read_per_s, 1) if rate else None,
+        "files_written_per_s": round(rate.written_per_s, 1) if rate else None,
         "mpi_share": round(recent.mpi, 4) if recent else None,
         "memory_bytes": one.memory,
     }

@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from omb_py.tracing.records import NS, Communicator, Now, Record
-from omb_py.tracing.records.routines import STARTED, begins_collective
+from omb_py.tracing.records.routines import (
+    READ,
+    STARTED,
+    WRITTEN,
+    begins_collective,
+    file_direction,
+)
 
 KILLED_AFTER = 1.0
 """Seconds for which a rank whose process is gone may have said nothing, while it ends."""
@@ -54,10 +60,11 @@ class ObservationTime:
 class RankSnapshot:
     """What is seen of one rank.
 
-    ``at`` and ``began`` are ns of its clock, ``at`` the time that all of this is of. ``mpi_ns`` has
-    the part of a call that goes on. ``since_update_s`` are the seconds since its last update, and
-    ``idle_s`` those for which it has made no call, as far as is known. ``collectives`` are the
-    calls begun on each of its ``communicators``, both by key.
+    ``at`` and ``began`` are ns of its clock, ``at`` the time that all of this is of. ``nbytes`` are
+    those of messages, ``read`` and ``written`` those of files. ``mpi_ns`` has the part of a call
+    that goes on. ``since_update_s`` are the seconds since its last update, and ``idle_s`` those for
+    which it has made no call, as far as is known. ``collectives`` are the calls begun on each of
+    its ``communicators``, both by key.
     """
 
     rank: int
@@ -71,6 +78,8 @@ class RankSnapshot:
     idle_s: float
     calls: int
     nbytes: int
+    read: int
+    written: int
     mpi_ns: int
     memory: int
     now: Now
@@ -118,11 +127,16 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """What a rank did in a stretch of time: ``mpi`` is the share of it that it was in MPI."""
+    """What a rank did in a stretch of time: ``mpi`` is the share of it that it was in MPI.
+
+    Bytes are as in `RankSnapshot`.
+    """
 
     seconds: float
     calls_per_s: float
     bytes_per_s: float
+    read_per_s: float
+    written_per_s: float
     mpi: float
 
 
@@ -203,6 +217,7 @@ def rank_snapshot(
     going_on = max(0, at - now.began) if now.routine and not record.complete else 0
     communicators = record.communicators
     counts = collective_calls(record, communicators)
+    of_files = file_bytes(record)
     if now.communicator and begins_collective(now.routine):
         key = now.communicator.key
         counts[key] = max(counts.get(key, 0), now.collectives)
@@ -217,7 +232,9 @@ def rank_snapshot(
         since_update_s=max(0, quiet) * NS,
         idle_s=idle,
         calls=calls_made(record) + int(header["cells_lost"]),
-        nbytes=int(cells["nbytes"].sum()),
+        nbytes=int(cells["nbytes"].sum()) - sum(of_files.values()),
+        read=of_files[READ],
+        written=of_files[WRITTEN],
         mpi_ns=int(cells["ns"].sum()) + going_on,
         memory=int(header["memory_bytes"]),
         now=now,
@@ -231,6 +248,15 @@ def calls_made(record: Record) -> int:
     cells = record.cells
     started = [number for number, name in enumerate(record.names) if name.endswith(STARTED)]
     return int(cells["calls"][~np.isin(cells["routine"], started)].sum())
+
+
+def file_bytes(record: Record) -> dict[str, int]:
+    """The bytes of files that a rank has `READ` and `WRITTEN`."""
+    cells, found = record.cells, {READ: 0, WRITTEN: 0}
+    for number, name in enumerate(record.names):
+        if (way := file_direction(name)) is not None:
+            found[way] += int(cells["nbytes"][cells["routine"] == number].sum())
+    return found
 
 
 def collective_calls(record: Record, communicators: Mapping[int, Communicator]) -> dict[str, int]:
@@ -275,13 +301,8 @@ def change(before: RankSnapshot | None, after: RankSnapshot) -> Change | None:
     seconds = (after.at - (base.at if base else after.began)) * NS
     if seconds <= 0:
         return None
-    calls, nbytes, mpi = (
-        getattr(after, name) - (getattr(base, name) if base else 0)
-        for name in ("calls", "nbytes", "mpi_ns")
+    calls, nbytes, read, written, mpi = (
+        max(0, getattr(after, name) - (getattr(base, name) if base else 0)) / seconds
+        for name in ("calls", "nbytes", "read", "written", "mpi_ns")
     )
-    return Change(
-        seconds,
-        max(0, calls) / seconds,
-        max(0, nbytes) / seconds,
-        min(1.0, max(0.0, mpi * NS / seconds)),
-    )
+    return Change(seconds, calls, nbytes, read, written, min(1.0, mpi * NS))

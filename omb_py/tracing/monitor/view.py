@@ -15,7 +15,13 @@ from omb_py.tracing.monitor.findings import Concern
 from omb_py.tracing.monitor.lines import Observation, for_seconds, is_in, peer_of, summary
 from omb_py.tracing.monitor.snapshots import RankSnapshot, State
 
-COLUMNS = ("rank", "host", "is in", "with", "for", "calls/s", "data", "in MPI", "memory")
+COLUMNS = (
+    *("rank", "host", "is in", "with", "for", "calls/s", "data", "read", "written", "in MPI"),
+    "memory",
+)
+OF_HOSTS, OF_FILES = ("host",), ("read", "written")
+"""Columns that are there where there are several hosts, and where files are used."""
+
 WORDS = 4
 """Columns from the left that hold words."""
 
@@ -77,15 +83,17 @@ class Picture:
 
     def _table(self, shown: Sequence[RankSnapshot]) -> Table:
         hosts = len({one.host for one in self._seen.snapshot.ranks}) > 1
+        hidden = [] if hosts else [*OF_HOSTS]
+        hidden += [] if self._seen.uses_files else OF_FILES
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place, name in enumerate(COLUMNS):
-            if name != "host" or hosts:
+            if name not in hidden:
                 side = "left" if place in range(1, WORDS) else "right"
                 table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
         for one in shown:
-            rank, host, *cells = self._cells(one)
+            cells = zip(COLUMNS, self._cells(one), strict=True)
             style = "dim" if self._seen.state(one) is State.ENDED else ""
-            table.add_row(rank, *([host] if hosts else []), *cells, style=style)
+            table.add_row(*(cell for name, cell in cells if name not in hidden), style=style)
         return table
 
     def _cells(self, one: RankSnapshot) -> list[str]:
@@ -100,6 +108,8 @@ class Picture:
             "" if seconds is None else duration(seconds),
             scaled(rate.calls_per_s) if rate else "",
             scaled(rate.bytes_per_s, "B/s") if rate else "",
+            scaled(rate.read_per_s, "B/s") if rate else "",
+            scaled(rate.written_per_s, "B/s") if rate else "",
             share_text(recent.mpi if recent else None),
             scaled(one.memory, "B"),
         ]

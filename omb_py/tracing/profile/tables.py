@@ -15,7 +15,16 @@ from omb_py.tracing.profile.profile import (
     ranked,
     spread_of,
 )
-from omb_py.tracing.records.routines import Role, base, prepares, role
+from omb_py.tracing.records.routines import (
+    READ,
+    WRITTEN,
+    Role,
+    base,
+    file_call_completes,
+    file_direction,
+    prepares,
+    role,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -74,6 +83,17 @@ class SiteLine(Line):
 
     routine: str
     site: str
+
+
+@dataclass(frozen=True)
+class FileLine(Line):
+    """Calls that read or write data of files: those of one routine, or all that do the same.
+
+    ``rate`` is that of a rank, in bytes a second; None where calls return before data has moved.
+    """
+
+    name: str
+    rate: float | None
 
 
 @dataclass(frozen=True)
@@ -140,6 +160,31 @@ def sizes(members: Iterable[RankProfile]) -> dict[str, list[SizeLine]]:
             line = SizeLine(*_totals(sums[routine, bin]), routine, bin)
             found.setdefault(routine, []).append(line)
     return {name: lines for name, lines in found.items() if any(line.nbytes for line in lines)}
+
+
+def file_data(members: Iterable[RankProfile]) -> list[FileLine]:
+    """What reads and writes data of files, by routine, then all that was `READ` and `WRITTEN`.
+
+    The rate of a sum is that of the calls that return when their data has moved.
+    """
+    lines = [(file_direction(line.routine), line) for line in routines(members)]
+    found = [_file_line(line.routine, [line]) for way, line in lines if way is not None]
+    for wanted in (READ, WRITTEN):
+        own = [line for way, line in lines if way == wanted]
+        found += [_file_line(wanted, own)] if own else []
+    return found
+
+
+def _file_line(name: str, lines: list[RoutineLine]) -> FileLine:
+    whole = [line for line in lines if file_call_completes(line.routine) and line.nbytes]
+    seconds = sum(line.seconds for line in whole)
+    return FileLine(
+        sum(line.calls for line in lines),
+        sum(line.nbytes for line in lines),
+        sum(line.seconds for line in lines),
+        name,
+        sum(line.nbytes for line in whole) / seconds if seconds else None,
+    )
 
 
 def communicators(members: Iterable[RankProfile]) -> list[CommunicatorLine]:

@@ -40,6 +40,22 @@ HAVING_A_CORE = 0.9
 """A part of the time outside MPI: ranks that computed less had no core, slept, or read files."""
 
 
+def file_data(members: Sequence[RankProfile]) -> Iterator[str]:
+    """What was read from files and written to them, and how fast a rank did it."""
+    lines = tables.file_data(members)
+    if not lines:
+        return
+    yield from (SHORT_RULE, "Data of files (rates are those of one rank):", "")
+    width = max(len(one_line(line.name)) for line in lines)
+    head = f"{'':<{width}} {'#calls':>12} {'bytes':>16} {'time(sec)':>14} {'MB/s':>12}"
+    yield head
+    for line in lines:
+        rate = "-" if line.rate is None else f"{line.rate / 1e6:.1f}"
+        name = f"{one_line(line.name):<{width}} {line.calls:>12}"
+        yield f"{name} {line.nbytes:>16.0f} {line.seconds:>14.3f} {rate:>12}"
+    yield ""
+
+
 def sites(members: Sequence[RankProfile]) -> Iterator[str]:
     """The lines of the program that called MPI, the longest first."""
     lines = tables.sites(members)
@@ -397,6 +413,7 @@ def _sums(profile: Profile) -> Iterator[str]:
 def _details(profile: Profile, members: Sequence[RankProfile]) -> Iterator[str]:
     """The sections of these ranks that there is data for."""
     yield from _sizes(members)
+    yield from file_data(members)
     yield from sites(members)
     yield from communicators(members)
     yield from peers(members)

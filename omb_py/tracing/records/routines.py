@@ -140,6 +140,25 @@ def role(routine: str) -> Role:
     return Role.ONE_SIDED if name.startswith("win_") else ROLES.get(name, Role.MANAGEMENT)
 
 
+READ, WRITTEN = "read", "written"
+"""Which way a call of a file moves data."""
+
+
+def file_direction(routine: str) -> str | None:
+    """`READ` or `WRITTEN` for calls that move a file's data; None for all others."""
+    name = base(routine).removeprefix("file_i").removeprefix("file_")
+    if role(routine) is not Role.FILE or not name.startswith(("read", "write")):
+        return None
+    return READ if name.startswith("read") else WRITTEN
+
+
+def file_call_completes(routine: str) -> bool:
+    """Whether the data of a file has been moved when a call returns: of the others (non-blocking
+    ones, the first half of split ones) the time is not that of the data."""
+    name = base(routine)
+    return not name.startswith("file_i") and not name.endswith("_begin")
+
+
 def prepares(routine: str) -> bool:
     """Whether a routine only makes a persistent request, of a message or a collective call."""
     return routine.removesuffix("_c").endswith("_init")

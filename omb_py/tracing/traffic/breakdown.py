@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from omb_py.tracing.counters.matching import NO_MESSAGES, NOT_KNOWN, Call, matching_algorithms
 from omb_py.tracing.records.layout import size_bin
-from omb_py.tracing.records.routines import base
+from omb_py.tracing.records.routines import READ, WRITTEN, base
 from omb_py.tracing.traffic.paths import NOTHING, HostPath, moved
 from omb_py.tracing.traffic.reading import RankTraffic, calls
 from omb_py.tracing.traffic.requested import Pairs, Requested, is_probed, total
 
+FILES = "data of files"
 NOT_SAMPLED, NOT_REPORTED = "not sampled", "not reported"
 SENDS, PERSISTENT, WINDOWS, REST, ALL = (
     "messages of the program",
@@ -64,6 +65,7 @@ def breakdown(
         uncounted = _pairs(PERSISTENT, requested.persistent, None, where, ways)
         found.append(replace(uncounted, algorithm=NOT_REPORTED))
     found += _collectives(ranks, requested, where, ways)
+    found += _files(requested)
     if pairs is None:
         return found
     others = {pair: amount for pair, amount in pairs.items() if pair[0] != pair[1]}
@@ -92,6 +94,16 @@ def _pairs(
         amount = (float(sum(one[0] for one in minimum)), float(sum(one[1] for one in minimum)))
     path = _path(ways, nbytes > between, between > 0)
     return TrafficEntry(what, 0, calls, nbytes, nbytes / calls, amount, between, path, "")
+
+
+def _files(requested: Requested) -> Iterator[TrafficEntry]:
+    """What was asked for of files, which no MPI library counts."""
+    for way in (READ, WRITTEN):
+        uses = [use for (direction, _), use in requested.files.items() if direction == way]
+        calls, nbytes = sum(use.calls for use in uses), sum(use.nbytes for use in uses)
+        if calls:
+            each = nbytes / calls
+            yield TrafficEntry(f"{FILES} {way}", 0, calls, nbytes, each, None, None, "", "")
 
 
 def _between(pairs: Iterable[tuple[int, int]], where: dict[int, int]) -> list[tuple[int, int]]:

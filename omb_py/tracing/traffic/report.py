@@ -15,7 +15,7 @@ from omb_py.tracing.traffic.requested import Pairs, Requested, requested_traffic
 COLUMNS = (
     *("table", "host", "from", "to", "what", "communicator_size", "calls", "call_bytes"),
     *("asked_messages", "asked_bytes", "moved_messages", "moved_bytes", "between_hosts_bytes"),
-    *("wire", "sent_bytes", "received_bytes", "path", "algorithm", "remark"),
+    *("wire", "sent_bytes", "received_bytes", "path", "algorithm", "remark", "seconds"),
 )
 
 
@@ -100,6 +100,17 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "sent_bytes": link.sent,
             "received_bytes": link.received,
             "remark": "; ".join(filter(None, [*events, link.remark])),
+        }
+    hosts = {one.rank: one.host for one in found.ranks}
+    for (direction, rank), use in sorted(found.requested.files.items()):
+        yield {
+            "table": "files",
+            "host": hosts.get(rank),
+            "from": rank,
+            "what": direction,
+            "calls": use.calls,
+            "asked_bytes": use.nbytes,
+            "seconds": round(use.seconds, 9),
         }
     for (source, target), amount in amounts(found).items():
         yield {

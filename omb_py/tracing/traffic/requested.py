@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from omb_py.tracing.records import Record
+from omb_py.tracing.records import NS, Record
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import (
     PICKLED,
     STARTED,
     Role,
     base,
+    file_direction,
     nonblocking,
     prepares,
     role,
@@ -34,10 +35,20 @@ class Collective:
 
 
 @dataclass
+class FileUse:
+    """Calls of a rank that read data of files, or write it: how many, bytes, seconds in them."""
+
+    calls: int = 0
+    nbytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
 class Requested:
     """``sends``: messages between two ranks, but for those of ``persistent`` requests.
 
-    ``windows``: accesses of a rank to another's window.
+    ``windows``: accesses of a rank to another's window. ``files``: by direction
+    (`records.routines.file_direction`) and rank.
     ``by_rank`` are the bytes that a rank had in collective calls.
     """
 
@@ -46,6 +57,7 @@ class Requested:
     windows: Pairs = field(default_factory=dict)
     collectives: dict[CollectiveKey, Collective] = field(default_factory=dict)
     by_rank: dict[int, int] = field(default_factory=dict)
+    files: dict[tuple[str, int], FileUse] = field(default_factory=dict)
 
     def messages(self) -> Pairs:
         """All messages between two ranks."""
@@ -74,6 +86,11 @@ def requested_traffic(records: Iterable[Record]) -> Requested:
                     _add(into, (record.rank, peer), calls, sent)
             elif what is Role.ONE_SIDED and peer != NOBODY and nbytes:
                 _add(found.windows, (record.rank, peer), calls, nbytes)
+            elif (way := file_direction(routine)) is not None:
+                use = found.files.setdefault((way, record.rank), FileUse())
+                use.calls += calls
+                use.nbytes += nbytes
+                use.seconds += int(cell["ns"]) * NS
             elif what is Role.COLLECTIVE:
                 communicator = communicators.get(int(cell["communicator"]))
                 size = communicator.size if communicator is not None else record.ranks

@@ -9,13 +9,15 @@ from typing import TextIO
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet, markdown, on_console
 from omb_py.core.text.units import amount, number
+from omb_py.tracing.records.routines import READ, WRITTEN
 from omb_py.tracing.traffic.paths import host_links
 from omb_py.tracing.traffic.report import COLUMNS, TrafficReport, amounts, rows
+from omb_py.tracing.traffic.requested import FileUse
 
 FORMATS = ("text", "markdown", "csv")
 
 MAX_PAIRS = 20
-"""Pairs of ranks that a table shows, those with most bytes; CSV has all."""
+"""Pairs of ranks, or ranks, that a table shows, those with most bytes; CSV has all."""
 
 
 def write(found: TrafficReport, kind: str, out: TextIO) -> None:
@@ -32,7 +34,7 @@ def write(found: TrafficReport, kind: str, out: TextIO) -> None:
 
 def sheets(found: TrafficReport) -> list[Sheet]:
     """The tables."""
-    return [_items(found), _ways(found), _links(found), *_pairs(found)]
+    return [_items(found), _ways(found), _links(found), *_files(found), *_pairs(found)]
 
 
 def notes(found: TrafficReport) -> list[str]:
@@ -119,6 +121,28 @@ def _links(found: TrafficReport) -> Sheet:
     )
     columns = ("host", "link", "sent", "received", "also")
     return Sheet("Links", columns, tuple(rows), remarks, left=2)
+
+
+def _files(found: TrafficReport) -> Iterator[Sheet]:
+    uses, hosts = found.requested.files, {one.rank: one.host for one in found.ranks}
+    whole: dict[int, int] = {}
+    for (_, rank), use in uses.items():
+        whole[rank] = whole.get(rank, 0) + use.nbytes
+    if not whole:
+        return
+    shown = sorted(sorted(whole, key=lambda rank: (-whole[rank], rank))[:MAX_PAIRS])
+    table = []
+    for rank in shown:
+        cells = [str(rank), hosts.get(rank, "-")]
+        for way in (READ, WRITTEN):
+            use = uses.get((way, rank), FileUse())
+            cells += [number(use.calls), amount(use.nbytes), f"{use.seconds:.3f}"]
+        table.append(tuple(cells))
+    columns = ("rank", "host", "reads", "read", "seconds", "writes", "written", "seconds")
+    remarks = ["Links carry the data of a file system on the network, too."]
+    if len(whole) > MAX_PAIRS:
+        remarks.append(f"And {len(whole) - MAX_PAIRS} more ranks, which --format csv shows.")
+    yield Sheet("Files", columns, tuple(table), tuple(remarks), left=2)
 
 
 def _pairs(found: TrafficReport) -> Iterator[Sheet]:

@@ -65,7 +65,7 @@ def test_a_far_rank_is_found_among_any_others_and_they_are_not(
 ) -> None:
     place = data.draw(st.integers(0, len(shares)))
     everybody = [*shares[:place], 0.0, *shares[place:]]
-    recent = {rank: Change(5.0, 1.0, 1.0, share) for rank, share in enumerate(everybody)}
+    recent = {rank: Change(5.0, 1.0, 1.0, 0.0, 0.0, share) for rank, share in enumerate(everybody)}
     ranks = tuple(cast(RankSnapshot, Running(rank)) for rank in range(len(everybody)))
     one = Snapshot(len(everybody), "", ranks)
     found = [finding.ranks for finding in slow(one, recent, 5.0)]

@@ -69,6 +69,20 @@ def test_all_ranks_can_be_shown_whether_they_fit_or_not(tmp_path: Path) -> None:
     assert sum("MPI_Barrier" in line for line in text) == 60
 
 
+def test_data_of_files_has_columns_of_its_own_where_there_is_any(tmp_path: Path) -> None:
+    calls = [("MPI_Send", 0.0, 1.0, 5_000), ("MPI_File_write_at", 1.0, 2.0, 70_000)]
+    seen = seen_of(look(tmp_path / "1", Rank(calls=calls), Rank()))
+    text = drawn(seen)
+    assert "500 B/s, 10 % in MPI; files: 0 B/s read, 7 kB/s written" in text[0]
+    head, first = (next(line for line in text if word in line) for word in ("calls/s ", "outside"))
+    assert "read" in head.split()
+    assert first.split()[-10:-4] == ["500", "B/s", "0", "B/s", "7", "kB/s"]
+    found = json.loads(json_line(seen, 0.0))["per_rank"][0]
+    assert (found["bytes"], found["files_read"], found["files_written"]) == (5_000, 0, 70_000)
+    assert found["files_written_per_s"] == 7_000
+    assert "written" not in " ".join(drawn(late(tmp_path / "2", 2, 1)))
+
+
 def test_hosts_are_shown_where_there_are_several(tmp_path: Path) -> None:
     assert " host " not in drawn(late(tmp_path / "1", 2, 0))[2]
     two = seen_of(look(tmp_path / "2", Rank(), Rank(host="node17")))

@@ -20,6 +20,7 @@ from omb_py.tracing.profile.store import load
 from omb_py.tracing.records.layout import Communicator
 from tests import ROOT
 from tests.helpers.properties import examples
+from tests.tracing.made_records import MadeRecord
 from tests.tracing.profile.made_profiles import MS, made_rank, made_run, profiles
 
 DATA = ROOT / "tests" / "data" / "mpitrace"
@@ -114,6 +115,26 @@ def test_files_of_mpi_have_a_table_and_a_sum_of_their_own(tmp_path: Path) -> Non
     communication, files = shown.split("MPI-IO Routine")
     assert "MPI_File" not in communication
     assert files.index("MPI_File_write_at") < files.index("total MPI-IO time        = 0.020")
+
+
+def test_data_of_files_has_its_bytes_and_rates(tmp_path: Path) -> None:
+    made = MadeRecord(tmp_path, 0, 1)
+    made.call("MPI_File_open", 0, MS)
+    for number in range(3):
+        made.call("MPI_File_write_at_all", 0, 2 * MS, nbytes=4_000_000 + number)
+    made.call("MPI_File_iwrite_at", 0, MS, nbytes=1_000_000)
+    made.call("MPI_File_read", 0, 4 * MS, nbytes=1_000_000)
+    made.finish(100 * MS)
+    shown = text_of(load([str(tmp_path)]), 0)
+    section = rows(shown.split("Data of files")[1])
+    assert section[3:8] == [
+        ["MPI_File_iwrite_at", "1", "1000000", "0.001", "-"],
+        ["MPI_File_read", "1", "1000000", "0.004", "250.0"],
+        ["MPI_File_write_at_all", "3", "12000003", "0.006", "2000.0"],
+        ["read", "1", "1000000", "0.004", "250.0"],
+        ["written", "4", "13000003", "0.007", "2000.0"],
+    ]
+    assert [one.routine for one in tables_in(shown).routines][:1] == ["File_iwrite_at"]
 
 
 def test_who_sends_to_whom(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from omb_py.tracing.traffic.paths import NO_WIRE, NOTHING, SHARED_MEMORY, TOO_LI
 from tests.conftest import Finished
 from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
+from tests.tracing.made_records import MadeRecord
 from tests.tracing.traffic.folders import HEADERS, MIB, content, doubling_and_a_send, kind, write
 
 Command = Callable[..., Finished]
@@ -72,6 +73,28 @@ def test_each_way_has_what_carried_it(in_process: Command, run: Path) -> None:
     assert out["asked_bytes"] == str(3 * MIB)
     assert out["sent_bytes"] == str(round(23 * MIB * HEADERS))
     assert back["sent_bytes"] == str(round(20 * MIB * HEADERS))
+
+
+def test_data_of_files_stands_beside_messages(in_process: Command, run: Path) -> None:
+    record = MadeRecord(run, 3, 4, host="node1")
+    record.call("MPI_File_iwrite_at", 0, 10**9, nbytes=2 * MIB)
+    record.call("MPI_File_write_all", 0, 10**9, nbytes=MIB)
+    record.call("MPI_File_read_at", 0, 10**9, nbytes=1000)
+    record.finish(10**10)
+    rows = rows_of(in_process, run)
+    wanted = {"data of files read": ("1", "1000"), "data of files written": ("2", str(3 * MIB))}
+    items = {row["what"]: (row["calls"], row["asked_bytes"]) for row in table(rows, "items")}
+    assert {what: items.get(what) for what in wanted} == wanted
+    found = [
+        [row[name] for name in ("host", "from", "what", "calls", "asked_bytes", "seconds")]
+        for row in table(rows, "files")
+    ]
+    assert found == [
+        ["node1", "3", "read", "1", "1000", "1.0"],
+        ["node1", "3", "written", "2", str(3 * MIB), "2.0"],
+    ]
+    shown = in_process("traffic", str(run)).out
+    assert "3 node1 1 1000 B 1.000 2 3 MiB 2.000".split() in map(str.split, shown.splitlines())
 
 
 def test_peers_are_told_apart(in_process: Command, run: Path) -> None:
