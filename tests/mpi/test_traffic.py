@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.algorithms.openmpi import LIBRARY
+from omb_py.tracing.counters import kernel
 from tests.conftest import Finished
 from tests.mpi.vendor import VENDOR
 
@@ -129,7 +131,9 @@ def test_messages_show_the_algorithm(
     assert [len(kind["looks"]) for kind in seen] == [3]
 
 
-def test_whatever_a_program_does_it_ends_well(profiled: Callable[..., Rows]) -> None:
+def test_whatever_a_program_does_it_ends_well(
+    profiled: Callable[..., Rows], tmp_path: Path
+) -> None:
     """Communicators that were freed have been fatal to the library's own count."""
     rows = profiled(4, MANY_THINGS)
     (sends,) = items(rows, "messages of the program")
@@ -146,6 +150,36 @@ def test_whatever_a_program_does_it_ends_well(profiled: Callable[..., Rows]) -> 
         assert "none known" not in parts
     else:
         assert (sends["moved_bytes"], bcast["algorithm"]) == ("", "not reported")
+        said = (tmp_path / "run" / "traffic-000000.json").read_text()
+        assert "as it was built, its MPI_T has no performance variable" in said
+
+
+def test_what_a_rank_writes_to_storage_is_counted_by_the_kernel(
+    profiled: Callable[..., Rows], tmp_path: Path
+) -> None:
+    before = kernel.storage(Path("/"))
+    assert before is not None
+    with (tmp_path / "own").open("wb") as own:
+        own.write(bytes(MIB))
+        own.flush()
+        os.fsync(own.fileno())
+    after = kernel.storage(Path("/"))
+    assert after is not None
+    if after[1] - before[1] < MIB:
+        pytest.skip("the file system of temporary files is in memory")
+    program = f"""
+from mpi4py import MPI
+file = MPI.File.Open(MPI.COMM_WORLD, "data", MPI.MODE_CREATE | MPI.MODE_WRONLY)
+if MPI.COMM_WORLD.rank == 1:
+    file.Write_at(0, bytes(8 * {MIB}))
+file.Close()
+print("done")
+"""
+    rows = [row for row in profiled(2, program) if row["table"] == "files"]
+    assert [(row["from"], row["what"], row["asked_bytes"]) for row in rows] == [
+        ("1", "written", str(8 * MIB))
+    ]
+    assert 8 * MIB <= int(rows[0]["moved_bytes"]) < 10 * MIB  # its record is written, too
 
 
 @counted

@@ -48,6 +48,12 @@ class ToolInterface:
         """
         return Counter(self._call, name, comm)
 
+    def counters(self) -> int:
+        """How many performance variables the library has."""
+        found = ctypes.c_int()
+        self._call("pvar_get_num", ctypes.byref(found))
+        return found.value
+
     def _call(self, name: str, *arguments: Any) -> None:
         try:
             function = getattr(self._library, f"MPI_T_{name}")

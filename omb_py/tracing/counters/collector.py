@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError
+from omb_py.core.mpi.tool_interface import ToolInterface
 from omb_py.core.text import files
+from omb_py.core.text.words import count
 from omb_py.tracing import counters
 from omb_py.tracing.counters import kernel, nvml, open_mpi
 from omb_py.tracing.counters.connections import Open, connections, since
@@ -56,6 +58,7 @@ class TrafficCollector:
         self._content: dict[str, Any] = {}
         self._comm: MPI.Intracomm | None = None
         self._connections: Open | None = None
+        self._storage: tuple[int, int] | None = None
 
     def begin(self, comm: MPI.Intracomm, folder: str) -> None:
         """Begin to count; collective over ``comm``, which is MPI_COMM_WORLD itself, untraced.
@@ -83,8 +86,10 @@ class TrafficCollector:
             "before": read_links() if self._leads else [],
             "after": [],
             "connections": None,
+            "storage": None,
         }
         self._connections = connections(ROOT)
+        self._storage = kernel.storage(ROOT)
         comm.Barrier()
         self._open(name)
         if self._counts is not None:
@@ -106,6 +111,7 @@ class TrafficCollector:
             self._content["after"] = read_links() if self._leads else []
             carried = since(self._connections, connections(ROOT))
             self._content["connections"] = carried.row() if carried else None
+            self._content["storage"] = _difference(self._storage, kernel.storage(ROOT))
             self._content["complete"] = True
         self._counts = self._comm = None
         try:
@@ -117,7 +123,7 @@ class TrafficCollector:
         """Begin to count in the library, or find out why that cannot be."""
         make = LIBRARIES.get(library)
         if make is None:
-            self._content["why"] = f"not reported by {library}"
+            self._content["why"] = not_counted(library)
             return
         try:
             self._counts = make(self._comm)
@@ -142,6 +148,28 @@ class TrafficCollector:
         self._content["moved"] = {kind: rows(peers) for kind, peers in self._total.items()}
         self._content["collectives"] = self.probe.rows()
         files.write(self._path, json.dumps(self._content))
+
+
+def not_counted(library: str) -> str:
+    """Why a library whose counts we do not read has none that we could; asks its MPI_T."""
+    try:
+        tools = ToolInterface()
+        number = tools.counters()
+        tools.close()
+    except OmbError as error:
+        return f"not reported by {library} ({error})"
+    if number == 0:
+        return f"not reported by {library}: as it was built, its MPI_T has no performance variable"
+    known = count(number, "performance variable")
+    return f"not reported by {library}: none of the {known} of its MPI_T counts messages by peer"
+
+
+def _difference(
+    before: tuple[int, int] | None, after: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    if before is None or after is None:
+        return None
+    return max(0, after[0] - before[0]), max(0, after[1] - before[1])
 
 
 def _leader(comm: MPI.Intracomm) -> int:

@@ -26,6 +26,25 @@ def segments(root: Path) -> Sequence[Link]:
     return [Link("tcp", "TCP", None, None, events=events)]
 
 
+# What this process moved between its memory and storage (/proc/PID/io, proc(5)).
+#
+# Data that comes from the page cache was not read; what is written counts when a page of a file
+# becomes dirty. File systems in memory count nothing.
+
+STORAGE = ("read_bytes", "write_bytes")
+
+
+def storage(root: Path) -> tuple[int, int] | None:
+    """Bytes that this process has read from storage and written to it; None where not known."""
+    try:
+        lines = (root / "proc" / "self" / "io").read_text().splitlines()
+        found = dict(line.split(": ") for line in lines)
+        read, written = (int(found[name]) for name in STORAGE)
+    except (OSError, ValueError, KeyError):
+        return None
+    return read, written
+
+
 # Network interfaces, by the kernel's counters (sysfs-class-net-statistics of its documentation).
 #
 # Bytes are those of frames, with the headers of Ethernet, IP and TCP.

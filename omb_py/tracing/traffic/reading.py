@@ -51,7 +51,8 @@ class RankTraffic(Row):
     """What one rank's file says. ``moved`` is empty and ``why`` says why where nobody counted.
 
     ``leader`` is the lowest rank on the same host; it has the ``links`` of the host.
-    ``connections`` is None where the rank did not report them.
+    ``connections`` is None where the rank did not report them, as is ``storage``, the bytes that
+    its process has read from storage and written to it.
     """
 
     version: Annotated[int, Field(ge=counters.VERSION, le=counters.VERSION)] | None = None
@@ -68,6 +69,7 @@ class RankTraffic(Row):
     after: tuple[Link, ...]
     collectives: tuple[CallKind, ...]
     connections: Connections | None = None
+    storage: tuple[Count, Count] | None = None
 
     @property
     def links(self) -> list[LinkUsage]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omb_py.tracing.records import Record
+from omb_py.tracing.records.routines import WRITTEN
 from omb_py.tracing.traffic.breakdown import TrafficEntry, breakdown
 from omb_py.tracing.traffic.paths import HostPath, host_links, host_paths, moved
 from omb_py.tracing.traffic.reading import RankTraffic
@@ -17,6 +18,10 @@ COLUMNS = (
     *("asked_messages", "asked_bytes", "moved_messages", "moved_bytes", "between_hosts_bytes"),
     *("wire", "sent_bytes", "received_bytes", "path", "algorithm", "remark", "seconds"),
 )
+
+
+WITHIN, BEYOND = "within", "to other hosts"
+"""Whether data stays on its host."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
         yield {
             "table": "paths",
             "host": way.host,
-            "what": "within" if way.within else "to other hosts",
+            "what": WITHIN if way.within else BEYOND,
             "asked_messages": way.requested[0],
             "asked_bytes": way.requested[1],
             "moved_messages": way.moved[0] if way.moved else None,
@@ -101,15 +106,17 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "received_bytes": link.received,
             "remark": "; ".join(filter(None, [*events, link.remark])),
         }
-    hosts = {one.rank: one.host for one in found.ranks}
+    known = {one.rank: one for one in found.ranks}
     for (direction, rank), use in sorted(found.requested.files.items()):
+        storage = known[rank].storage if rank in known else None
         yield {
             "table": "files",
-            "host": hosts.get(rank),
+            "host": known[rank].host if rank in known else None,
             "from": rank,
             "what": direction,
             "calls": use.calls,
             "asked_bytes": use.nbytes,
+            "moved_bytes": None if storage is None else storage[direction == WRITTEN],
             "seconds": round(use.seconds, 9),
         }
     for (source, target), amount in amounts(found).items():
@@ -117,11 +124,19 @@ def rows(found: TrafficReport) -> Iterator[dict[str, Any]]:
             "table": "peers",
             "from": source,
             "to": target,
+            "what": _where(known, source, target),
             "asked_messages": amount.program[0],
             "asked_bytes": amount.program[1],
             "moved_messages": amount.moved[0] if found.pairs is not None else None,
             "moved_bytes": amount.moved[1] if found.pairs is not None else None,
         }
+
+
+def _where(known: Mapping[int, RankTraffic], source: int, target: int) -> str | None:
+    """As of paths: whether two ranks share a host; None where that is not known."""
+    if source not in known or target not in known:
+        return None
+    return WITHIN if known[source].leader == known[target].leader else BEYOND
 
 
 def whole(value: float | None) -> int | None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet, markdown, on_console
-from omb_py.core.text.units import amount, number
+from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
-from omb_py.tracing.traffic.paths import host_links
-from omb_py.tracing.traffic.report import COLUMNS, TrafficReport, amounts, rows
+from omb_py.tracing.traffic.paths import HostPath, host_links
+from omb_py.tracing.traffic.reading import RankTraffic
+from omb_py.tracing.traffic.report import (
+    BEYOND,
+    COLUMNS,
+    WITHIN,
+    TrafficReport,
+    amounts,
+    rows,
+)
 from omb_py.tracing.traffic.requested import FileUse
 
 FORMATS = ("text", "markdown", "csv")
@@ -93,16 +101,26 @@ def _ways(found: TrafficReport) -> Sheet:
         rows.append(
             (
                 way.host,
-                f"within, {len(way.ranks)} ranks" if way.within else "to other hosts",
+                f"{WITHIN}, {len(way.ranks)} ranks" if way.within else BEYOND,
                 amount(way.requested[1]),
+                _share(way, found.ways),
                 amount(way.moved[1] if way.moved else None),
                 way.path,
                 amount(sent) if way.links else "-",
                 f"{sent / scale:.3f}" if way.links and scale else "-",
             )
         )
-    columns = ("host", "way", "program's messages", "moved", "path", "carried", "per byte moved")
+    columns = (
+        *("host", "way", "program's messages", "share", "moved", "path", "carried"),
+        "per byte moved",
+    )
     return Sheet("Paths", columns, tuple(rows), left=2)
+
+
+def _share(way: HostPath, ways: Sequence[HostPath]) -> str:
+    """The part of all bytes of the program's messages that takes this way."""
+    whole = sum(one.requested[1] for one in ways)
+    return share_text(way.requested[1] / whole) if whole else "-"
 
 
 def _links(found: TrafficReport) -> Sheet:
@@ -124,7 +142,7 @@ def _links(found: TrafficReport) -> Sheet:
 
 
 def _files(found: TrafficReport) -> Iterator[Sheet]:
-    uses, hosts = found.requested.files, {one.rank: one.host for one in found.ranks}
+    uses, known = found.requested.files, {one.rank: one for one in found.ranks}
     whole: dict[int, int] = {}
     for (_, rank), use in uses.items():
         whole[rank] = whole.get(rank, 0) + use.nbytes
@@ -133,29 +151,39 @@ def _files(found: TrafficReport) -> Iterator[Sheet]:
     shown = sorted(sorted(whole, key=lambda rank: (-whole[rank], rank))[:MAX_PAIRS])
     table = []
     for rank in shown:
-        cells = [str(rank), hosts.get(rank, "-")]
-        for way in (READ, WRITTEN):
+        cells = [str(rank), known[rank].host if rank in known else "-"]
+        storage = (known[rank].storage if rank in known else None) or (None, None)
+        for way, moved in zip((READ, WRITTEN), storage, strict=True):
             use = uses.get((way, rank), FileUse())
-            cells += [number(use.calls), amount(use.nbytes), f"{use.seconds:.3f}"]
+            cells += [number(use.calls), amount(use.nbytes), f"{use.seconds:.3f}", amount(moved)]
         table.append(tuple(cells))
-    columns = ("rank", "host", "reads", "read", "seconds", "writes", "written", "seconds")
-    remarks = ["Links carry the data of a file system on the network, too."]
+    columns = (
+        *("rank", "host", "reads", "read", "seconds", "from storage"),
+        *("writes", "written", "seconds", "to storage"),
+    )
+    remarks = [
+        "Storage is what the kernel counted for the process, whatever it read or wrote: nothing "
+        "for the page cache and file systems in memory. Links carry the data of a file system on "
+        "the network, too."
+    ]
     if len(whole) > MAX_PAIRS:
         remarks.append(f"And {len(whole) - MAX_PAIRS} more ranks, which --format csv shows.")
     yield Sheet("Files", columns, tuple(table), tuple(remarks), left=2)
 
 
 def _pairs(found: TrafficReport) -> Iterator[Sheet]:
-    known = amounts(found)
-    if not known:
+    known = {one.rank: one for one in found.ranks}
+    pairs = amounts(found)
+    if not pairs:
         return
     shown = sorted(
-        known, key=lambda pair: (-max(known[pair].moved[1], known[pair].program[1]), pair)
+        pairs, key=lambda pair: (-max(pairs[pair].moved[1], pairs[pair].program[1]), pair)
     )
     told = found.pairs is not None
     rows = tuple(
         (
             f"{source} → {target}",
+            _hosts(known, source, target),
             number(one.program[0]),
             amount(one.program[1]),
             number(one.moved[0] if told else None),
@@ -164,12 +192,20 @@ def _pairs(found: TrafficReport) -> Iterator[Sheet]:
             amount(one.own[1] if told else None),
         )
         for source, target in shown[:MAX_PAIRS]
-        for one in [known[source, target]]
+        for one in [pairs[source, target]]
     )
     columns = (
-        *("ranks", "program's messages", "bytes", "messages moved", "bytes moved"),
+        *("ranks", "hosts", "program's messages", "bytes", "messages moved", "bytes moved"),
         *("of them the library's own", "bytes of these"),
     )
     more = len(shown) - MAX_PAIRS
     remarks = (f"And {more} more pairs of ranks, which --format csv shows.",) if more > 0 else ()
-    yield Sheet("Peers", columns, rows, remarks)
+    yield Sheet("Peers", columns, rows, remarks, left=2)
+
+
+def _hosts(known: Mapping[int, RankTraffic], source: int, target: int) -> str:
+    """The host of two ranks, or both where they differ."""
+    if source not in known or target not in known:
+        return "-"
+    first, second = known[source], known[target]
+    return first.host if first.leader == second.leader else f"{first.host} → {second.host}"

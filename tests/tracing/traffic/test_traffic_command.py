@@ -81,20 +81,40 @@ def test_data_of_files_stands_beside_messages(in_process: Command, run: Path) ->
     record.call("MPI_File_write_all", 0, 10**9, nbytes=MIB)
     record.call("MPI_File_read_at", 0, 10**9, nbytes=1000)
     record.finish(10**10)
+    path = run / "traffic-000003.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"storage": [0, 5 * MIB]}))
     rows = rows_of(in_process, run)
     wanted = {"data of files read": ("1", "1000"), "data of files written": ("2", str(3 * MIB))}
     items = {row["what"]: (row["calls"], row["asked_bytes"]) for row in table(rows, "items")}
     assert {what: items.get(what) for what in wanted} == wanted
     found = [
-        [row[name] for name in ("host", "from", "what", "calls", "asked_bytes", "seconds")]
+        [row[name] for name in ("host", "from", "what", "calls", "asked_bytes", "moved_bytes")]
         for row in table(rows, "files")
     ]
     assert found == [
-        ["node1", "3", "read", "1", "1000", "1.0"],
-        ["node1", "3", "written", "2", str(3 * MIB), "2.0"],
+        ["node1", "3", "read", "1", "1000", "0"],
+        ["node1", "3", "written", "2", str(3 * MIB), str(5 * MIB)],
     ]
+    assert [row["seconds"] for row in table(rows, "files")] == ["1.0", "2.0"]
     shown = in_process("traffic", str(run)).out
-    assert "3 node1 1 1000 B 1.000 2 3 MiB 2.000".split() in map(str.split, shown.splitlines())
+    row = "3 node1 1 1000 B 1.000 0 B 2 3 MiB 2.000 5 MiB"
+    assert row.split() in map(str.split, shown.splitlines())
+
+
+def test_messages_within_hosts_are_told_from_those_between_them(
+    in_process: Command, run: Path
+) -> None:
+    record = MadeRecord(run, 3, 4, host="node1")
+    record.call("MPI_Send", 0, 10, peer=2, nbytes=MIB)
+    record.finish(1000)
+    peers = {(row["from"], row["to"]): row for row in table(rows_of(in_process, run), "peers")}
+    assert peers["0", "2"]["what"] == "to other hosts"
+    assert peers["3", "2"]["what"] == peers["0", "1"]["what"] == "within"
+    lines = [line.split() for line in in_process("traffic", str(run)).out.splitlines()]
+    (within,) = [line for line in lines if line[:2] == ["node1", "within,"]]
+    assert within[4:8] == ["1", "MiB", "25", "%"]
+    assert "to other hosts 3 MiB 75 %".split() in [line[:7] for line in lines]
+    assert any(line[:6] == ["0", "→", "2", "node0", "→", "node1"] for line in lines)
 
 
 def test_peers_are_told_apart(in_process: Command, run: Path) -> None:
