@@ -35,6 +35,10 @@ from omb_py.results.row import columns as columns_of_record
 SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
+RECORD = ".record"
+OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
+"""Files that `omb-py profile` writes beside its records."""
+
 EXTRA = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
 """Columns of the table that `Row` has not: who measured, on which MPI library, on how many hosts,
 and where it stands; the file again where rows of others are not its repeated runs
@@ -181,7 +185,8 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
     What looks like results and is not looked into becomes a problem: links to folders (which may
     lead back), files that are no regular ones, folders that cannot be read, and files of results
-    whose names end otherwise than in `SUFFIXES`. Hidden files are nobody's results.
+    whose names end otherwise than in `SUFFIXES`. Hidden files are nobody's results, as are those of
+    a profile.
     """
 
     def left_out(path: str | Path, why: str) -> None:
@@ -195,6 +200,8 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         for path in [Path(where, name) for name in folders]:
             if path.is_symlink():
                 left_out(path, "a link to a folder is not followed, name the folder itself")
+        if any(name.endswith(RECORD) for name in files):
+            files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
             suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
             wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES

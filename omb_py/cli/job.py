@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,11 @@ FOLDER = click.option(
     type=NewFolder(),
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
+PROFILE = click.option(
+    "--profile",
+    is_flag=True,
+    help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
+)
 PARTS: Callable[[Any], Any] = options(
     click.option("--nodes", type=WholeNumber(min=1), help="Only the job on this number of nodes."),
     click.option(
@@ -59,6 +65,7 @@ PARTS: Callable[[Any], Any] = options(
         help="How to continue after the time limit: resubmit: each job submits the next; depend: "
         "several jobs are queued, each after the one before; none: by hand.  [default: resubmit]",
     ),
+    PROFILE,
 )
 
 
@@ -182,6 +189,7 @@ IN_JOB: Callable[[Any], Any] = options(
     MACHINE,
     click.option("--queue"),
     click.option("--nodes", type=WholeNumber(min=1)),
+    PROFILE,
     FOLDER,
 )
 
@@ -319,14 +327,15 @@ def described(
     queue: str | None = None,
     walltime: str | None = None,
     chain: str | None = None,
+    profile: bool = False,
 ) -> Job:
     """A sweep on a machine, as a job has to know it.
 
     Raises `UsageError` for what cannot be.
     """
-    from omb_py.sweeps import batch, catalog, toml
+    from omb_py.sweeps import batch, catalog, profiling, toml
     from omb_py.sweeps.config import Sweep
-    from omb_py.sweeps.machine import Machine
+    from omb_py.sweeps.machine import RECORDER, Machine
 
     if machine is None:
         raise UsageError("say where it runs: --machine MACHINE")
@@ -337,6 +346,8 @@ def described(
     where = batch.with_settings(where, given)
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     words += ["--folder", str(folder)] if folder is not None else []
+    words += ["--profile"] if profile else []
+    named = profiling.with_profile(where, os.environ).profile if profile else None
     points = batch.plan_jobs(plan, where)
     return batch.Job(
         sweep=plan,
@@ -348,5 +359,7 @@ def described(
         folder=folder,
         wishes=tuple(words),
         queue=queue if where.queue is not None else None,
+        profile=profile,
+        library=None if named in (where.profile, RECORDER) else named,
         plan=points,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from pathlib import Path
@@ -49,6 +50,11 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     metavar="DURATION",
     help="Stop after DURATION, as in 25m; exit code 75 if there is more to do.",
 )
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
     config: str,
@@ -59,6 +65,7 @@ def command(
     commands: bool,
     nodes: int | None,
     stop_after: float | None,
+    profile: bool,
     debug: bool,
 ) -> int:
     """Measure all points of a configuration; resume after interruptions.
@@ -73,7 +80,7 @@ def command(
     """
     began = time.monotonic()
     with needing("sweep"):
-        from omb_py.sweeps import batch, catalog, points, toml
+        from omb_py.sweeps import batch, catalog, points, profiling, toml
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.folder import Folder
         from omb_py.sweeps.machine import Machine
@@ -82,6 +89,8 @@ def command(
     where = toml.read(catalog.find("machines", machine), Machine)
     if queue is not None:
         where = batch.with_settings(where, {"queue": queue})
+    if profile:
+        where = profiling.with_profile(where, os.environ)
     whole = points.plan(sweep, where)
     plan = whole.on(nodes)
     if not plan.points:
@@ -89,6 +98,7 @@ def command(
     place = Folder(folder or Path("sweeps") / f"{sweep.name}-{where.name}")
     own = [] if queue is None else ["--queue", queue]
     own += [] if folder is None else ["--folder", str(folder)]
+    own += ["--profile"] if profile else []
     words = shlex.join([config, "--machine", machine, *own])
     if dry_run:
         from omb_py.sweeps.dry_run import show, show_commands

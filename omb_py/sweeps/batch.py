@@ -34,7 +34,8 @@ class Job:
     ``nodes`` are asked for; ``only`` is true when points on other numbers of nodes are left to
     other jobs. ``folder`` is the sweep's, None for the usual one. ``wishes`` are the options that
     the script was made with, for its header, and ``queue`` a queue among them whose limits the
-    sweep has to know. ``plan`` has the points of all the jobs, and what none of them measures.
+    sweep has to know. ``profile``: the sweep is told to profile applications, by ``library`` where
+    that is named. ``plan`` has the points of all the jobs, and what none of them measures.
     """
 
     sweep: Sweep
@@ -47,6 +48,8 @@ class Job:
     folder: Path | None = None
     wishes: tuple[str, ...] = ()
     queue: str | None = None
+    profile: bool = False
+    library: str | None = None
     plan: Plan = NO_POINTS
 
     @property

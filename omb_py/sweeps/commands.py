@@ -12,6 +12,7 @@ from omb_py.core.mpi.launcher import EXPECTED_RANKS
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
+from omb_py.sweeps import profiling
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, selectable
@@ -79,11 +80,15 @@ def host_lines(point: Point, machine: Machine, launcher: str) -> list[str] | Non
 
 @dataclass(frozen=True)
 class Where:
-    """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed."""
+    """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed.
+
+    ``profile`` is the folder for a profile of the recorder, where it is the one that profiles.
+    """
 
     machine: Machine
     launcher: str
     hosts: Path | None = None
+    profile: Path | None = None
 
 
 def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | None) -> list[str]:
@@ -98,14 +103,23 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     else:
         arguments += ["--quiet", "--output", str(output.resolve())]
         arguments += [] if selectable(point.benchmark) else ["--force"]
-    preload = where.machine.preload
+    profiled = output is not None and profiling.is_profiled(point, where.machine)
+    library = profiling.library(where.machine) if profiled else None
+    preload = [str(path) for path in (where.machine.preload, library) if path is not None]
     place = placement(point, where.machine, where.hosts)
     return [
         *LAUNCHERS[where.launcher].command(place),
-        *([] if preload is None else ["env", f"LD_PRELOAD={preload}"]),
+        *(["env", f"LD_PRELOAD={':'.join(preload)}"] if preload else []),
         *program(where.machine),
+        *(recorder(where.profile) if profiled and library is None else []),
         *arguments,
     ]
+
+
+def recorder(folder: Path | None) -> list[str]:
+    """The words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
+    where = [] if folder is None else ["--dir", str(folder.resolve())]
+    return ["profile", "--quiet", *where, "--module", "omb_py"]
 
 
 def program(machine: Machine) -> list[str]:

@@ -72,11 +72,11 @@ def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:
     Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
     """
     launcher = launchers.select(machine.launcher, machine.name)
-    where = commands.Where(machine, launcher)
     for point in plan.points:
         sizes = folder.missing(point)
         if sizes:
             values = commands.environment(point, machine, launcher)
+            where = commands.Where(machine, launcher, profile=folder.profile(point))
             words = commands.command(point, sizes, where, folder.csv(point))
             print(shlex.join([*(["env"] if values else []), *assigned(values), *words]))
 

@@ -80,6 +80,10 @@ class Folder:
         """What its launcher and its ranks printed."""
         return self.root / "logs" / f"{point.name}.output"
 
+    def profile(self, point: Point) -> Path:
+        """What a profiler has written of its last attempt."""
+        return self.root / "profiles" / point.name
+
     def scratch(self, point: Point) -> Path:
         """Where its ranks run, and benchmarks of files write."""
         return self.root / "scratch" / point.name

@@ -19,6 +19,9 @@ from omb_py.sweeps.toml import Strict, suggestion
 
 NO_SCHEDULER = "none"
 
+RECORDER = "recorder"
+"""Instead of a profiling library: the recorder of `omb-py profile`."""
+
 
 class Queue(Strict):
     """Limits of a queue, as its site documents them."""
@@ -134,6 +137,10 @@ class Machine(Strict):
     hundreds by every rank. Make it again after an update of omb-py."""
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
+    profile: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
+    """What profiles applications in sweeps: `"recorder"`, that of `omb-py profile`, or the file of
+    a library such as mpitrace's, loaded by `LD_PRELOAD`. What they write is kept in `profiles/` of
+    the sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
     environment: dict[EnvironmentName, Line] = Field(
         default_factory=dict, examples=[{"MPICH_GPU_SUPPORT_ENABLED": "1"}]
     )
@@ -150,6 +157,13 @@ class Machine(Strict):
     @classmethod
     def _launcher(cls, value: str) -> str:
         return is_known(value, [AUTO, *LAUNCHERS])
+
+    @field_validator("profile")
+    @classmethod
+    def _profile(cls, value: str | None) -> str | None:
+        if value not in (None, RECORDER) and ("/" not in str(value) or ":" in str(value)):
+            raise ValueError(f'write "{RECORDER}", or a path with / and without : to a library')
+        return value
 
     @property
     def cores(self) -> int:

@@ -46,6 +46,7 @@ def script(job: Job) -> str:
         options=on_command_line(job),
         sweep_word=job.sweep_word,
         machine_words=machine_words(job),
+        library=job.library,
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
         sentinel=Safe(scheduler.sentinel),
@@ -106,9 +107,11 @@ def headline(job: Job) -> str:
 
 
 def machine_words(job: Job) -> Safe:
-    """The machine for a command line, and the queue where its limits are not the usual ones."""
-    queue = [] if job.queue is None else ["--queue", job.queue]
-    return Safe(" ".join(shell(word) for word in (job.machine_word, *queue)))
+    """The machine for a command line, the queue where its limits are not the usual ones, and
+    whether applications are profiled."""
+    more = [] if job.queue is None else ["--queue", job.queue]
+    more += ["--profile"] if job.profile else []
+    return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))
 
 
 def on_command_line(job: Job) -> str:

@@ -15,7 +15,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES, processor
-from omb_py.sweeps import allocation, launchers, reasons
+from omb_py.sweeps import allocation, launchers, profiling, reasons
 from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import remaining
@@ -54,6 +54,8 @@ def run_sweep(
     """
     plan = whole.on(nodes)
     points = [point for point in plan.points if folder.missing(point)]
+    if any(profiling.is_profiled(point, machine) for point in points):
+        profiling.check(machine)
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     folder.prepare(sweep, machine)
     there = plan.rows - missing_rows(folder, plan.points)
@@ -68,6 +70,8 @@ def run_sweep(
             begin(reporter, sweep, machine, plan, folder, larger)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
+        if machine.profile is not None and not any(is_application(one) for one in whole.points):
+            reporter.say("note: nothing is profiled, for no point is an application")
         for name in orphaned(folder, sweep, machine, whole):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(
@@ -116,8 +120,12 @@ def begin(
 
 def filter_points(plan: Plan) -> str:
     """The command that shows what was measured."""
-    applications = all(target(point.benchmark).family == APPLICATION for point in plan.points)
-    return "scaling" if applications else "report"
+    return "scaling" if all(map(is_application, plan.points)) else "report"
+
+
+def is_application(point: Point) -> bool:
+    """Whether a point measures an application."""
+    return target(point.benchmark).family == APPLICATION
 
 
 def end(
@@ -133,6 +141,7 @@ def end(
 
     ``short`` is why there are too few nodes for ``larger`` points.
     """
+    list_profiles(reporter, folder, plan.points)
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
     list_points(reporter, folder, given_up, "could not be measured here")
@@ -153,6 +162,14 @@ def end(
     there = f"; results so far are in {folder.root}" if reporter.there else ""
     reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}{there}")
     return code
+
+
+def list_profiles(reporter: Reporter, folder: Folder, points: Sequence[Point]) -> None:
+    """Say where the profiles of points are, if there are any."""
+    found = [path for point in points if (path := folder.profile(point)).is_dir()]
+    if found:
+        there = f"profiles of {count(len(found), 'point')} in {found[0].parent}"
+        reporter.say(f"{there}: omb-py profile show {found[0]}")
 
 
 def list_points(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:

@@ -24,7 +24,7 @@ from omb_py.core.errors import (
     UsageError,
 )
 from omb_py.core.text.units import duration
-from omb_py.sweeps import commands, processes
+from omb_py.sweeps import commands, processes, profiling
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
@@ -35,6 +35,11 @@ from omb_py.sweeps.reporter import Reporter
 
 UNFINISHED = 75
 """Exit code of a sweep that has more to do, later or on more nodes: sysexits' "try again"."""
+
+NO_PROFILE = (
+    "no profile was written where its ranks ran: does the library write one, and of programs that "
+    "load MPI when they run?"
+)
 
 LOOK_SECONDS = 0.5
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
@@ -179,31 +184,40 @@ class Runner:
     ) -> tuple[int | None, str | None]:
         """Run the launcher to its end: its exit code, or how we ended it."""
         csv = self.folder.csv(point)
-        where = commands.Where(self.machine, self.launcher, self._host_file(point))
+        scratch = self.folder.scratch(point)
+        own, kept = scratch / profiling.OWN, self.folder.profile(point)
+        where = commands.Where(self.machine, self.launcher, self._host_file(point), own)
+        profiled = not prove and profiling.is_profiled(point, self.machine)
         command = commands.command(point, missing, where, None if prove else csv)
         limit = time.monotonic() + self.time_limit
-        scratch = self.folder.scratch(point)
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
             clear_scratch(scratch)
+            if profiled and kept.exists():
+                shutil.rmtree(kept)
             for path in (scratch, log.parent, csv.parent):
                 path.mkdir(parents=True, exist_ok=True)
             telling = processes.watch(records) if point.nodes == 1 else {}
             with (
                 log.open("ab") as file,
-                temporary_folder(self.launcher, point.nodes, records) as own,
+                temporary_folder(self.launcher, point.nodes, records) as temporary,
             ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
                 wanted = commands.environment(point, self.machine, self.launcher, scratch)
-                environment = {**os.environ, **wanted, **own, **telling}
+                environment = {**os.environ, **wanted, **temporary, **telling}
                 mark = self._mark(point.name)
                 process = processes.start(command, environment, mark, scratch, file)
                 try:
                     ended = self._wait(process, limit, point)
                 finally:
                     processes.end(process, mark)
+        if profiled:
+            with writing(kept):
+                there = profiling.collect(scratch, kept)
+            if not there and ended is None and process.returncode == 0:
+                self.reporter.say(f"{point.describe()}: it ran, but {NO_PROFILE}")
         clear_scratch(scratch)
         return (None if ended else process.returncode), ended
 

@@ -71,9 +71,8 @@ def listed(value: str) -> tuple[str, ...]:
 
 
 MACHINE_FIELDS: dict[str, Field] = {
-    **dict.fromkeys(
-        ("name", "description", "virtual_environment", "bundle", "preload", "host_file"), itself
-    ),
+    **dict.fromkeys(("name", "description", "virtual_environment", "bundle", "host_file"), itself),
+    **dict.fromkeys(("preload", "profile"), itself),
     **dict.fromkeys(("module_paths", "modules", "launcher_options"), listed),
     "environment": lambda value: {"NAME": value},
 }
