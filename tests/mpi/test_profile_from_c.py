@@ -26,6 +26,17 @@ int below(double *value) {
     int failed = 0;
     for (int i = 0; i < 3; i++)
         failed |= MPI_Allreduce(MPI_IN_PLACE, value, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    double read[8];
+    MPI_File file;
+    MPI_Request request;
+    failed |= MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                            &file);
+    failed |= MPI_File_write_at_all(file, 0, value, 2, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    failed |= MPI_File_iwrite_at(file, 0, value, 1, MPI_DOUBLE, &request);
+    failed |= MPI_Wait(&request, MPI_STATUS_IGNORE);
+    failed |= MPI_File_sync(file);
+    failed |= MPI_File_read_at(file, 8, read, 8, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    failed |= MPI_File_close(&file);
     return failed;
 }
 """
@@ -185,7 +196,17 @@ def test_what_a_library_below_python_calls_is_seen(profiled: Profiled, tmp_path:
         "assert list(value) == [8, 16]\n",
     )
     assert job.code == 0, job.err
-    assert [calls_of(record) for record in found] == 2 * [{"MPI_Allreduce": [3, 48]}]
+    expected = {
+        "MPI_Allreduce": [3, 48],
+        "MPI_File_open": [1, 0],
+        "MPI_File_write_at_all": [1, 16],
+        "MPI_File_iwrite_at": [1, 8],
+        "MPI_Wait": [1, 0],
+        "MPI_File_sync": [1, 0],
+        "MPI_File_read_at": [1, 8],  # of 64 bytes that were asked for
+        "MPI_File_close": [1, 0],
+    }
+    assert [calls_of(record) for record in found] == 2 * [expected]
 
 
 def test_communicators_have_one_key_on_all_their_ranks(profiled: Profiled) -> None:

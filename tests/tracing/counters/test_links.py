@@ -120,3 +120,11 @@ def test_less_than_a_round_of_a_counter_is_found_exactly(
         return Link("network", "w", number % (1 << bits) * unit, 0, bits=bits, unit=unit)
 
     assert usage(wire(start), wire(start + sent)).sent == sent * unit
+
+
+def test_storage_is_what_the_kernel_counts_for_the_process(tmp_path: Path) -> None:
+    assert kernel.storage(tmp_path) is None
+    write(tmp_path, {"proc/self/io": "rchar: 9\nread_bytes: 4096\nwrite_bytes: 8192"})
+    assert kernel.storage(tmp_path) == (4096, 8192)
+    write(tmp_path, {"proc/self/io": "rchar: 9\nread_bytes: 4096"})
+    assert kernel.storage(tmp_path) is None
