@@ -217,8 +217,11 @@ def test_a_rank_that_is_killed_leaves_what_was_read_at_the_beginning(
 
 
 def test_ranks_of_one_host_share_memory(profiled: Callable[..., Rows]) -> None:
-    (way,) = [row for row in profiled(4, ALLREDUCES) if row["table"] == "paths"]
+    rows = profiled(4, ALLREDUCES)
+    (way,) = [row for row in rows if row["table"] == "paths"]
     assert (way["what"], way["path"]) == ("within", "shared memory")
+    (allreduce,) = items(rows, "MPI_Allreduce")
+    assert (allreduce["path"], allreduce["between_hosts_bytes"]) == ("shared memory", "0")
 
 
 @pytest.mark.parametrize("level", ["mpi4py", "pmpi"])

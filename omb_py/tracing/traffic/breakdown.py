@@ -133,8 +133,10 @@ def _collectives(
         if not is_probed(routine) or key not in sizes:
             algorithm = NOT_REPORTED if ranks[0].why else NOT_SAMPLED
             each = wanted.nbytes / (wanted.calls * size)
+            alone = len(set(where.values())) == 1  # nothing can have left the host
+            path, between = (_path(ways, True, False), 0.0) if alone else ("", None)
             yield TrafficEntry(
-                routine, size, wanted.calls, wanted.nbytes, each, None, None, "", algorithm
+                routine, size, wanted.calls, wanted.nbytes, each, None, between, path, algorithm
             )
             continue
         done.add(key)

@@ -6,10 +6,12 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
+from omb_py.core.dataclass import replace
 from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.tables import Sheet, markdown, on_console
 from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
+from omb_py.tracing.traffic.breakdown import NOT_REPORTED
 from omb_py.tracing.traffic.paths import HostPath, host_links
 from omb_py.tracing.traffic.reading import RankTraffic
 from omb_py.tracing.traffic.report import (
@@ -23,6 +25,8 @@ from omb_py.tracing.traffic.report import (
 from omb_py.tracing.traffic.requested import FileUse
 
 FORMATS = ("text", "markdown", "csv")
+
+UNKNOWN = ("-", NOT_REPORTED)
 
 MAX_PAIRS = 20
 """Pairs of ranks, or ranks, that a table shows, those with most bytes; CSV has all."""
@@ -41,8 +45,24 @@ def write(found: TrafficReport, kind: str, out: TextIO) -> None:
 
 
 def sheets(found: TrafficReport) -> list[Sheet]:
-    """The tables."""
-    return [_items(found), _ways(found), _links(found), *_files(found), *_pairs(found)]
+    """The tables; where the library tells nothing they have no columns for it."""
+    made = [_items(found), _ways(found), _links(found), *_files(found), *_pairs(found)]
+    return made if found.pairs is not None else list(map(_known, made))
+
+
+def _known(sheet: Sheet) -> Sheet:
+    """A table without the columns in which nothing is known."""
+    kept = [
+        index
+        for index in range(len(sheet.columns))
+        if not sheet.rows or any(row[index] not in UNKNOWN for row in sheet.rows)
+    ]
+    return replace(
+        sheet,
+        columns=tuple(sheet.columns[index] for index in kept),
+        rows=tuple(tuple(row[index] for index in kept) for row in sheet.rows),
+        left=sum(index < sheet.left for index in kept),
+    )
 
 
 def notes(found: TrafficReport) -> list[str]:
@@ -86,11 +106,13 @@ def _items(found: TrafficReport) -> Sheet:
         *("requested", "algorithm", "path", "ranks", "calls", "bytes each", "bytes"),
         *("messages moved", "bytes moved", "to other hosts"),
     )
-    remarks = (
-        "Bytes are those of all ranks together, bytes each those of one rank in one call. Of each "
-        "kind of collective call a few were looked at, the others are taken to have sent the same.",
-    )
-    return Sheet(f"Requested and moved, {found.ranks[0].library}", columns, rows, remarks, left=3)
+    remark = "Bytes are those of all ranks together, bytes each those of one rank in one call."
+    if found.pairs is not None:
+        remark += (
+            " Of each kind of collective call a few were looked at, the others are taken to have "
+            "sent the same."
+        )
+    return Sheet(f"Requested and moved, {found.ranks[0].library}", columns, rows, (remark,), left=3)
 
 
 def _ways(found: TrafficReport) -> Sheet:

@@ -146,7 +146,17 @@ def test_a_library_that_does_not_tell_leaves_gaps(in_process: Command, run: Path
     assert (sends["asked_bytes"], sends["moved_bytes"]) == (str(3 * MIB), "")
     assert (allreduce["algorithm"], allreduce["moved_bytes"]) == ("not reported", "")
     assert [row["path"] for row in table(rows, "paths")] == [SHARED_MEMORY, "eth0"] * 2
-    assert "what the library moved: not reported by MPICH" in in_process("traffic", str(run)).out
+    shown = in_process("traffic", str(run)).out
+    assert "what the library moved: not reported by MPICH" in shown
+    heads = [
+        line for line in shown.splitlines() if line.startswith(("requested ", "ranks ", "host "))
+    ]
+    assert [head.split() for head in heads] == [
+        "requested path ranks calls bytes each bytes to other hosts".split(),
+        "host way program's messages share path carried".split(),
+        "host link sent received also".split(),
+        "ranks hosts program's messages bytes".split(),
+    ]
 
 
 def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> None:
