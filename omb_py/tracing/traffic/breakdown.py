@@ -67,7 +67,7 @@ def breakdown(
     found += _collectives(ranks, requested, where, ways)
     found += _files(requested)
     if pairs is None:
-        return found
+        return [*found, *_over_tcp(requested, where, ways)]
     others = {pair: amount for pair, amount in pairs.items() if pair[0] != pair[1]}
     between = total(others, _between(others, where))[1]
     whole = total(others)
@@ -94,6 +94,21 @@ def _pairs(
         amount = (float(sum(one[0] for one in minimum)), float(sum(one[1] for one in minimum)))
     path = _path(ways, nbytes > between, between > 0)
     return TrafficEntry(what, 0, calls, nbytes, nbytes / calls, amount, between, path, "")
+
+
+def _over_tcp(
+    requested: Requested, where: dict[int, int], ways: Sequence[HostPath]
+) -> Iterator[TrafficEntry]:
+    """What went to other hosts, where the kernel counted all of it and the library nothing."""
+    moved = [way.moved for way in ways if not way.within]
+    known = [amount[1] for amount in moved if amount is not None]
+    if not known or len(known) < len(moved):
+        return
+    asked = (requested.messages(), requested.windows)
+    wanted = sum(total(pairs, _between(pairs, where))[1] for pairs in asked)
+    rest = max(0, sum(known) - wanted)
+    yield TrafficEntry(REST, 0, None, None, None, None, rest, "", "")
+    yield TrafficEntry(ALL, 0, None, None, None, None, sum(known), _path(ways, False, True), "")
 
 
 def _files(requested: Requested) -> Iterator[TrafficEntry]:

@@ -31,7 +31,8 @@ class HostPath:
     """Data that ranks of a host moved ``within`` it, or to other hosts.
 
     ``requested`` and ``moved`` are messages and bytes, the former of the program's sends alone;
-    ``moved`` is None where the library does not tell. ``path`` says in words what carried it:
+    ``moved`` is None where the library does not tell, but for bytes over TCP to other hosts: these
+    the kernel counts for each rank. ``path`` says in words what carried it:
     ``host_links`` where it was any.
     """
 
@@ -39,7 +40,7 @@ class HostPath:
     ranks: tuple[int, ...]
     within: bool
     requested: tuple[int, int]
-    moved: tuple[int, int] | None
+    moved: tuple[int | None, int] | None
     path: str
     links: tuple[LinkUsage, ...]
 
@@ -121,6 +122,7 @@ def _way(
 
     messages = requested.messages()
     wanted = total(messages, chosen(messages))
+    amount: tuple[int | None, int] | None
     amount = None if pairs is None else total(pairs, chosen(pairs))
     if carried is None:
         return HostPath(name, mine, within, wanted, amount, NOT_READ, ())
@@ -132,6 +134,9 @@ def _way(
     else:  # collectives move about what they are asked for, by whichever way
         scale = wanted[1] + sum(requested.by_rank.get(rank, 0) for rank in mine)
         path, links = carriers(carried, within, scale, PART, tcp)
+        over_tcp = not within and links and all(link.meter == METER for link in links)
+        if over_tcp and tcp is not None and tcp.beyond >= wanted[1]:
+            amount = (None, tcp.beyond)
     return HostPath(name, mine, within, wanted, amount, path, links)
 
 

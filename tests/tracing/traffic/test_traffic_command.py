@@ -159,6 +159,31 @@ def test_a_library_that_does_not_tell_leaves_gaps(in_process: Command, run: Path
     ]
 
 
+@pytest.mark.parametrize(
+    ("beyond", "moved"),
+    [
+        ([10, 13, 10, 10], ["", str(23 * MIB), "", str(20 * MIB)]),
+        ([1, 1, 10, 10], ["", "", "", str(20 * MIB)]),  # not by TCP that stayed open
+    ],
+)
+def test_what_the_kernel_counted_to_other_hosts_was_moved_there(
+    in_process: Command, run: Path, beyond: list[int], moved: list[str]
+) -> None:
+    for path, amount in zip(sorted(run.glob("traffic-*")), beyond, strict=True):
+        one = json.loads(path.read_text())
+        one |= {"why": "not reported by MPICH", "vendor": "MPICH", "moved": {}, "collectives": []}
+        one["connections"] = {"within": 0, "beyond": amount * MIB, "received": 0, "again": 0}
+        path.write_text(json.dumps(one))
+    rows = rows_of(in_process, run)
+    assert [row["moved_bytes"] for row in table(rows, "paths")] == moved
+    items = {row["what"]: row["between_hosts_bytes"] for row in table(rows, "items")}
+    if all(moved[1::2]):
+        assert items["what else the library sent"] == str(40 * MIB)
+        assert items["in all"] == str(43 * MIB)
+    else:
+        assert "in all" not in items
+
+
 def test_ranks_that_were_killed_are_named(in_process: Command, run: Path) -> None:
     path = run / "traffic-000003.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
