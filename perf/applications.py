@@ -29,7 +29,7 @@ def main() -> int:
     name = mpi_library().split()[0].lower()
     output = f"applications-{'mpich' if name == 'mpich' else 'openmpi'}.csv"
     Path(output).unlink(missing_ok=True)
-    repeats = ["-i", sys.argv[1]] if sys.argv[1:] else []
+    repeats = ["--repeats", sys.argv[1]] if sys.argv[1:] else []
     scalings = sys.argv[2].split(",") if sys.argv[2:] else ("strong", "weak")
     failed = 0
     for application in APPLICATIONS.builtin():

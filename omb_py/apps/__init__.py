@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omb_py.apps.runtime.team import Team
 
 REPEATS = 5
-WARMUP = 1
+WARMUP_REPEATS = 1
 """How often a problem is solved unless told otherwise, timed and before that."""
 
 P = TypeVar("P")
@@ -172,7 +172,7 @@ class RunSettings:
     scaling: str = "strong"
     threads: int = 1
     repeats: int = REPEATS
-    warmup: int = WARMUP
+    warmup_repeats: int = WARMUP_REPEATS
     references: bool = True
     check: bool = True
     split_wait: bool = True

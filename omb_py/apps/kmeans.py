@@ -105,7 +105,7 @@ class Search(Kernel[Clusters]):
         own, totals = self._sums[k]
         add = self._adds.get(k)
         centers, emptied = self._first.data[:k], False
-        for _ in range(self.problem.iterations):
+        for _ in range(self.problem.lloyd_iterations):
             with team.computing:
                 self._engine.add_up(centers, own)
             if add is not None:
@@ -172,7 +172,7 @@ APPLICATION = Application(
     problem=Clusters,
     kernel=Search,
     metric=lambda problem, seconds: (
-        problem.samples * problem.iterations * len(problem.ks) / seconds
+        problem.samples * problem.lloyd_iterations * len(problem.ks) / seconds
     ),
     unit="samples/s",
     compare=compare,

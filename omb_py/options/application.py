@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from omb_py.apps import REPEATS, WARMUP, Application, ApplicationRequest, RunSettings
+from omb_py.apps import REPEATS, WARMUP_REPEATS, Application, ApplicationRequest, RunSettings
+from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.option import Option, OptionRow
 from omb_py.options.parse import OptionsCommand, read_words
@@ -19,6 +20,22 @@ from omb_py.results.output import check_output
 
 PROBLEM, MEASURING = "The problem", "How it is measured"
 
+INSTEAD_OF_ITERATIONS = {"iterations": "--repeats", "warmup": "--warmup-repeats"}
+"""What an application has instead of a benchmark's option."""
+
+
+def refuse_iterations(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
+    """Raise `UsageError` for an option of benchmarks, which names what applications have."""
+    if text is None:
+        return
+    name, own = str(parameter.name), [one.opts[0] for one in ctx.command.params]
+    instead = [INSTEAD_OF_ITERATIONS[name], *(one for one in own if one.endswith(f"-{name}"))]
+    raise UsageError(
+        f"{' and '.join(parameter.opts)} are for benchmarks: "
+        f"use {' or '.join(instead)} for {ctx.info_name}"
+    )
+
+
 CHOICES = (
     OptionRow(
         "--scaling",
@@ -27,10 +44,15 @@ CHOICES = (
         help="weak: the problem grows with the ranks; its size is that of one rank.",
     ),
     OptionRow("--threads", **count(1), default=1, help="Threads of BLAS and OpenMP in each rank."),
+    OptionRow("--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."),
     OptionRow(
-        "-i", "--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."
+        "--warmup-repeats",
+        **count(0),
+        default=WARMUP_REPEATS,
+        help="Untimed solutions before those.",
     ),
-    OptionRow("-x", "--warmup", **count(0), default=WARMUP, help="Untimed solutions before those."),
+    OptionRow(*("-i", "--iterations"), callback=refuse_iterations, expose_value=False, hidden=True),
+    OptionRow(*("-x", "--warmup"), callback=refuse_iterations, expose_value=False, hidden=True),
     OptionRow(
         "--references/--no-references",
         default=True,

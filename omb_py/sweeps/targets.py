@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omb_py.apps import APPLICATIONS, REPEATS, WARMUP
+from omb_py.apps import APPLICATIONS, REPEATS, WARMUP_REPEATS
 from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, by_family, find_benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
@@ -63,7 +63,7 @@ def as_benchmark(application: Any) -> Benchmark:
         title=application.title,
         family=APPLICATION,
         plan=partial(_no_plan, application.name),
-        defaults=Defaults(REPEATS, WARMUP, REPEATS, WARMUP, smallest=0, largest=0),
+        defaults=Defaults(REPEATS, WARMUP_REPEATS, REPEATS, WARMUP_REPEATS, smallest=0, largest=0),
         summary=application.summary,
         sized=False,
         native=False,

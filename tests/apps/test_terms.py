@@ -19,9 +19,11 @@ from omb_py.apps import (
     share,
     shares,
 )
+from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.application import application_parameters, parse_application
+from omb_py.options.table import parameters
 
 GROWING = {"train": {"data": "generated"}}
 """Options without which a problem cannot grow: there are so many digits and no more."""
@@ -122,3 +124,39 @@ def test_options_have_the_types_of_their_defaults() -> None:
 def test_values_that_cannot_be_are_refused(arguments: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asked_for(*arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("-i 3", "-i and --iterations are for benchmarks: use --repeats for every"),
+        ("--iterations=3", "-i and --iterations are for benchmarks: use --repeats for every"),
+        ("-x0", "-x and --warmup are for benchmarks: use --warmup-repeats for every"),
+        ("--warmup 2", "-x and --warmup are for benchmarks: use --warmup-repeats for every"),
+    ],
+)
+def test_options_of_benchmarks_are_refused_with_those_of_applications(
+    arguments: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^{words}$"):
+        asked_for(*arguments.split())
+
+
+@pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
+def test_no_application_gives_a_benchmark_s_option_another_meaning(
+    application: Application[Any],
+) -> None:
+    of_benchmarks = {
+        name
+        for benchmark in all_benchmarks()
+        for one in parameters(benchmark)
+        for name in (*one.opts, *one.secondary_opts)
+    }
+    own = {f"--{one.name.replace('_', '-')}" for one in fields(application.problem)}
+    own |= {f"--{one.name.replace('_', '-')}" for one in fields(RunSettings)}
+    assert not own & of_benchmarks - {"--file"}, "--file is replay's argument"
+
+
+def test_what_else_iterates_is_named() -> None:
+    with pytest.raises(UsageError, match=r"use --repeats or --lloyd-iterations for kmeans$"):
+        parse_application(APPLICATIONS.load("kmeans"), ["--iterations", "3"])

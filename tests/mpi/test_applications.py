@@ -14,7 +14,7 @@ from tests.helpers.battery import Battery, Line, line
 
 RANKS = (1, 2, 3, 4, 8)
 NATIVE_RANKS = (2, 3)
-QUICK = "-i 1 -x 0"
+QUICK = "--repeats 1 --warmup-repeats 0"
 PROFILE = ROOT / "tests" / "data" / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 SMALL = {
     "fft_transpose": (
@@ -23,8 +23,8 @@ SMALL = {
     ),
     "halo": ("--rows 31 --columns 17 --steps 7", "--rows 31 --columns 17 --steps 4 --overlap"),
     "kmeans": tuple(
-        "--samples 480 --features 4 --k-from 2 --k-to 9 --k-step 1 --iterations 4 --dtype float64 "
-        f"--engine xp --divide {what}"
+        "--samples 480 --features 4 --k-from 2 --k-to 9 --k-step 1 --lloyd-iterations 4 "
+        f"--dtype float64 --engine xp --divide {what}"
         for what in ("samples", "k")
     ),
     "knn": tuple(

@@ -14,7 +14,7 @@ from tests.conftest import OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
 
-SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "-i", "2")
+SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers.battery import Battery, Line, Record, line, refused
 
-QUICK = "-i 1 -x 0 --no-references"
-KMEANS = f"kmeans --samples 500 --features 3 --iterations 6 --dtype float64 {QUICK}"
+QUICK = "--repeats 1 --warmup-repeats 0 --no-references"
+KMEANS = f"kmeans --samples 500 --features 3 --lloyd-iterations 6 --dtype float64 {QUICK}"
 XP = f"{KMEANS} --engine xp"
 KNN = f"knn --samples 333 --queries 47 --features 3 --dtype float64 {QUICK}"
 SEARCH = "--k-from 2 --k-to 10 --k-step 2"

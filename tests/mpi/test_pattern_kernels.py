@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.battery import Battery, Line, Record, line, refused
 
-QUICK = "-i 2 -x 0"
+QUICK = "--repeats 2 --warmup-repeats 0"
 UNEVEN = (
     "fft_transpose --rows 100 --columns 49",
     "fft_transpose --rows 50 --columns 99 --transposed-out",

@@ -10,12 +10,12 @@ from omb_py.apps.train import prepare
 from omb_py.apps.training import Training
 from tests.helpers.battery import Battery, Line, line, refused
 
-SHORT = "-i 1 -x 0 --samples 80 --batch 24 --epochs 2"
+SHORT = "--repeats 1 --warmup-repeats 0 --samples 80 --batch 24 --epochs 2"
 QUICK = f"{SHORT} --data generated --hidden 12"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes."""
 
 RESNET = (
-    "-i 1 -x 0 --model resnet --layers 8 --image 8 --compute real --samples 12 --batch 8 "
+    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --image 8 --compute real --samples 12 --batch 8 "
     "--epochs 1 --learning-rate 0.01"
 )
 """Stages end inside residual blocks, too."""
@@ -139,7 +139,7 @@ def test_the_loss_is_that_of_sequential_training(battery: Battery, line: Line) -
     assert found == pytest.approx(reference["losses"], rel=1e-4)
 
 
-REPLAY = "train -i 1 -x 0 --model resnet110 --samples 16 --batch 16 --epochs 2 --sample-time 8"
+REPLAY = "train --repeats 1 --warmup-repeats 0 --model resnet110 --samples 16 --batch 16 --epochs 2 --sample-time 8"
 REPLAYED = [
     line(ranks, f"{REPLAY} --schedule {schedule} {strategy}")
     for schedule in ("gpipe", "1f1b")

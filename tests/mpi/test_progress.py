@@ -46,7 +46,7 @@ def test_rows_stay_whole_around_the_line(mpi: str, tmp_path: Path) -> None:
             ["overhead", "bcast", *SLOW, "--rounds", "2"],
             r"bcast 1 MiB \(1 of 3\), 0 of .* iterations",
         ),
-        (["kmeans", "--samples", "1000", "-i", "1"], r"kmeans solving \(1 of 2\)"),
+        (["kmeans", "--samples", "1000", "--repeats", "1"], r"kmeans solving \(1 of 2\)"),
         (["latency", "--sizes", "8", "-c", "-i", "3"], r"latency 8 B, 0 of 3 iterations"),
     ],
 )

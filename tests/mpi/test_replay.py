@@ -11,7 +11,7 @@ DATA = ROOT / "tests" / "data"
 PROFILE = DATA / "mpitrace" / "thetagpu-cpu-16ranks.txt"
 OTHER = DATA / "mpitrace" / "thetagpu-gpu-8ranks.txt"
 EVERY_ROUTINE = DATA / "mpitrace" / "every-routine.txt"
-QUICK = "-i 1 -x 0"
+QUICK = "--repeats 1 --warmup-repeats 0"
 PLAIN = "--leave-out allgatherv --leave-out alltoallv --leave-out gatherv"
 PLAIN += " --leave-out reduce_scatter"
 

@@ -12,7 +12,7 @@ from tests.conftest import run
 from tests.helpers.battery import Battery, Line, Record, line, refused
 
 BINDINGS = ("buffer", "native")
-ONCE = "-i 1 -x 0 --no-references"
+ONCE = "--repeats 1 --warmup-repeats 0 --no-references"
 
 TRAIN = f"train --samples 24 --batch 10 --epochs 2 --fusion 1K {ONCE}"
 SHORT = f"{TRAIN} --hidden 8 --layers 3"

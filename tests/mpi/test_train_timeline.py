@@ -14,8 +14,8 @@ from omb_py.tracing.records import Kind, Record
 from tests.conftest import OMB_PY, Finished
 
 TRAIN = (
-    "train --data generated --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 -i 1 -x 0 "
-    "--no-references"
+    "train --data generated --samples 24 --batch 10 --epochs 2 --hidden 8 --layers 3 "
+    "--repeats 1 --warmup-repeats 0 --no-references"
 )
 STEPS = 6
 """Three batches in each of two epochs."""

@@ -179,7 +179,7 @@ def test_options_that_exclude_each_other(arguments: list[str]) -> None:
         *["mbw_mr -i", "mbw_mr -W", "mbw_mr -p", "mbw_mr -x", "latency --sizes", "latency -m"],
         *["latency --timeout", "latency --max-time", "latency --precision", "latency -M"],
         *["latency_mt -t", "gather -k", "latency --device", "bw_fan_in --node-map"],
-        *["kmeans --samples", "kmeans -i", "overhead latency --rounds", "compare --rounds"],
+        *["kmeans --samples", "kmeans --repeats", "overhead latency --rounds", "compare --rounds"],
         *["watch --interval", "timeline x --ranks", "timeline x --from", "model x --predict-ranks"],
         *[
             "model x --sizes",

@@ -88,6 +88,7 @@ def test_applications_are_a_family_that_all_benchmarks_leave_out() -> None:
         ({"row": 8}, "matmul has no option 'row'; did you mean 'rows'?"),
         ({"references": False}, "write no_references = true"),
         ({"rows": 0}, "0 is not in the range"),
+        ({"iterations": 3}, "use --repeats for matmul"),
     ],
 )
 def test_options_that_an_application_lacks_are_refused(options: dict[str, Any], words: str) -> None:

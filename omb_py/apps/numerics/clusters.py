@@ -24,7 +24,9 @@ class Clusters(Samples):
     k_from: int = option(2, "Minimum number of clusters to try.", minimum=1)
     k_to: int = option(16, "Maximum number of clusters to try.", minimum=1)
     k_step: int = option(2, "From one number of clusters to the next.", minimum=1)
-    iterations: int = option(20, "Lloyd's iterations for each k; all of them are done.", minimum=1)
+    lloyd_iterations: int = option(
+        20, "Lloyd's iterations for each k; all of them are done.", minimum=1
+    )
     divide: str = option(
         "samples",
         "samples: each rank has a part of them for all k; k: all of them for some k.",
@@ -104,7 +106,7 @@ def sequential(problem: Clusters) -> Sequential:
 
     samples, _ = draw(problem)
     first = first_centers(problem, samples)
-    settings = {"n_init": 1, "max_iter": problem.iterations, "tol": 0, "algorithm": "lloyd"}
+    settings = {"n_init": 1, "max_iter": problem.lloyd_iterations, "tol": 0, "algorithm": "lloyd"}
 
     def solve() -> list[Any]:
         return [KMeans(k, init=first[:k], **settings).fit(samples) for k in problem.ks]
@@ -145,7 +147,8 @@ def compare(
     emptied = [found.k for found in result if found.emptied]
     if emptied:
         text += f"; left out, since a cluster became empty: k {_listed(emptied)}"
-    settled = [len(one.cluster_centers_) for one in reference if one.n_iter_ < problem.iterations]
+    last = problem.lloyd_iterations
+    settled = [len(one.cluster_centers_) for one in reference if one.n_iter_ < last]
     if settled:
         text += f"; scikit-learn stopped before the last iteration, at rest: k {_listed(settled)}"
     passed = inertia <= most_inertia and shift <= most_shift

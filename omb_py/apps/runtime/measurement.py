@@ -148,7 +148,7 @@ class Measurement:
         self, kernel: Kernel[Any], first: Kernel[Any] | None, alternative: Kernel[Any] | None
     ) -> Turns:
         turns, settings, job = Turns(), self._settings, self._job
-        total = settings.warmup + settings.repeats
+        total = settings.warmup_repeats + settings.repeats
         tracker = None
         if self._setting.display is not None:
             from omb_py.measure.progress import Step, Tracker
@@ -166,7 +166,7 @@ class Measurement:
                 turns.alternative.append(solve(alternative, alternative.team).seconds)
             turns.solved.append(solve(kernel, kernel.team))
         for series in (turns.solved, turns.alternative, turns.one_rank, turns.sequential):
-            del series[: settings.warmup]
+            del series[: settings.warmup_repeats]
         return turns
 
     def _time_references(self, turns: Turns, first: Kernel[Any] | None) -> None:

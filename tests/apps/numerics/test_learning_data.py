@@ -125,7 +125,9 @@ def test_the_elbow_does_not_depend_on_the_unit_of_inertia(count: int, power: int
     assert elbow(ks, [2.0**power * one for one in curve]) == elbow(ks, curve)
 
 
-SMALL = Clusters(samples=300, features=3, k_from=2, k_to=4, k_step=2, iterations=5, dtype="float64")
+SMALL = Clusters(
+    samples=300, features=3, k_from=2, k_to=4, k_step=2, lloyd_iterations=5, dtype="float64"
+)
 
 
 def found_by_scikit_learn() -> tuple[list[Found], list[Any]]:
@@ -166,7 +168,7 @@ def test_a_k_with_an_empty_cluster_is_left_out_of_the_check_and_named() -> None:
 
 
 def test_it_is_said_where_scikit_learn_stopped_earlier() -> None:
-    problem = replace(SMALL, iterations=200)
+    problem = replace(SMALL, lloyd_iterations=200)
     models = sequential(problem).solve()
     found = [
         Found(k, model.cluster_centers_, model.inertia_, False)
