@@ -9,7 +9,7 @@ binding that has these calls.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -61,7 +61,8 @@ class CheckedResult:
 class Detail:
     """Something that an application tells of beside its time as a whole: an epoch, a stage.
 
-    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each.
+    ``value`` is in ``unit``; ``calls`` are so many MPI calls of ``nbytes`` each. Where ``value`` is
+    the median of several, ``spread`` has the minimum, 25th and 75th percentile and the maximum.
     """
 
     name: str
@@ -70,6 +71,17 @@ class Detail:
     unit: str = ""
     calls: int | None = None
     nbytes: float | None = None
+    spread: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A message of ``nbytes`` from one rank to another, and the seconds until it had arrived."""
+
+    sender: int
+    receiver: int
+    nbytes: int
+    seconds: float
 
 
 class Kernel(ABC, Generic[P]):
@@ -101,6 +113,10 @@ class Kernel(ABC, Generic[P]):
         """What there is to tell of the last `solve` beside its time; collective."""
         return []
 
+    def transfers(self) -> list[Transfer]:
+        """What this rank received in the last `solve`, where that was timed by itself."""
+        return []
+
 
 @dataclass(frozen=True)
 class Sequential:
@@ -119,6 +135,17 @@ class Alternative(Generic[P]):
 
 
 @dataclass(frozen=True)
+class Preset:
+    """Values of an application's options that belong together, by the names of their fields.
+
+    ``source`` is where they are from.
+    """
+
+    source: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Application(Generic[P]):
     """An application and all that the rest of the suite needs to know of it.
 
@@ -132,6 +159,7 @@ class Application(Generic[P]):
     would do. ``applies`` tells whether an option means anything in a problem.
     ``references`` and ``split_wait`` are false where these `RunSettings` have no meaning, and
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
+    ``presets`` are by the names that ``--preset`` has for them.
     """
 
     name: str
@@ -150,6 +178,7 @@ class Application(Generic[P]):
     applies: Callable[[P, str], bool] = lambda problem, name: True
     alternative: Callable[[P], Alternative[P] | None] = lambda problem: None
     sequential_is_one_rank: Callable[[P], bool] = lambda problem: False
+    presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:

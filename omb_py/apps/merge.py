@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
-from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
+from omb_py.apps import (
+    Application,
+    CheckedResult,
+    Kernel,
+    Preset,
+    Sequential,
+    Transfer,
+    option,
+    share,
+)
 from omb_py.apps.runtime.distribution import collect, random_numbers
+from omb_py.apps.runtime.pairs import PAIRS, Divided, all_to_all, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
+from omb_py.core.errors import UsageError
 
 DIGIT_BITS = 16
 """Of a digit of the radix sort: NumPy sorts numbers so short by counting them."""
@@ -67,6 +79,10 @@ def runs(xp: Any, starts: Any, lengths: Any, step: int) -> Any:
 
 LEFT, RIGHT = 0, 1
 LARGEST_VALUE = 2**31
+OTHER = 2
+"""Of the row of random numbers that chooses the right rows which cannot match."""
+
+GOLDEN = 1.618033988749895
 MULTIPLIER = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, for multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
 
@@ -75,13 +91,38 @@ MULTIPLIER = 0x9E3779B97F4A7C15
 class Tables:
     """Two tables of a key and a value, both int64.
 
-    Keys are equally likely, so that ``rows_left * rows_right / keys`` pairs are expected.
+    A part ``matching`` of the right rows have keys that the left table may have. These are equally
+    likely, so that ``matching * rows_left * rows_right / keys`` pairs are expected; or, with
+    ``keys`` 0, each row of a table has a key of its own, and ``matching * rows_right`` of the right
+    rows one of the left table's.
     """
 
     rows_left: int = option(500_000, "Rows of the left table.", minimum=0)
     rows_right: int = option(500_000, "Rows of the right table.", minimum=0)
-    keys: int = option(500_000, "Different keys: the fewer, the more rows match.", minimum=1)
+    keys: int = option(
+        500_000,
+        "Different keys: the fewer, the more rows match; 0: each row of a table has its own.",
+        minimum=0,
+    )
+    matching: float = option(
+        1.0, "Part of the right rows whose keys the left table may have, up to 1.", minimum=0
+    )
+    exchange: str = exchange_option()
     seed: int = option(1, "Of the generated keys and values.", minimum=0)
+
+    def __post_init__(self) -> None:
+        if self.matching > 1:
+            raise UsageError(f"--matching {self.matching:g} is more than all: choose 1 or less")
+        if self.keys == 0 and self.matching_rows > self.rows_left:
+            raise UsageError(
+                f"{self.matching_rows} right rows with keys of their own cannot match "
+                f"{self.rows_left} left ones: choose a smaller --matching, or more --rows-left"
+            )
+
+    @property
+    def matching_rows(self) -> int:
+        """Right rows whose keys the left table may have."""
+        return round(self.matching * self.rows_right)
 
     @property
     def rows(self) -> int:
@@ -112,16 +153,16 @@ class Shuffle:
         self._sent.data[:, 0] = self._key[order]
         self._sent.data[:, 1] = self._value[order]
 
-    def bind(self, arriving: list[int]) -> None:
-        """Make ready to receive so many rows from each rank."""
+    def bind(self, arriving: list[int], exchange: str) -> None:
+        """Make ready to receive so many rows from each rank, by one of `EXCHANGES`."""
         team = self._team
         leaving = [int(count) for count in team.on_host(self.counts)]
         self.received = team.array((sum(arriving), 2), "int64")
-        sides = (
-            self._sent.message([2 * count for count in leaving], "v"),
-            self.received.message([2 * count for count in arriving], "v"),
+        sent, received = (
+            Divided(array.shaped(array.data.size), tuple(2 * count for count in counts))
+            for array, counts in ((self._sent, leaving), (self.received, arriving))
         )
-        self.exchange = team.bind(Call("alltoallv", sides))
+        self.exchange = all_to_all(team, sent, received, exchange)
 
 
 class Join(Kernel[Tables]):
@@ -154,7 +195,7 @@ class Join(Kernel[Tables]):
         self._exchange_counts()
         arriving = team.on_host(self._arriving.data).T.tolist()
         for shuffle, counts_of_table in zip(self._shuffles, arriving, strict=True):
-            shuffle.bind(counts_of_table)
+            shuffle.bind(counts_of_table, problem.exchange)
         received = [shuffle.received.data for shuffle in self._shuffles]
         self._columns = [table[:, column] for table in received for column in (0, 1)]
 
@@ -170,6 +211,9 @@ class Join(Kernel[Tables]):
                 shuffle.exchange()
         with team.computing:
             self._joined = join(team.xp, *self._columns)
+
+    def transfers(self) -> list[Transfer]:
+        return [one for shuffle in self._shuffles for one in shuffle.exchange.transfers]
 
     def result(self) -> Any:
         """The checksums of all ranks' rows together."""
@@ -190,7 +234,26 @@ def generate(problem: Tables, side: int, team: Team | None = None) -> tuple[Any,
         (random_numbers((problem.seed, side, column), begin, end) * different).astype("int64")
         for column, different in enumerate((problem.keys, LARGEST_VALUE))
     )
+    if problem.keys == 0:
+        keys = shuffled(problem.seed + side, total, begin, end)
+        keys[keys >= problem.matching_rows] += problem.rows_left * side
+    elif side == RIGHT and problem.matching < 1:
+        other = random_numbers((problem.seed, side, OTHER), begin, end) >= problem.matching
+        keys[other] += problem.keys
     return keys, values
+
+
+def shuffled(seed: int, total: int, begin: int, end: int) -> Any:
+    """Numbers ``begin`` to ``end`` of a permutation of those below ``total``, int64.
+
+    Multiples of one that has no divisor in common with ``total``, near its golden section.
+    """
+    import numpy as np
+
+    step = int(total / GOLDEN) + 1
+    while gcd(step, total) > 1:
+        step += 1
+    return (np.arange(begin, end, dtype="int64") * step + seed) % max(1, total)
 
 
 def checksums(xp: Any, key: Any, left: Any, right: Any) -> Any:
@@ -253,5 +316,19 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
+    presets={
+        "dask-cuda": Preset(
+            "its local_cudf_merge benchmark, a million rows of each table for each rank",
+            {
+                "rows_left": 1_000_000,
+                "rows_right": 1_000_000,
+                "keys": 0,
+                "matching": 0.3,
+                "scaling": "weak",
+                "repeats": 3,
+                "exchange": PAIRS,
+            },
+        )
+    },
     details="Rows per second are those of both tables, not of the result.",
 )

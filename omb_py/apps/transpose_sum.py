@@ -9,9 +9,19 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
-from omb_py.apps import Application, CheckedResult, Kernel, Sequential, option, share
+from omb_py.apps import (
+    Application,
+    CheckedResult,
+    Kernel,
+    Preset,
+    Sequential,
+    Transfer,
+    option,
+    share,
+)
 from omb_py.apps.numerics.transpose import Transpose, check_shares
 from omb_py.apps.runtime.distribution import collect, random_numbers
+from omb_py.apps.runtime.pairs import PAIRS, exchange_option
 from omb_py.apps.runtime.team import Team
 from omb_py.core.calls import Call
 
@@ -28,6 +38,7 @@ class Square:
 
     size: int = option(3000, "Rows and columns of the array.", minimum=1)
     dtype: str = option("float64", "Element type.", choices=("float32", "float64"))
+    exchange: str = exchange_option()
     seed: int = option(1, "Of the generated elements.", minimum=0)
 
     @property
@@ -53,7 +64,7 @@ class TransposeSum(Kernel[Square]):
         self._total = self._own
         self._transpose: Transpose | None = None
         if team.ranks > 1:
-            self._transpose = Transpose(team, (size, size), dtype)
+            self._transpose = Transpose(team, (size, size), dtype, problem.exchange)
             self._total = team.array(1, "float64")
             total = self._total.message() if team.rank == 0 else None
             reduce = Call("reduce", (self._own.message(), total), op="sum", root=0)
@@ -72,6 +83,9 @@ class TransposeSum(Kernel[Square]):
             self._own.data[...] = sums.sum(dtype="float64")
         if transpose is not None:
             self._reduce()
+
+    def transfers(self) -> list[Transfer]:
+        return [] if self._transpose is None else self._transpose.to_columns.transfers
 
     def result(self) -> Any:
         """The sum and, of an array that is not too large, x + x.T."""
@@ -136,5 +150,10 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=weak_scaled,
+    presets={
+        "dask-cuda": Preset(
+            "its local_cupy benchmark", {"size": 10_000, "repeats": 3, "exchange": PAIRS}
+        )
+    },
     details="GB/s are the array's bytes per second.",
 )

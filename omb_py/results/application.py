@@ -12,6 +12,9 @@ from omb_py.results.writer import Writer
 MAX_RANKS = 16
 """Ranks that the text shows one by one."""
 
+MAX_PAIRS = 56
+"""Pairs of ranks likewise: those of 8 ranks."""
+
 HEADS = ("Total(s)", "Distribute(s)", "Compute(s)", "Communicate(s)", "Wait(s)", "Other(s)")
 
 
@@ -31,7 +34,8 @@ class ApplicationRow:
     ``alternative_speedup`` over the same problem solved on the same ranks as ``alternative`` says.
     ``threads`` are those of BLAS and OpenMP in each rank, ``cores`` ranks times threads,
     ``efficiency`` the speed-up over the ranks.
-    ``calls`` are MPI calls of ``call_bytes`` each.
+    ``calls`` are MPI calls of ``call_bytes`` each. Where ``value`` is the median of these calls,
+    ``value_low`` to ``value_high`` are the minimum, 25th and 75th percentile and the maximum.
     """
 
     run: str
@@ -74,6 +78,10 @@ class ApplicationRow:
     speedup_high: float | None
     efficiency: float | None
     value: float | None
+    value_low: float | None
+    value_p25: float | None
+    value_p75: float | None
+    value_high: float | None
     unit: str | None
     calls: int | None
     call_bytes: float | None
@@ -89,6 +97,7 @@ class ApplicationWriter(Writer[ApplicationRow]):
         self._stream = stream
         self._title = title
         self._ranks: list[ApplicationRow] = []
+        self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
         if row.part is None:
@@ -136,13 +145,19 @@ class ApplicationWriter(Writer[ApplicationRow]):
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
     def _part(self, row: ApplicationRow) -> None:
+        if row.value_low is not None:
+            self._pairs += 1
+            if self._pairs > MAX_PAIRS:
+                if self._pairs == MAX_PAIRS + 1:
+                    self._line("# and other pairs of ranks, which --output keeps")
+                return
         found = [f"{row.part:<34}"]
         if row.calls is not None:
             found.append(f"{row.calls} calls of {row.call_bytes:.10g} bytes")
         if row.time_s is not None:
             found.append(f"{seconds(row.time_s)} s")
         if row.value is not None:
-            found.append(f"{row.value:.6g} {row.unit or ''}".rstrip())
+            found.append(f"{row.value:.6g} {row.unit or ''}".rstrip() + quantiles(row))
         if row.check is not None:
             found.append(row.check)
         self._line("   ".join(found))
@@ -156,6 +171,15 @@ def phases(row: ApplicationRow) -> tuple[float, ...]:
     """The times of a rank, in the order of `HEADS`."""
     times = (row.time_s, row.distribute_s, row.compute_s, row.communicate_s, row.wait_s)
     return tuple(value or 0.0 for value in (*times, row.other_s))
+
+
+def quantiles(row: ApplicationRow) -> str:
+    """What lies around a median, where it is one."""
+    if row.value_low is None:
+        return ""
+    spread = (row.value_low, row.value_p25, row.value_p75, row.value_high)
+    named = zip(("min", "25 %", "75 %", "max"), spread, strict=True)
+    return f" ({', '.join(f'{name} {value:.4g}' for name, value in named)})"
 
 
 def speedup(over: str, value: float, low: float | None, high: float | None) -> str:

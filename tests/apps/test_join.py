@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omb_py.apps import share
@@ -24,9 +24,11 @@ from omb_py.apps.merge import (
     join,
     pairs,
     sequential,
+    shuffled,
     sorted_keys,
     weak_scaled,
 )
+from omb_py.core.errors import UsageError
 
 SMALL = Tables(rows_left=100, rows_right=70, keys=30)
 
@@ -116,6 +118,50 @@ def test_tables_are_the_same_however_many_ranks_generate_them(ranks: int, rows: 
 
 def test_tables_that_grow_match_as_often_as_before() -> None:
     assert weak_scaled(SMALL, 3) == Tables(rows_left=300, rows_right=210, keys=90)
+
+
+UNIQUE = replace(SMALL, keys=0, matching=0.3)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.floats(0, 1), st.integers(0, 9))
+def test_with_keys_of_their_own_exactly_so_many_rows_match(
+    left: int, right: int, matching: float, seed: int
+) -> None:
+    assume(round(matching * right) <= left)
+    problem = Tables(left, right, keys=0, matching=matching, seed=seed)
+    keys = [generate(problem, side)[0] for side in (LEFT, RIGHT)]
+    assert [len(set(one.tolist())) for one in keys] == [left, right]
+    matches = set(keys[LEFT].tolist()) & set(keys[RIGHT].tolist())
+    assert len(matches) == round(matching * right)
+
+
+@pytest.mark.parametrize("problem", [UNIQUE, replace(SMALL, matching=0.3)])
+def test_fewer_rows_match_however_many_ranks_generate_them(problem: Tables) -> None:
+    teams: list[Any] = [SimpleNamespace(rank=rank, ranks=3) for rank in range(3)]
+    whole = generate(problem, RIGHT)[0]
+    assert np.array_equal(
+        np.concatenate([generate(problem, RIGHT, team)[0] for team in teams]), whole
+    )
+    all_matching = (whole < (problem.keys or problem.rows_left)).mean()
+    assert all_matching == pytest.approx(0.3, abs=0.1)
+
+
+def test_neighbours_in_a_table_have_distant_keys() -> None:
+    keys = shuffled(1, 1000, 0, 1000)
+    assert sorted(keys) == list(range(1000))
+    assert abs(np.diff(keys)).min() > 300
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"matching": 1.5}, "--matching 1.5 is more than all"),
+        ({"keys": 0, "rows_left": 10}, "70 right rows with keys of their own cannot match 10 left"),
+    ],
+)
+def test_what_cannot_match_is_refused(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        replace(SMALL, **values)
 
 
 def _without(package: str) -> Callable[..., Any]:

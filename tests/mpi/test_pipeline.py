@@ -15,8 +15,8 @@ QUICK = f"{SHORT} --data generated --hidden 12"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes."""
 
 RESNET = (
-    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --image 8 --compute real --samples 12 --batch 8 "
-    "--epochs 1 --learning-rate 0.01"
+    "--repeats 1 --warmup-repeats 0 --model resnet --layers 8 --image 8 --compute real "
+    "--samples 12 --batch 8 --epochs 1 --learning-rate 0.01"
 )
 """Stages end inside residual blocks, too."""
 

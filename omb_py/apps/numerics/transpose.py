@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from omb_py.apps import share, shares
+from omb_py.apps.runtime.pairs import ALLTOALL, Divided, all_to_all
 from omb_py.apps.runtime.team import Team
-from omb_py.core.calls import Call, Form
 from omb_py.core.errors import UsageError
 
 
@@ -22,8 +22,13 @@ class Transpose:
     ``to_rows`` takes it back to what can be unpacked. All ranks call each together.
     """
 
-    def __init__(self, team: Team, shape: tuple[int, int], dtype: str) -> None:
-        """``shape`` is the whole matrix's; each rank has at least a row and a column of it."""
+    def __init__(
+        self, team: Team, shape: tuple[int, int], dtype: str, exchange: str = ALLTOALL
+    ) -> None:
+        """``shape`` is the whole matrix's; each rank has at least a row and a column of it.
+
+        ``exchange`` is one of `EXCHANGES`.
+        """
         rows, columns = shape
         row_shares, column_shares = shares(rows, team.ranks), shares(columns, team.ranks)
         own_rows, own_columns = row_shares[team.rank], column_shares[team.rank]
@@ -34,11 +39,12 @@ class Transpose:
             begin, end = share(columns, team.ranks, rank)
             block = packed.data[own_rows * begin : own_rows * end]
             self._blocks.append((slice(begin, end), block.reshape(own_rows, end - begin)))
-        form: Form = "" if rows % team.ranks == columns % team.ranks == 0 else "v"
-        by_rows = packed.message([own_rows * other for other in column_shares], form)
-        by_columns = self.columns.message([other * own_columns for other in row_shares], form)
-        self.to_columns = team.bind(Call(f"alltoall{form}", (by_rows, by_columns)))
-        self.to_rows = team.bind(Call(f"alltoall{form}", (by_columns, by_rows)))
+        even = rows % team.ranks == columns % team.ranks == 0
+        by_rows = Divided(packed, tuple(own_rows * other for other in column_shares))
+        flat = self.columns.shaped(rows * own_columns)
+        by_columns = Divided(flat, tuple(other * own_columns for other in row_shares))
+        self.to_columns = all_to_all(team, by_rows, by_columns, exchange, even)
+        self.to_rows = all_to_all(team, by_columns, by_rows, exchange, even)
 
     def pack(self, rows: Any) -> None:
         """Put each rank's block of this rank's rows where ``to_columns`` takes it."""

@@ -214,7 +214,14 @@ def solve(kernel: Kernel[Any], team: Team) -> Solved:
         own = perf_counter() - begin
     phases.seconds[Phase.DISTRIBUTE] += distributed - begin
     tallies = tuple(replace(tally) for tally in phases.tallies.values() if tally.calls)
-    return Solved(longest(own, team), own, dict(phases.seconds), tallies, tuple(kernel.parts()))
+    return Solved(
+        longest(own, team),
+        own,
+        dict(phases.seconds),
+        tallies,
+        tuple(kernel.parts()),
+        tuple(kernel.transfers()),
+    )
 
 
 def longest(seconds: float, team: Team) -> float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields
 from statistics import mean, median, median_low
 from typing import TYPE_CHECKING, Any
 
-from omb_py.apps import Application, ApplicationRequest, CheckedResult, Detail
+from omb_py.apps import Application, ApplicationRequest, CheckedResult, Detail, Transfer
+from omb_py.apps.runtime.pairs import bandwidths
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.buffers import Buffer
 from omb_py.core.mpi.job import Job, Node
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from omb_py.measure.progress import Display
     from omb_py.results.writer import Writer
 
+SPREAD = ("value_low", "value_p25", "value_p75", "value_high")
 TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
 
 
@@ -45,13 +47,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Solved:
-    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts."""
+    """One repeat: its seconds, and this rank's own, with their phases, tallies and parts.
+
+    ``transfers`` are what this rank received, where that was timed by itself.
+    """
 
     seconds: float
     own_seconds: float
     phases: dict[Phase, float]
     tallies: tuple[Tally, ...]
     parts: tuple[Detail, ...]
+    transfers: tuple[Transfer, ...] = ()
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -91,6 +97,8 @@ def application_rows(measured: Measured) -> list[ApplicationRow]:
     seconds = [one.seconds for one in turns.solved]
     chosen = turns.solved[seconds.index(median_low(seconds))]
     times = _gathered(job, chosen.times)
+    transfers = [one for solved in turns.solved for one in solved.transfers]
+    of_all = job.comm.gather(transfers) or []
     if job.rank != 0:
         return []
     common = _common(measured)
@@ -100,7 +108,8 @@ def application_rows(measured: Measured) -> list[ApplicationRow]:
         common | {"part": "rank", "rank": rank} | dict(zip(TIMES, own, strict=True))
         for rank, own in enumerate(times)
     ]
-    found += [common | part for part in _parts(chosen, measured.check)]
+    by_pair = bandwidths([one for of_rank in of_all for one in of_rank])
+    found += [common | part for part in _parts(chosen, by_pair, measured.check)]
     return [ApplicationRow(**row) for row in found]
 
 
@@ -175,9 +184,15 @@ def speedup(
     return {name: median(found), f"{name}_low": min(found), f"{name}_high": max(found)}
 
 
-def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, Any]]:
-    """What else there is to tell: the application's own parts, rank 0's calls, and the check."""
-    for part in chosen.parts:
+def _parts(
+    chosen: Solved, by_pair: Sequence[Detail], check: CheckedResult | None
+) -> Iterator[dict[str, Any]]:
+    """What else there is to tell.
+
+    That is the application's own parts, what each pair of ranks exchanged in all repeats, rank 0's
+    calls, and the check.
+    """
+    for part in (*chosen.parts, *by_pair):
         yield {
             "part": part.name,
             "time_s": part.seconds,
@@ -185,6 +200,7 @@ def _parts(chosen: Solved, check: CheckedResult | None) -> Iterator[dict[str, An
             "unit": part.unit or None,
             "calls": part.calls,
             "call_bytes": part.nbytes,
+            **dict(zip(SPREAD, part.spread or (), strict=False)),
         }
     for tally in sorted(chosen.tallies, key=lambda tally: (tally.function, tally.nbytes)):
         yield {

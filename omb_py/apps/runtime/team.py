@@ -90,6 +90,7 @@ class Team:
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
+        self._waiting = Timed(self.phases.seconds, Phase.WAIT)
         self._barrier = self._binding.bind(Call("barrier")) if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
@@ -141,6 +142,12 @@ class Team:
                 call()
 
         return make
+
+    def wait_for_all(self) -> None:
+        """Wait until all ranks are here, where waiting is told from communicating. Collective."""
+        if self._barrier is not None and self._split_wait:
+            with self._waiting:
+                self._barrier()
 
     def own_steps(
         self,
