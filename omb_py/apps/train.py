@@ -8,7 +8,7 @@ from typing import Any
 
 from omb_py.apps import Alternative, Application, CheckedResult, Kernel, Sequential
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import SMALL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training import FILES, SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import network, sample_shape
 from omb_py.apps.training.data import batches, check_samples, load
 from omb_py.core.errors import UsageError
@@ -49,7 +49,12 @@ OPTION_RULES = (
     ),
     OptionRule(("hidden",), lambda training: training.model == "mlp", "--model mlp"),
     OptionRule(("layers",), lambda training: training.model in LAYERED, " and ".join(LAYERED)),
-    OptionRule(("learning_rate", "seed"), lambda training: training.learns, "models that learn"),
+    OptionRule(("learning_rate",), lambda training: training.learns, "models that learn"),
+    OptionRule(
+        ("seed",),
+        lambda training: training.learns or training.loader == FILES,
+        "models that learn, and --loader files",
+    ),
     OptionRule(
         (
             "fusion",
@@ -77,6 +82,11 @@ OPTION_RULES = (
         ("micro_batches", "schedule", "partition"),
         lambda training: training.strategy != "data",
         "--strategy model and hybrid",
+    ),
+    OptionRule(
+        ("workers", "prefetch", "preprocess_time", "data_folder"),
+        lambda training: training.loader == FILES,
+        "--loader files",
     ),
     OptionRule(("stages",), lambda training: training.strategy == "hybrid", "--strategy hybrid"),
 )
@@ -174,9 +184,13 @@ def sequential(training: Training) -> Sequential | None:
 
 def compare(training: Training, result: Any, reference: Any) -> CheckedResult:
     """Whether gradients were averaged rightly, or a network learns as in one process."""
-    if not training.learns:
-        return replayed_part(training, result)
-    return learned_part(training, result, reference)
+    if training.learns:
+        found = learned_part(training, result, reference)
+    else:
+        found = replayed_part(training, result)
+    if misread := result.get("misread", 0):
+        return CheckedResult(False, f"{misread} samples are READ WRONG; {found.text}")
+    return found
 
 
 def replayed_part(training: Training, result: Any) -> CheckedResult:
@@ -242,6 +256,7 @@ APPLICATION = Application(
     applies=applies,
     alternative=data_parallel,
     sequential_is_one_rank=lambda training: not training.learns,
+    threads=lambda training: training.loader == FILES and training.workers > 0,
     details=(
         "mlp and cnn learn; the other models are replayed: gradients and activations of their "
         "layers' shapes travel, and computing takes --sample-time for each sample, unless "

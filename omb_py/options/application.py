@@ -113,6 +113,8 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
         kind(**{one.name: values.pop(one.name) for one in fields(kind)})
         for kind in (application.problem, RunSettings)
     )
+    if application.threads(problem) and values["thread_level"] == "single":
+        values["thread_level"] = "funneled"
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)
@@ -169,4 +171,5 @@ def problem_parameter(one: Field[Any]) -> click.Parameter:
         return click.Argument([one.name], **settings)
     name = one.name.replace("_", "-")
     settings |= {"default": one.default, "help": said["help"]}
+    settings["show_default"] = one.default != ""
     return Option([f"--{name}", one.name], group=PROBLEM, **settings)

@@ -15,7 +15,16 @@ MAX_RANKS = 16
 MAX_PAIRS = 56
 """Pairs of ranks likewise: those of 8 ranks."""
 
-HEADS = ("Total(s)", "Distribute(s)", "Compute(s)", "Communicate(s)", "Wait(s)", "Other(s)")
+HEADS = {
+    "Total(s)": "time_s",
+    "Distribute(s)": "distribute_s",
+    "Compute(s)": "compute_s",
+    "Communicate(s)": "communicate_s",
+    "Wait(s)": "wait_s",
+    "Load(s)": "load_s",
+    "Other(s)": "other_s",
+}
+"""Columns of the table of ranks; that of loading is only shown where something is loaded."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class ApplicationRow:
     compute_s: float | None
     communicate_s: float | None
     wait_s: float | None
+    load_s: float | None
     other_s: float | None
     one_rank_s: float | None
     sequential_s: float | None
@@ -97,6 +107,7 @@ class ApplicationWriter(Writer[ApplicationRow]):
         self._stream = stream
         self._title = title
         self._ranks: list[ApplicationRow] = []
+        self._heads: list[str] = []
         self._pairs = 0
 
     def row(self, row: ApplicationRow) -> None:
@@ -109,6 +120,7 @@ class ApplicationWriter(Writer[ApplicationRow]):
 
     def _whole(self, row: ApplicationRow) -> None:
         line = self._line
+        self._heads = [head for head in HEADS if head != "Load(s)" or row.load_s]
         ours = f"omb-py {VERSION}: buffer {row.buffer}, binding {row.binding}"
         ours += f", {row.variant}" if row.variant else ""
         line(f"\n# OMB-Py {self._title} v{VERSION} ({ours})")
@@ -137,10 +149,11 @@ class ApplicationWriter(Writer[ApplicationRow]):
 
     def _rank(self, row: ApplicationRow) -> None:
         if not self._ranks:
-            self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in HEADS))
+            self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in self._heads))
         self._ranks.append(row)
         if len(self._ranks) <= MAX_RANKS:
-            self._line(f"{row.rank:<8}" + "".join(f"{value:16.6f}" for value in phases(row)))
+            times = (getattr(row, HEADS[head]) or 0.0 for head in self._heads)
+            self._line(f"{row.rank:<8}" + "".join(f"{seconds:16.6f}" for seconds in times))
         elif row.rank == row.ranks - 1:
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
@@ -165,12 +178,6 @@ class ApplicationWriter(Writer[ApplicationRow]):
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
-
-
-def phases(row: ApplicationRow) -> tuple[float, ...]:
-    """The times of a rank, in the order of `HEADS`."""
-    times = (row.time_s, row.distribute_s, row.compute_s, row.communicate_s, row.wait_s)
-    return tuple(value or 0.0 for value in (*times, row.other_s))
 
 
 def quantiles(row: ApplicationRow) -> str:

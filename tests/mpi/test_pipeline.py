@@ -64,6 +64,7 @@ LINES = [
     train(4, "--strategy hybrid --stages 1 --no-split-wait"),
     train(2, "--strategy model --data digits"),
     train(2, "--strategy model --buffer bytearray"),
+    train(4, "--strategy hybrid --loader files --test parallel --test-samples 5"),
 ]
 FEW = train(4, "--strategy hybrid --stages 2 --micro-batches 3 --batch 3 --samples 7")
 """The last batch has one sample: a pipeline has none of it."""
@@ -139,13 +140,16 @@ def test_the_loss_is_that_of_sequential_training(battery: Battery, line: Line) -
     assert found == pytest.approx(reference["losses"], rel=1e-4)
 
 
-REPLAY = "train --repeats 1 --warmup-repeats 0 --model resnet110 --samples 16 --batch 16 --epochs 2 --sample-time 8"
+REPLAY = (
+    "train --repeats 1 --warmup-repeats 0 --model resnet110 --samples 16 --batch 16 --epochs 2 "
+    "--sample-time 8"
+)
 REPLAYED = [
     line(ranks, f"{REPLAY} --schedule {schedule} {strategy}")
     for schedule in ("gpipe", "1f1b")
     for ranks, strategy in (
         (4, "--strategy model --micro-batches 8"),
-        (4, "--strategy hybrid --micro-batches 4 --overlap"),
+        (4, "--strategy hybrid --micro-batches 4 --overlap --loader files"),
     )
 ]
 

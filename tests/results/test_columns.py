@@ -10,6 +10,7 @@ import pytest
 import omb_py
 from omb_py.analysis.table import EXTRA
 from omb_py.results import columns
+from omb_py.results.application import ApplicationRow
 from omb_py.results.row import OverheadRow, Row
 from omb_py.results.row import columns as columns_of
 from tests import ROOT
@@ -40,6 +41,14 @@ def test_no_column_is_left_out() -> None:
     assert measured == {*columns_of(Row)}
     assert loaded == {*EXTRA}
     assert overhead == {*columns_of(OverheadRow)}
+
+
+def test_no_column_of_applications_is_left_out() -> None:
+    table = (ROOT / "docs" / "applications.md").read_text().split(HEAD)[-1]
+    names = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
+    assert sorted(", ".join(names).replace("`", "").split(", ")) == sorted(
+        columns_of(ApplicationRow)
+    )
 
 
 def test_help_shows_columns_with_their_units() -> None:

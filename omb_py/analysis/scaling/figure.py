@@ -54,7 +54,7 @@ def draw(series: Series, ranks: int, page: Page | None = None) -> Figure:
         fits = [one for one in fits_of(series) if one.describes]
         room = page.points - 60
         speedups(above, series, fits, ranks, room)
-        bars(below, series.points, room)
+        bars(below, series, room)
         one = " of one rank" if series.scaling == "weak" else ""
         facts = [f"{series.problem}{one}", series.name]
         return finish(figure, series.application, [*facts, *marks(series, fits)])
@@ -116,11 +116,12 @@ def draw_points(axes: Axes, points: Sequence[Point], oversubscribed: bool) -> No
     )
 
 
-def bars(axes: Axes, points: Sequence[Point], room: float) -> None:
+def bars(axes: Axes, series: Series, room: float) -> None:
     """What the time of each number of ranks is made of, as parts of the whole."""
+    points = series.points
     places = range(len(points))
     bottom = np.zeros(len(points))
-    for index, phase in enumerate(PHASES):
+    for index in series.phases:
         parts = np.array([100 * point.shares[index] for point in points])
         axes.bar(
             places,
@@ -131,7 +132,7 @@ def bars(axes: Axes, points: Sequence[Point], room: float) -> None:
             hatch=HATCHES[index % len(HATCHES)],
             edgecolor=paper(),
             linewidth=0.4,
-            label=phase,
+            label=PHASES[index],
         )
         bottom = bottom + parts
     step = 1 + (len(points) - 1) // MAX_BARS

@@ -8,7 +8,7 @@ from statistics import median
 
 from omb_py.analysis.scaling.rows import Run
 
-PHASES = ("compute", "communicate", "wait", "distribute", "other")
+PHASES = ("compute", "communicate", "wait", "distribute", "other", "load")
 """What a rank's time is made of, as `ApplicationRow` has it."""
 
 
@@ -81,6 +81,13 @@ class Series:
     variant: str
     points: tuple[Point, ...]
     divides_work: bool = True
+
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """The places in `PHASES` of those to be shown: loading only where something was loaded."""
+        loading = PHASES.index("load")
+        loads = any(point.shares[loading] for point in self.points)
+        return tuple(place for place in range(len(PHASES)) if loads or place != loading)
 
     @property
     def name(self) -> str:

@@ -59,9 +59,9 @@ def of_points(series: Series) -> Sheet:
             "efficiency",
             "per core",
             f"serial ({source})",
-            *PHASES,
+            *(PHASES[place] for place in series.phases),
         ),
-        tuple(cells_of(point, series.scaling) for point in series.points),
+        tuple(cells_of(point, series) for point in series.points),
         tuple(remarks),
         0,
     )
@@ -107,7 +107,7 @@ def bounds(series: Series) -> Iterator[str]:
         )
 
 
-def cells_of(point: Point, scaling: str) -> tuple[str, ...]:
+def cells_of(point: Point, series: Series) -> tuple[str, ...]:
     """A row of the table of points."""
     speedup, seconds = point.speedup, point.seconds
     return (
@@ -120,8 +120,8 @@ def cells_of(point: Point, scaling: str) -> tuple[str, ...]:
         digits(point.sequential.value) if point.sequential else "-",
         percent(point.efficiency),
         percent(point.efficiency_of_cores),
-        percent(serial_fraction(point, scaling)),
-        *map(percent, point.shares),
+        percent(serial_fraction(point, series.scaling)),
+        *(percent(point.shares[place]) for place in series.phases),
     )
 
 

@@ -19,6 +19,8 @@ class Phase(Enum):
     COMPUTE = "compute"
     COMMUNICATE = "communicate"
     WAIT = "wait"
+    LOAD = "load"
+    """Waiting for input data."""
 
 
 @dataclass

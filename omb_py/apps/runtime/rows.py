@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omb_py.results.writer import Writer
 
 SPREAD = ("value_low", "value_p25", "value_p75", "value_high")
-TIMES = ("time_s", "distribute_s", "compute_s", "communicate_s", "wait_s", "other_s")
+TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,10 @@ from time import perf_counter
 from typing import Any
 
 from omb_py.apps.runtime.team import Team, alone
-from omb_py.apps.training import Training
+from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.layers import Layer, Skip
 from omb_py.apps.training.networks import Network, work_of
 from omb_py.core.errors import UsageError
-
-MILLISECOND = 1e-3
 
 FORWARD = 1 / 3
 """Of the time of a step. The backward pass takes about twice as long as the forward pass: for each

@@ -22,7 +22,7 @@ from functools import partial
 
 from omb_py.apps import Detail
 from omb_py.apps.runtime.team import Array, Team
-from omb_py.apps.training import Training
+from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.fused_buffers import FusedBuffers, elements
 from omb_py.apps.training.fusion import plan_of
 from omb_py.apps.training.horovod_timeline import SILENT, activities_of
@@ -33,8 +33,6 @@ from omb_py.core.datatypes import HALF, Datatype, find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY
 from omb_py.core.text.numbers import MEBIBYTE
-
-MILLISECOND = 1e-3
 
 
 class GradientExchange:

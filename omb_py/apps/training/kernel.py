@@ -15,10 +15,10 @@ from typing import Any
 from omb_py.apps import Detail, Kernel
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import TRANSFORMERS, Training
+from omb_py.apps.training import MILLISECOND, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import network, sample_shape, tensors_of
 from omb_py.apps.training.boundary import Boundary
-from omb_py.apps.training.costs import FORWARD, MILLISECOND, Cost, layer_costs, of_stages
+from omb_py.apps.training.costs import FORWARD, Cost, layer_costs, of_stages
 from omb_py.apps.training.data import Portion, Samples, batches, load, portion
 from omb_py.apps.training.epochs import (
     EpochClock,
@@ -29,6 +29,7 @@ from omb_py.apps.training.epochs import (
     learning,
 )
 from omb_py.apps.training.exchange import GradientExchange
+from omb_py.apps.training.loading import Batches, learned, replayed
 from omb_py.apps.training.networks import Stack, elements, unheard
 from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
 from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
@@ -66,6 +67,7 @@ class TrainingKernel(Kernel[Training]):
         )
         self.portions = self._divided(training.samples, 0, self.pipelines)
         self._tests = self._divided_tests()
+        self.batches = self._make_batches()
         self._before, self._after = self._boundaries()
         self._total = OneNumber(team)
         self._clock = EpochClock(team.phases)
@@ -75,6 +77,14 @@ class TrainingKernel(Kernel[Training]):
         self._times = {True: [0.0, 0], False: [0.0, 0]}
         self._waited = 0.0
         self._setting_up = perf_counter() - began
+
+    def _make_batches(self) -> Batches:
+        """Where the first stage gets its samples from."""
+        team, training = self.team, self.problem
+        owns = [one.own for one in self.portions] if self.position == 0 else []
+        if training.learns:
+            return learned(team, training, self.samples, owns)
+        return replayed(team, training, owns)
 
     def _make_stage(self) -> Stage:
         """This rank's layers."""
@@ -147,20 +157,21 @@ class TrainingKernel(Kernel[Training]):
         waited, step = seconds[Phase.WAIT], 0
         self._clock, self._losses = EpochClock(self.team.phases), []
         self._times = {True: [0.0, 0], False: [0.0, 0]}
-        for epoch in range(1, training.epochs + 1):
-            began, loss = perf_counter(), 0.0
-            with phase(f"epoch {epoch}"):
-                for own in self.portions:
-                    loss += self._train(step, own)
-                    step += 1
-                    self._clock.step(self.exchange.negotiating)
-            trained = perf_counter()
-            if training.test != "none":
-                with phase("test"):
-                    self._test(step - 1)
-            self._losses.append(loss / training.samples)
-            tested = perf_counter() - trained
-            self._clock.epoch(trained - began, tested, self.exchange.negotiating)
+        with self.batches.reading():
+            for epoch in range(1, training.epochs + 1):
+                began, loss = perf_counter(), 0.0
+                with phase(f"epoch {epoch}"):
+                    for own in self.portions:
+                        loss += self._train(step, own)
+                        step += 1
+                        self._clock.step(self.exchange.negotiating)
+                trained = perf_counter()
+                if training.test != "none":
+                    with phase("test"):
+                        self._test(step - 1)
+                self._losses.append(loss / training.samples)
+                tested = perf_counter() - trained
+                self._clock.epoch(trained - began, tested, self.exchange.negotiating)
         self._waited = seconds[Phase.WAIT] - waited
         self._first = self._first or self._clock.epochs
 
@@ -191,6 +202,7 @@ class TrainingKernel(Kernel[Training]):
         ``noted`` before each pass.
         """
         stage, before = self.stage, self._before
+        images, labels = self._load(own)
         if not own.parts:
             stage.without_samples(ready)
             return 0.0
@@ -203,7 +215,7 @@ class TrainingKernel(Kernel[Training]):
             part = own.parts[one.part]
             count = part[1] - part[0]
             if one.forward:
-                stack = self._inputs(own, part)
+                stack = self._inputs(images, part)
                 began = perf_counter()
                 outcomes[one.part], kept[one.part] = stage.forward(count, stack)
                 self._note(True, began)
@@ -213,7 +225,7 @@ class TrainingKernel(Kernel[Training]):
             gradients = self._after.take(part) if self._after is not None else ()
             began = perf_counter()
             if self._after is None:
-                own_loss, gradients = stage.loss(outcomes.pop(one.part), self._labels(own, part))
+                own_loss, gradients = stage.loss(outcomes.pop(one.part), labels[slice(*part)])
                 loss += own_loss
             told = ready if one is passes[-1] else unheard
             found = stage.backward(
@@ -226,18 +238,20 @@ class TrainingKernel(Kernel[Training]):
         self._complete()
         return loss
 
-    def _inputs(self, own: Portion, part: tuple[int, int]) -> Stack:
+    def _load(self, own: Portion) -> tuple[Any, Any]:
+        """The samples of a batch, in the first stage, and their labels."""
+        images, labels = None, ()
+        if self.position == 0:
+            images, labels = self.batches.next(own.own)
+        if self.depth > 1 and self.problem.learns:
+            labels = self.samples.labels[slice(*own.own)]
+        return images, labels
+
+    def _inputs(self, images: Any, part: tuple[int, int]) -> Stack:
         """What this stage is given of a micro-batch."""
         if self._before is not None:
             return self._before.take(part)
-        if not self.problem.learns:
-            return ()
-        return (self.samples.images[slice(*own.own)][slice(*part)],)
-
-    def _labels(self, own: Portion, part: tuple[int, int]) -> Any:
-        if not self.problem.learns:
-            return None
-        return self.samples.labels[slice(*own.own)][slice(*part)]
+        return (images[slice(*part)],) if self.problem.learns else ()
 
     def _note(self, forward: bool, began: float) -> None:
         times = self._times[forward]
@@ -258,12 +272,16 @@ class TrainingKernel(Kernel[Training]):
         correct, stage = 0, self.stage
         stage.begin(step)
         for own in self._tests:
+            images, labels = (), ()
+            if self.problem.learns:
+                images = self.samples.images[slice(*own.own)]
+                labels = self.samples.labels[slice(*own.own)]
             for part in own.parts:
-                outcome, _ = stage.forward(part[1] - part[0], self._inputs(own, part))
+                outcome, _ = stage.forward(part[1] - part[0], self._inputs(images, part))
                 if self._after is not None:
                     self._after.give(part, stage, outcome)
                 else:
-                    correct += stage.correct(outcome, self._labels(own, part))
+                    correct += stage.correct(outcome, labels[slice(*part)])
             self._complete()
         self._accuracy = self._total(correct) / self.problem.test_samples
 
@@ -278,6 +296,7 @@ class TrainingKernel(Kernel[Training]):
         found.append(
             Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
         )
+        found += self.batches.parts(seconds)
         found += first_training([one[4] for one in of_ranks], self._setting_up)
         if training.learns:
             found += learning(

@@ -22,7 +22,7 @@ from omb_py.analysis.plots.style import (
     muted,
 )
 from omb_py.core.text.words import count
-from omb_py.tracing.efficiency.series import Point, Series
+from omb_py.tracing.efficiency.series import Point, Series, loads
 
 NAME = "efficiency"
 
@@ -41,6 +41,11 @@ PARTS: tuple[Factor, ...] = (
     ("Communication efficiency", 4, lambda at: at.run.efficiency.communication),
     ("Serialisation efficiency", 5, lambda at: at.run.efficiency.serialisation),
     ("Transfer efficiency", 6, lambda at: at.run.efficiency.transfer),
+    (
+        "Data loading efficiency",
+        7,
+        lambda at: at.run.efficiency.loading if at.run.times.total_loading else None,
+    ),
 )
 
 
@@ -63,7 +68,8 @@ def draw(series: Series, page: Page | None = None) -> Figure:
                 f"{series.kind.capitalize()} scaling",
                 "Above: global efficiency = parallel efficiency x computation scaling, "
                 f"relative to {count(first.times.ranks, 'rank')}",
-                "Below: parallel efficiency = load balance x serialisation x transfer efficiency",
+                "Below: parallel efficiency = load balance x serialisation x transfer efficiency"
+                + (" x data loading efficiency" if loads(series) else ""),
                 *facts(series),
             ],
         )

@@ -14,6 +14,7 @@ from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.dependency_graph import DependencyGraph, dependency_graph
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, bounds, intervals_of
 from omb_py.tracing.efficiency.metrics import Times
+from omb_py.tracing.efficiency.phases import loading_of
 from omb_py.tracing.efficiency.replay import replay
 from omb_py.tracing.records import NS, Record, missing_ranks
 from omb_py.tracing.records.routines import Role, nonblocking, role
@@ -118,6 +119,7 @@ def _from_events(
         tuple(one.outside * NS for one in every),
         elapsed * NS,
         (max(ideal.ends) - start) * NS,
+        loading_of(every),
     )
     return times, notes
 

@@ -11,6 +11,7 @@ import numpy as np
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
 from omb_py.tracing.efficiency.metrics import Efficiency, Times, efficiency
 from omb_py.tracing.records import NS, Kind, Record
+from omb_py.tracing.records.layout import LOADING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,11 @@ def phases_of(records: Sequence[Record]) -> list[Phase]:
         if times.elapsed > 0:
             made.append(Phase(name, max(one[0] for one in told), times, efficiency(times)))
     return sorted(made, key=lambda phase: -phase.times.elapsed)
+
+
+def loading_of(every: Sequence[Intervals]) -> tuple[float, ...]:
+    """The seconds that each rank waited for its input data, outside MPI."""
+    return tuple(_of_rank(one).get(LOADING, (0, 0.0, 0.0))[2] for one in every)
 
 
 def _of_rank(one: Intervals) -> dict[str, tuple[int, float, float]]:

@@ -15,7 +15,8 @@ def row_of(point: Point, series: Series) -> dict[str, Any]:
     """All numbers of a run; times in seconds, what is not known is None.
 
     Factors are those of `metrics`: ``parallel_efficiency = load_balance *
-    communication_efficiency``, ``communication_efficiency = serialisation_efficiency *
+    communication_efficiency * data_loading_efficiency`` (1 where that is None),
+    ``communication_efficiency = serialisation_efficiency *
     transfer_efficiency`` and ``global_efficiency = parallel_efficiency * computation_scaling``
     hold to rounding.
     """
@@ -33,6 +34,7 @@ def row_of(point: Point, series: Series) -> dict[str, Any]:
         "outside_mean_s": fmean(times.outside),
         "outside_max_s": max(times.outside),
         "outside_sum_s": times.total,
+        "loading_sum_s": times.total_loading,
         "files_s": run.measured.io,
         "global_efficiency": compared.whole if compared else None,
         "parallel_efficiency": factors.parallel,
@@ -40,6 +42,7 @@ def row_of(point: Point, series: Series) -> dict[str, Any]:
         "communication_efficiency": factors.communication,
         "serialisation_efficiency": factors.serialisation,
         "transfer_efficiency": factors.transfer,
+        "data_loading_efficiency": factors.loading,
         "computation_scaling": compared.computation if compared else None,
         "speedup": compared.speedup if compared else None,
         "cpu_computation_scaling": point.processor_scaling if compared else None,

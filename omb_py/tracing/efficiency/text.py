@@ -9,7 +9,7 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.phases import Phase
-from omb_py.tracing.efficiency.series import Point, Series
+from omb_py.tracing.efficiency.series import Point, Series, loads
 
 Value = Callable[[Point], float | None]
 UNKNOWN = "-"
@@ -79,6 +79,8 @@ def lines(series: Series) -> Iterator[tuple[str, Value, Callable[[float | None],
     yield "-- Communication efficiency", lambda at: at.run.efficiency.communication, percent
     yield "--- Serialisation efficiency", lambda at: at.run.efficiency.serialisation, percent
     yield "--- Transfer efficiency", lambda at: at.run.efficiency.transfer, percent
+    if loads(series):
+        yield "-- Data loading efficiency", lambda at: at.run.efficiency.loading, percent
     if series.several:
         yield (
             "- Computation scaling",
@@ -90,6 +92,8 @@ def lines(series: Series) -> Iterator[tuple[str, Value, Callable[[float | None],
     yield "Elapsed", lambda at: at.run.times.elapsed, seconds
     yield "On an ideal network", lambda at: at.run.times.ideal, seconds
     yield "Outside MPI, all ranks", lambda at: at.run.times.total, seconds
+    if loads(series):
+        yield "Waiting for data, all ranks", lambda at: at.run.times.total_loading, seconds
     yield "MPI's files, all ranks", lambda at: at.run.measured.io or None, seconds
     yield "CPU time / time outside MPI", lambda at: cpu(at, True), percent
     yield "Load balance of CPU time", lambda at: balance(at), percent
@@ -112,6 +116,8 @@ def remarks(series: Series) -> Iterator[str]:
     """How to read the table."""
     replayed = any(point.run.times.ideal is not None for point in series.points)
     text = "Parallel efficiency = load balance x communication efficiency"
+    if loads(series):
+        text += " x data loading efficiency"
     if replayed:
         text += "; communication efficiency = serialisation x transfer efficiency"
     if series.several:

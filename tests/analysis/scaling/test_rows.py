@@ -49,6 +49,22 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert {run.mpi for run in loaded.runs} == {"MPICH 5.0.2"}
 
 
+def test_tables_from_before_a_column_was_added_are_read(tmp_path: Path) -> None:
+    """As those in ``results``, which know nothing of loading."""
+    lines = write(tmp_path / "new.csv", *ROWS).read_text().splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("run,"))
+    at = lines[head].split(",").index("load_s")
+    for number in range(head, len(lines)):
+        if not lines[number].startswith("#"):
+            cells = lines[number].split(",")
+            lines[number] = ",".join(cells[:at] + cells[at + 1 :])
+    (tmp_path / "old.csv").write_text("\n".join(lines) + "\n")
+    loaded = load(tmp_path / "old.csv")
+    assert loaded.problems == ()
+    assert [run.row.load_s for run in loaded.runs] == [None] * len(ROWS)
+    assert [run.row.other_s for run in loaded.runs] == [one.other_s for one in ROWS]
+
+
 def test_rows_of_ranks_and_parts_are_passed_over(tmp_path: Path) -> None:
     parts = [row(2, None, part="rank", rank=0), row(2, None, part="check", time_s=None)]
     loaded = load(write(tmp_path / "table.csv", ROWS[1], *parts))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from omb_py.analysis.scaling.rows import Run
-from omb_py.analysis.scaling.series import Series, Spread, series_of
+from omb_py.analysis.scaling.series import PHASES, Series, Spread, series_of
 from omb_py.analysis.scaling.text import of_points
 from omb_py.apps import divides_work
 from omb_py.results.application import ApplicationRow
@@ -113,8 +113,12 @@ def test_threads_want_cores_too() -> None:
 
 
 def test_shares_are_parts_of_a_rank_s_own_time() -> None:
-    (one,) = series(row(2, 1.5, compute_s=1.0, communicate_s=2.0, wait_s=4.0, distribute_s=1.0))
-    assert one.points[0].shares == (0.125, 0.25, 0.5, 0.125, 0.0)
+    phases = {"compute_s": 1.0, "communicate_s": 2.0, "wait_s": 4.0, "load_s": 8.0}
+    (one,) = series(row(2, 1.5, **phases, distribute_s=1.0))
+    assert one.points[0].shares == (0.0625, 0.125, 0.25, 0.0625, 0.0, 0.5)
+    assert [PHASES[place] for place in one.phases] == list(PHASES)
+    (without,) = series(row(2, 1.5, compute_s=1.0))
+    assert [PHASES[place] for place in without.phases] == list(PHASES[:-1])
 
 
 def with_tests(ranks: int, speedup: float, testing: float) -> Run:

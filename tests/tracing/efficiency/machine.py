@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.tracing.records import Record
-from omb_py.tracing.records.layout import NOBODY, Communicator, Kind
+from omb_py.tracing.records.layout import LOADING, NOBODY, Communicator, Kind
 from tests.tracing.made_records import MadeRecord
 
 CALL = 2
@@ -53,6 +53,12 @@ class Machine:
         """A rank computes."""
         self.clocks[rank] += time
         self.outside[rank] += time
+
+    def load(self, rank: int, time: int) -> None:
+        """A rank waits for its input data."""
+        began = self.clocks[rank]
+        self.compute(rank, time)
+        self.records[rank].call(LOADING, began, began + time, kind=Kind.SPAN)
 
     def send(
         self, source: int, dest: int, nbytes: int = 8, tag: int = 0, routine: str = "MPI_Send"

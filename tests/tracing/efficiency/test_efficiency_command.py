@@ -38,10 +38,14 @@ USED = [start + at for start in STARTS for at in range(340 if start != NAMES_AT 
 """Bytes of a small record in which something stands."""
 
 
-def made(folder: Path, ranks: int, *, weak: bool = False, events: int = 2000) -> Path:
-    """A run of 5 steps: compute, pass something on in a chain, reduce."""
+def made(
+    folder: Path, ranks: int, *, weak: bool = False, events: int = 2000, loading: int = 0
+) -> Path:
+    """A run of 5 steps: wait for data (ms), compute, pass something on in a chain, reduce."""
     machine = Machine(folder, ranks, 200_000, events=events)
     for _ in range(5):
+        for rank in machine.ranks if loading else ():
+            machine.load(rank, loading * MS)
         for rank in machine.ranks:
             machine.compute(rank, 8 * MS // (1 if weak else ranks) + 100_000 * rank)
         for rank in machine.ranks[1:]:
@@ -85,6 +89,17 @@ def test_factors_are_rows_and_runs_columns_in_the_order_of_their_ranks(
     assert "strong scaling: assumed, since on 4 times the ranks" in done.out
 
 
+def test_what_ranks_wait_for_data_is_a_factor_of_its_own(
+    efficiency: Command, tmp_path: Path
+) -> None:
+    fed, starved = (str(made(tmp_path / f"{ms}-ms", 2, loading=ms)) for ms in (0, 5))
+    assert "oading" not in efficiency(fed).out
+    done = efficiency(fed, starved)
+    assert line_of(done.out, "-- Data loading efficiency") == ["100.0", "44.8"]
+    assert line_of(done.out, "Waiting for data, all ranks") == ["0", "ns", "50.0", "ms"]
+    assert "x communication efficiency x data loading efficiency" in done.out.replace("\n", " ")
+
+
 def test_one_run_is_compared_to_nothing(efficiency: Command, runs: list[str]) -> None:
     done = efficiency(runs[0])
     assert "Transfer efficiency" in done.out
@@ -103,7 +118,7 @@ def test_the_csv_keeps_the_identities_to_rounding(efficiency: Command, runs: lis
     for row in found:
         parallel, communication = row["parallel_efficiency"], row["communication_efficiency"]
         products = {
-            parallel: row["load_balance"] * communication,
+            parallel: row["load_balance"] * communication * row["data_loading_efficiency"],
             communication: row["serialisation_efficiency"] * row["transfer_efficiency"],
             row["global_efficiency"]: parallel * row["computation_scaling"],
             row["outside_max_s"]: row["serialisation_efficiency"] * row["ideal_s"],
@@ -216,13 +231,14 @@ def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[
 
 @pytest.mark.parametrize("weak", [False, True])
 def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
-    found = load([str(made(tmp_path / str(ranks), ranks)) for ranks in (1, 2, 4)])
+    found = load([str(made(tmp_path / str(ranks), ranks, loading=2)) for ranks in (1, 2, 4)])
     drawn = figure.draw(series_of(found, weak), Page(8.5))
     assert faults(drawn) == []
     above, below = drawn.axes
     title, caption = (text.get_text() for text in drawn.texts)
     assert title == "Efficiency"
     assert caption.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
+    assert "transfer efficiency x data loading efficiency" in caption.replace("\n", " ")
     labels = [str(line.get_label()) for line in (*above.lines, *below.lines)]
     assert {name for name, *_ in (*figure.WHOLE, *figure.PARTS)} <= set(labels)
 
@@ -232,7 +248,7 @@ def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
     drawn = figure.draw(series_of(found), Page(8.5))
     assert faults(drawn) == []
     (axes,) = drawn.axes
-    assert len(axes.patches) == len(figure.PARTS)
+    assert len(axes.patches) == len(figure.PARTS) - 1, "without that of loading"
 
 
 def test_figures_go_to_a_file_or_a_folder(
