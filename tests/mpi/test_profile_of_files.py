@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from omb_py.tracing import records
+from omb_py.tracing.records import Kind
 from omb_py.tracing.records.routines import Role, role
 from tests.conftest import OMB_PY, run
 
+BEGINS = ("MPI_File_iread", "MPI_File_iwrite")
 PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
 
 
@@ -18,8 +21,8 @@ PROGRAM = Path(__file__).parent / "programs" / "file_calls.py"
 def test_every_call_of_a_file_is_counted_with_its_bytes(
     mpi: str, tmp_path: Path, level: str
 ) -> None:
-    command = [mpi, "-n", "2", OMB_PY, "profile", "-q", "--intercept", level, str(PROGRAM)]
-    job = run(command, {}, tmp_path, 120)
+    options = ("-q", "--intercept", level, "--timeline", "timeline.json")
+    job = run([mpi, "-n", "2", OMB_PY, "profile", *options, str(PROGRAM)], {}, tmp_path, 120)
     assert job.code == 0, job.err
     for record in records.read_folder(tmp_path / "omb-profile"):
         expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
@@ -30,3 +33,8 @@ def test_every_call_of_a_file_is_counted_with_its_bytes(
                 into[0] += int(cell["calls"])
                 into[1] += int(cell["nbytes"])
         assert found == expected
+        begun = {name: calls for name, calls in expected.items() if name.startswith(BEGINS)}
+        done = Counter(
+            record.name(event["name"]) for event in record.events if event["kind"] == Kind.DONE
+        )
+        assert done == {name: calls for name, (calls, _) in begun.items()}

@@ -64,6 +64,7 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
     names = method.parameters
     opens = "comm" in names
     moves = "buf" in names and not method.name.endswith("_end")
+    begins = method.name.startswith("I")
     reads = moves and method.name.startswith("Read") and "status" in names
 
     def observed(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -81,7 +82,15 @@ def on_file(method: Method, recorder: PythonRecorder) -> Observed:
         nbytes = spec_bytes(given.get("buf")) if moves else UNKNOWN_BYTES
         if reads and nbytes:
             nbytes = max(UNKNOWN_BYTES, status.Get_elements(MPI.BYTE))
-        recorder.record(number, communicator, NOBODY, nbytes, began, ended)
+        if not begins or not recorder.timeline:
+            recorder.record(number, communicator, NOBODY, nbytes, began, ended)
+            return result
+        request = recorder.request()
+        result._operations = [Operation(number, communicator, began, request, nbytes=nbytes)]
+        recorder.called(number, communicator, NOBODY, nbytes, began, ended)
+        recorder.event(
+            *(Kind.CALL, number, communicator, NOBODY, 0, 0, began, ended, nbytes, request, 0)
+        )
         return result
 
     return observed
