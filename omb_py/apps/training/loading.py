@@ -16,7 +16,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import prod
@@ -279,15 +279,16 @@ def provide(made: DataSet, content: Content, folder: Path) -> None:
 
     The folder appears when all of them are written. Raises `OmbError` where it holds others.
     """
-    if folder.exists():
-        check_description(made, folder)
-        return
     new = folder.with_name(f".{folder.name}-{os.getpid()}-{time.time_ns()}")
     try:
-        new.mkdir(parents=True)
-        write(made, content, new)
-        with suppress(OSError):  # another node was faster
-            new.rename(folder)
+        if not folder.exists():
+            new.mkdir(parents=True)
+            write(made, content, new)
+            try:
+                new.rename(folder)
+            except OSError:
+                if not folder.exists():  # else another node was faster
+                    raise
     except OSError as error:
         raise OmbError(
             f"cannot write samples to {folder}: {error.strerror}; choose another --data-folder"

@@ -107,10 +107,27 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path, text: str | Non
         provide(SET, content, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["file/samples", "long" * 100, "long" * 100 + "/samples"],
+    ids=["in a file", "long", "in a long one"],
+)
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OmbError, match=r"cannot write samples to .*; choose another --data-folder"):
-        provide(SET, content, tmp_path / "file" / "samples")
+        provide(SET, content, tmp_path / name)
+
+
+def test_a_folder_that_another_node_has_written_meanwhile_is_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "samples"
+
+    def meanwhile(start: int, stop: int) -> tuple[Any, Any]:
+        if not folder.exists():
+            provide(SET, content, folder)
+        return content(start, stop)
+
+    provide(SET, meanwhile, folder)
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
