@@ -57,6 +57,12 @@ from omb_py.options.types import WholeNumber
     metavar="COLUMN",
     help="The number whose medians that table has.",
 )
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE[,...]",
+    help="Only runs with these values in that table.",
+)
 @page_options
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
@@ -67,6 +73,7 @@ def command(
     rows: tuple[str, ...] | None,
     columns: tuple[str, ...] | None,
     value: str,
+    where: tuple[str, ...],
     width: str,
     theme: str,
 ) -> None:
@@ -87,10 +94,10 @@ def command(
 
     loaded = load(files)
     note_problems(loaded.problems)
-    if rows or columns:
+    if rows or columns or where:
         if not rows or not columns:
             raise UsageError("a table has rows and columns: give --rows and --columns")
-        on_console((pivot.sheet(loaded.runs, rows, columns, value),), (), sys.stdout)
+        on_console((pivot.sheet(loaded.runs, rows, columns, value, where),), (), sys.stdout)
         return
     every = series.series_of(loaded.runs, divides_work)
     on_console(tuple(text.sheets(every, ranks)), tuple(text.notes(every, ranks)), sys.stdout)

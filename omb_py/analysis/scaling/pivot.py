@@ -33,18 +33,45 @@ def table_of(runs: Iterable[Run]) -> pd.DataFrame:
     return found
 
 
-def sheet(runs: Iterable[Run], rows: Sequence[str], columns: Sequence[str], value: str) -> Sheet:
+def chosen(table: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
+    """The rows that have, for each ``NAME=VALUE[,VALUE...]``, one of these values.
+
+    Raises `UsageError` for other texts, and where no row is left.
+    """
+    for text in where:
+        name, is_pair, values = text.partition("=")
+        if not is_pair:
+            raise UsageError(f"{text!r} is not NAME=VALUE, as in model=resnet110,resnet1001")
+        check_there(table, name)
+        table = table[table[name].map(_text).isin(values.split(","))]
+        if table.empty:
+            raise UsageError(f"no run has {text}")
+    return table
+
+
+def check_there(table: pd.DataFrame, name: str) -> None:
+    """Raise `UsageError` where no run has an option or a column."""
+    if name not in table or table[name].isna().all():
+        known = [str(one) for one in table if table[one].notna().any()]
+        near = ", ".join(nearest(name, known, 3)) or ", ".join(sorted(known))
+        raise UsageError(f"no run has {name!r}: choose from {near}")
+
+
+def sheet(
+    runs: Iterable[Run],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    value: str,
+    where: Iterable[str] = (),
+) -> Sheet:
     """The medians of a value, a row and a column for each combination of options that was measured.
 
-    The last column says which is best in a row, and how many times as good as the next. Raises
-    `UsageError` for names that no run has.
+    The last column says which is best in a row, and how many times as good as the next. ``where``
+    is as in `chosen`. Raises `UsageError` for names that no run has.
     """
-    table = table_of(runs)
+    table = chosen(table_of(runs), where)
     for name in (*rows, *columns, value):
-        if name not in table or table[name].isna().all():
-            known = [str(one) for one in table if table[one].notna().any()]
-            near = ", ".join(nearest(name, known, 3)) or ", ".join(sorted(known))
-            raise UsageError(f"no run has {name!r}: choose from {near}")
+        check_there(table, name)
     if not pd.api.types.is_numeric_dtype(table[value]):
         raise UsageError(f"{value!r} is no number: choose a value such as speedup or time_s")
     there = table[table[value].notna()]

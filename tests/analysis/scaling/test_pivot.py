@@ -73,6 +73,15 @@ def test_names_that_no_run_has_are_refused(rows: str, value: str, words: str) ->
         sheet(RUNS, [rows], ["strategy"], value)
 
 
+def test_only_some_runs_are_compared() -> None:
+    found = sheet(RUNS, ["ranks"], ["strategy"], "speedup", ["ranks=16", "strategy=data,hybrid"])
+    assert found.rows == (("16", "6.00", "3.00", "data (2.00x)"),)
+    with pytest.raises(UsageError, match="no run has ranks=3"):
+        sheet(RUNS, ["ranks"], ["strategy"], "speedup", ["ranks=3"])
+    with pytest.raises(UsageError, match="is not NAME=VALUE"):
+        sheet(RUNS, ["ranks"], ["strategy"], "speedup", ["ranks"])
+
+
 def test_the_command_prints_the_table(in_process: Callable[..., Finished], tmp_path: Path) -> None:
     table = write(tmp_path / "table.csv", *(run.row for run in RUNS))
     done = in_process(
