@@ -49,7 +49,7 @@ class TrainingKernel(Kernel[Training]):
     def __init__(self, team: Team, training: Training) -> None:
         super().__init__(team, training)
         began = perf_counter()
-        check(training, team.ranks)
+        check(training, team.ranks, team.options.binding)
         self.depth = depth(training, team.ranks)
         self.pipelines = team.ranks // self.depth
         self.pipeline, self.position = divmod(team.rank, self.depth)
@@ -389,9 +389,14 @@ def partition(training: Training, stages: int) -> list[int]:
     return found
 
 
-def check(training: Training, ranks: int) -> None:
-    """Raise `UsageError` where pipelines do not fit so many ranks."""
+def check(training: Training, ranks: int, binding: str) -> None:
+    """Raise `UsageError` where pipelines do not fit so many ranks, or the binding."""
     stages = depth(training, ranks)
+    if stages > 1 and training.schedule == "1f1b" and binding == "nccl":
+        raise UsageError(
+            "NCCL's sends wait for the receiver, and with --schedule 1f1b neighbours send to each "
+            "other at a time: use --schedule gpipe, or --binding buffer"
+        )
     if ranks % stages:
         raise UsageError(
             f"pipelines of {stages} stages do not fit {ranks} ranks: start a multiple of {stages} "

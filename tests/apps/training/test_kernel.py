@@ -35,8 +35,16 @@ REFUSED = [
 @pytest.mark.parametrize(("training", "ranks", "words"), REFUSED, ids=[row[-1] for row in REFUSED])
 def test_what_a_pipeline_cannot_do_is_refused(training: Training, ranks: int, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check(training, ranks)
+        check(training, ranks, "buffer")
     assert words in str(caught.value)
+
+
+def test_neighbours_that_send_to_each_other_are_not_for_nccl() -> None:
+    training = Training(strategy="model", schedule="1f1b")
+    check(training, 2, "buffer")
+    check(training, 1, "nccl")
+    with pytest.raises(UsageError, match="use --schedule gpipe"):
+        check(training, 2, "nccl")
 
 
 def test_a_partition_has_a_number_for_each_stage() -> None:
