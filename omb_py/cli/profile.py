@@ -164,6 +164,7 @@ def profiled(
     from omb_py.tracing.recorder import program
     from omb_py.tracing.recorder.session import Session
 
+    os.environ[launcher.PROFILER] = "recorder"
     target = program.find_program(name, arguments, is_module)
     if launcher.rank() == 0:
         from omb_py.cli.profile_finish import prepare

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from omb_py.core import VERSION
 from omb_py.core.mpi.job import Node
+from omb_py.core.mpi.launcher import PROFILER
 
 TELLING_PREFIXES = (
     "OMPI_MCA_",
@@ -45,7 +46,7 @@ SET_BY_INTEL = (
 
 
 def process_metadata(run: str) -> dict[str, str]:
-    """What this process knows without MPI: versions, machine, command and environment."""
+    """What this process knows without MPI: versions, machine, command, environment, profiler."""
     return {
         "run": run,
         "omb_py": VERSION,
@@ -60,6 +61,7 @@ def process_metadata(run: str) -> dict[str, str]:
             and not name.endswith(SET_BY_LAUNCHER)
             and not name.startswith(SET_BY_INTEL)
         ),
+        **({"profiler": os.environ[PROFILER]} if PROFILER in os.environ else {}),
     }
 
 

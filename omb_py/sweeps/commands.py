@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omb_py.core.errors import OmbError
-from omb_py.core.mpi.launcher import EXPECTED_RANKS
+from omb_py.core.mpi.launcher import EXPECTED_RANKS, PROFILER
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
@@ -106,10 +106,12 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     profiled = output is not None and profiling.is_profiled(point, where.machine)
     library = profiling.library(where.machine) if profiled else None
     preload = [str(path) for path in (where.machine.preload, library) if path is not None]
+    variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
+    variables += [] if library is None else [f"{PROFILER}={library}"]
     place = placement(point, where.machine, where.hosts)
     return [
         *LAUNCHERS[where.launcher].command(place),
-        *(["env", f"LD_PRELOAD={':'.join(preload)}"] if preload else []),
+        *(["env", *variables] if variables else []),
         *program(where.machine),
         *(recorder(where.profile) if profiled and library is None else []),
         *arguments,

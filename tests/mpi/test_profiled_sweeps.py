@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -84,6 +85,15 @@ def barriers(profile: Path) -> dict[int, int]:
     }
 
 
+def profilers(sweep: SmallSweep) -> dict[str, set[str]]:
+    """What tables of points say of who profiled them, by benchmark."""
+    found: dict[str, set[str]] = {}
+    for path in sweep.place.glob("points/*.csv"):
+        words = re.findall(r"^# profiler: (.*)$", path.read_text(), re.MULTILINE)
+        found.setdefault(path.name.partition("-")[0], set()).update(words)
+    return found
+
+
 def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) -> None:
     sweep = SmallSweep(tmp_path, BOTH)
     done = sweep.run("--profile")
@@ -96,6 +106,7 @@ def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) ->
     assert set(barriers(two)) == {0, 1}
     shown = one.relative_to(tmp_path)
     assert f"profiles of 2 points in out/profiles: omb-py profile show {shown}" in done.out
+    assert profilers(sweep) == {"transpose_sum": {"recorder"}, "barrier": set()}
     table = run([OMB_PY, "scaling", "out"], {}, tmp_path, 60)
     assert (table.code, table.err) == (0, "")
     other = sweep.run()
@@ -120,6 +131,7 @@ def test_a_library_profiles_applications_and_no_benchmarks(
         "mpi_profile.4711.1",
     ]
     assert store.load([str(two)]).origin == MPITRACE
+    assert profilers(sweep) == {"transpose_sum": {str(library)}, "barrier": set()}
     found = barriers(two)
     assert set(found) == {0, 1}
     assert min(found.values()) > 0

@@ -43,6 +43,7 @@ TITLES = {
     "devices": "GPU of each rank",
     "pickle_protocol": "Protocol of pickle",
     "environment": "Environment",
+    "profiler": "Profiler",
 }
 """What a reader knows metadata by, in the order of the page."""
 

@@ -51,6 +51,9 @@ LOCAL_RANK_VARIABLES = (
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 """How many ranks whoever wrote the launcher's command line wanted."""
 
+PROFILER = "OMB_PY_PROFILER"
+"""The environment variable that names what profiles a rank, for its results to say."""
+
 SHARED_FILES = "OMB_PY_SHARED_FILES"
 """A folder into which each rank writes which shared memory it has mapped."""
 
