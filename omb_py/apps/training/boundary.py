@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any
 
 from omb_py.apps.runtime.phases import Phase
@@ -36,7 +35,6 @@ class Boundary:
         """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
-        self.nbytes = 4 * sum(map(prod, shapes))
         self._outgoing = [team.array((rows, *shape)) for shape in shapes]
         self._incoming = [team.array((rows, *shape)) for shape in shapes]
         self._sends: dict[Stretch, tuple[BoundCall, BoundCall]] = {}

@@ -7,8 +7,10 @@ shares batches with the others (strategy ``data``) is a pipeline of one stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from statistics import mean
 from time import perf_counter
 from typing import Any
 
@@ -30,13 +32,41 @@ from omb_py.apps.training.epochs import (
 )
 from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.loading import Batches, learned, replayed
-from omb_py.apps.training.networks import Stack, elements, unheard
+from omb_py.apps.training.networks import Network, Stack, elements, unheard
 from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
 from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
 from omb_py.apps.training.summing import OneNumber
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
+
+FLOAT_BYTES = 4
+
+
+@dataclass
+class PassTimes:
+    """The seconds of each pass through a stage, forward and backward."""
+
+    forward: list[float] = field(default_factory=list)
+    backward: list[float] = field(default_factory=list)
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The mean of each way; 0 where there was no pass."""
+        forward, backward = (mean(one) if one else 0.0 for one in (self.forward, self.backward))
+        return forward, backward
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What a rank has to tell of a training: shares of its time, and the means of `PassTimes`."""
+
+    epochs: Epochs
+    first: Epochs
+    losses: list[float]
+    communicating: float
+    waited: float
+    passes: tuple[float, float]
 
 
 class TrainingKernel(Kernel[Training]):
@@ -60,7 +90,7 @@ class TrainingKernel(Kernel[Training]):
         if training.learns:
             loaded = load(training, sample_shape(training))
             self.samples = Samples(team.xp.asarray(loaded.images), team.xp.asarray(loaded.labels))
-        self._sizes: list[tuple[int, int, int]] = []
+        self._stages: list[Network] = []
         self.stage = self._make_stage()
         self.exchange = GradientExchange(
             self.replicas, self.stage.gradients, self.stage.names, training
@@ -74,7 +104,7 @@ class TrainingKernel(Kernel[Training]):
         self._first: Epochs | None = None
         self._losses: list[float] = []
         self._accuracy = 0.0
-        self._times = {True: [0.0, 0], False: [0.0, 0]}
+        self._passes = PassTimes()
         self._waited = 0.0
         self._setting_up = perf_counter() - began
 
@@ -99,10 +129,9 @@ class TrainingKernel(Kernel[Training]):
         costs_of_layers: list[Cost] = []
         if not training.learns:
             costs_of_layers = layer_costs(team, training, whole)
-        stages = whole.stages(
+        self._stages = stages = whole.stages(
             self.depth, partition(training, self.depth), [cost.whole for cost in costs_of_layers]
         )
-        self._sizes = [(elements(one.shapes), one.learning, one.values) for one in stages]
         own = stages[self.position]
         self._shapes = own.given, own.gives
         first = sum(len(stage.shapes) for stage in stages[: self.position])
@@ -156,7 +185,7 @@ class TrainingKernel(Kernel[Training]):
         training, seconds = self.problem, self.team.phases.seconds
         waited, step = seconds[Phase.WAIT], 0
         self._clock, self._losses = EpochClock(self.team.phases), []
-        self._times = {True: [0.0, 0], False: [0.0, 0]}
+        self._passes = PassTimes()
         with self.batches.reading():
             for epoch in range(1, training.epochs + 1):
                 began, loss = perf_counter(), 0.0
@@ -218,7 +247,7 @@ class TrainingKernel(Kernel[Training]):
                 stack = self._inputs(images, part)
                 began = perf_counter()
                 outcomes[one.part], kept[one.part] = stage.forward(count, stack)
-                self._note(True, began)
+                self._passes.forward.append(perf_counter() - began)
                 if self._after is not None:
                     self._after.give(part, stage, outcomes.pop(one.part))
                 continue
@@ -232,7 +261,7 @@ class TrainingKernel(Kernel[Training]):
                 count, kept.pop(one.part), gradients, told, add, before is not None
             )
             add = True
-            self._note(False, began)
+            self._passes.backward.append(perf_counter() - began)
             if before is not None:
                 before.give(part, stage, found)
         self._complete()
@@ -252,11 +281,6 @@ class TrainingKernel(Kernel[Training]):
         if self._before is not None:
             return self._before.take(part)
         return (images[slice(*part)],) if self.problem.learns else ()
-
-    def _note(self, forward: bool, began: float) -> None:
-        times = self._times[forward]
-        times[0] += perf_counter() - began
-        times[1] += 1
 
     def _complete(self) -> None:
         """Wait until the stages beside this one have what they were sent."""
@@ -288,82 +312,75 @@ class TrainingKernel(Kernel[Training]):
     def parts(self) -> list[Detail]:
         """Epochs, losses, gradients, and what a pipeline has; collective."""
         training, epochs = self.problem, self._clock.epochs
+        assert self._first is not None
         seconds = sum(epochs.training) + sum(epochs.testing)
-        own = epochs, communicating(self.team, seconds), self._waited / seconds, self._mean_times()
-        of_ranks = self.team.comm.allgather((*own, self._first, self._losses))
-        share = sum(one[1] for one in of_ranks) / len(of_ranks)
-        found = epoch_parts([one[0] for one in of_ranks], training.samples, training.test != "none")
+        share, waited = communicating(self.team, seconds), self._waited / seconds
+        own = RankReport(epochs, self._first, self._losses, share, waited, self._passes.means)
+        of_ranks: list[RankReport] = self.team.comm.allgather(own)
+        share = mean(one.communicating for one in of_ranks)
+        tested = training.test != "none"
+        found = epoch_parts([one.epochs for one in of_ranks], training.samples, tested)
         found.append(
             Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
         )
         found += self.batches.parts(seconds)
-        found += first_training([one[4] for one in of_ranks], self._setting_up)
+        found += first_training([one.first for one in of_ranks], self._setting_up)
         if training.learns:
-            found += learning(
-                [sum(losses) for losses in zip(*(o[5] for o in of_ranks), strict=True)]
-            )
-            if training.test != "none":
+            found += learning(summed([one.losses for one in of_ranks]))
+            if tested:
                 found.append(Detail("Accuracy", value=100 * self._accuracy, unit="% of the test"))
         if training.strategy != "model":
             found += self.exchange.parts()
         if training.strategy != "data":
-            waited = sum(one[2] for one in of_ranks) / len(of_ranks)
-            found += self._pipeline_parts(waited, [one[3] for one in of_ranks[: self.depth]])
+            found += self._pipeline_parts(of_ranks)
         return found
 
-    def _mean_times(self) -> tuple[float, float]:
-        """The seconds of a micro-batch through this stage, forward and backward."""
-        forward, backward = (
-            seconds / max(1, count) for seconds, count in (self._times[True], self._times[False])
-        )
-        return forward, backward
-
-    def _pipeline_parts(self, waited: float, times: Sequence[tuple[float, float]]) -> list[Detail]:
-        """The bubble, boundaries, and stages.
+    def _pipeline_parts(self, of_ranks: Sequence[RankReport]) -> Iterator[Detail]:
+        """The bubble, stages and boundaries; collective.
 
         The bubble measured is all that counts as waiting: receiving (`Boundary`), and for other
         pipelines before gradients are averaged.
         """
-        training, parts = self.problem, max(1, len(self.portions[0].parts))
-        expected = bubble(training.schedule, parts, times)
-        found = [
-            Detail("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean"),
-            Detail(
-                "Bubble expected",
-                value=100 * expected,
-                unit=f"% from the stages' times, S={self.depth}, M={parts}, {training.schedule}",
-            ),
-        ]
-        nbytes = self.team.comm.allgather(self._after.nbytes if self._after else 0)
-        for stage, (size, layers, values) in enumerate(self._sizes):
-            passes = SCHEDULES[training.schedule](self.depth, stage, parts)
-            most = max((stop - start for start, stop in self.portions[0].parts), default=0)
-            kept = values * min(under_way(passes) * most, self.portions[0].samples)
-            memory = 4 * (2 * size + kept)
-            found += [
-                Detail(f"Stage {stage}", value=size, unit="parameters"),
-                Detail(f"Stage {stage} layers", value=layers, unit="that learn"),
-                Detail(f"Stage {stage} of a micro-batch", seconds=sum(times[stage])),
-                Detail(
-                    f"Stage {stage} memory",
-                    value=memory / MEBIBYTE,
-                    unit="MiB of parameters, gradients and values kept",
-                ),
-            ]
-        found += [
-            Detail(f"Boundary {stage}-{stage + 1}", value=nbytes[stage], unit="bytes of a sample")
-            for stage, _ in pairwise(range(self.depth))
-        ]
-        return found
+        training, first = self.problem, self.portions[0]
+        parts = max(1, len(first.parts))
+        times = [one.passes for one in of_ranks[: self.depth]]
+        waited = mean(one.waited for one in of_ranks)
+        yield Detail("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean")
+        yield Detail(
+            "Bubble expected",
+            value=100 * bubble(training.schedule, parts, times),
+            unit=f"% from the stages' times, S={self.depth}, M={parts}, {training.schedule}",
+        )
+        largest = max((stop - start for start, stop in first.parts), default=0)
+        for number, stage in enumerate(self._stages):
+            passes = SCHEDULES[training.schedule](self.depth, number, parts)
+            samples = min(under_way(passes) * largest, first.samples)
+            size = elements(stage.shapes)
+            memory = FLOAT_BYTES * (2 * size + stage.values * samples)
+            yield Detail(f"Stage {number}", value=size, unit="parameters")
+            yield Detail(f"Stage {number} layers", value=stage.learning, unit="that learn")
+            yield Detail(f"Stage {number} of a micro-batch", seconds=sum(times[number]))
+            yield Detail(
+                f"Stage {number} memory",
+                value=memory / MEBIBYTE,
+                unit="MiB of parameters, gradients and values kept",
+            )
+        for number, stage in enumerate(self._stages[:-1]):
+            nbytes = FLOAT_BYTES * sum(map(prod, stage.gives))
+            yield Detail(f"Boundary {number}-{number + 1}", value=nbytes, unit="bytes of a sample")
 
     def sum_of_losses(self) -> list[float]:
-        """The epochs' losses from those of all ranks, which are 0 where they are not known."""
-        of_ranks = self.team.comm.allgather(self._losses)
-        return [sum(losses) for losses in zip(*of_ranks, strict=True)]
+        """The epochs' losses from those of all ranks; collective."""
+        return summed(self.team.comm.allgather(self._losses))
 
     def boundaries(self) -> list[Boundary]:
         """Those with the stages beside this one."""
         return [one for one in (self._before, self._after) if one is not None]
+
+
+def summed(losses: Iterable[Sequence[float]]) -> list[float]:
+    """The epochs' losses from those of all ranks, which are 0 where they are not known."""
+    return [sum(of_ranks) for of_ranks in zip(*losses, strict=True)]
 
 
 def depth(training: Training, ranks: int) -> int:
