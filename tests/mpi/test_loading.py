@@ -27,6 +27,7 @@ LINES = [
 ] + [
     line(2, f"train --data generated --model cnn {FILES} --binding native"),
     line(2, f"{REAL} --data digits"),
+    line(3, f"{REAL} --samples 5 --batch 2"),  # a rank has none of a batch
 ]
 
 
@@ -45,11 +46,11 @@ def test_what_is_learned_comes_from_files(battery: Battery, line: Line) -> None:
 
 
 SLOW = (
-    "train --model resnet110 --samples 24 --batch 8 --epochs 2 --sample-time 4 "
+    "train --model resnet --layers 8 --samples 24 --batch 8 --epochs 2 --sample-time 4 "
     f"{ONCE} --no-check --loader files --preprocess-time 40 --prefetch 3"
 )
-"""A sample takes ten times as long to prepare as to compute with: for a batch of a rank, 160 ms,
-longer than its gradients take on cores that others use, too. Preparing is a sleep."""
+"""A sample takes ten times as long to prepare as to compute with: for a batch of a rank, 160 ms.
+Preparing is a sleep, and gradients are few, so that cores that others use change little."""
 
 
 def share(record: Any) -> float:
@@ -75,7 +76,9 @@ def test_a_training_starves_and_more_workers_cure_it(
 def test_what_is_waited_for_data_is_told(battery: Battery, line: Line) -> None:
     record = battery(line)
     (told,) = [row for row in record.rows if row["part"] == "Waiting for data"]
-    assert told["value"] == pytest.approx(100 * share(record), rel=0.2)
+    ranks = [row for row in record.rows if row["rank"] is not None]
+    shares = [row["load_s"] / (row["time_s"] - row["distribute_s"]) for row in ranks]
+    assert told["value"] == pytest.approx(100 * sum(shares) / len(shares), rel=0.1)
     (size,) = [row for row in record.rows if row["part"] == "Bytes of a sample"]
     assert size["value"] == 3 * 32 * 32 + 8
 

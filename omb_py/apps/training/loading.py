@@ -403,11 +403,11 @@ class FromFiles(Batches):
         wrong = 0
         with self._reading(0.0, 1):
             for own in self._owns:
-                found, expected = self.next(own), self._content(*own)
-                on_host = [self._team.on_host(one).reshape(own[1] - own[0], -1) for one in found]
-                same = on_host[1][:, 0] == expected[1]
-                same &= (on_host[0] == expected[0].reshape(on_host[0].shape)).all(1)
-                wrong += int((~same).sum())
+                images, labels = map(self._team.on_host, self.next(own))
+                expected = self._content(*own)
+                right = labels == expected[1]
+                right &= (images == expected[0]).all(axis=tuple(range(1, images.ndim)))
+                wrong += int((~right).sum())
         return int(self._team.comm.allreduce(wrong))
 
     def parts(self, seconds: float) -> list[Detail]:
