@@ -59,7 +59,6 @@ OPTION_RULES = (
         (
             "fusion",
             "buckets",
-            "negotiation",
             "compression",
             "allreduce",
             "broadcast",
@@ -70,6 +69,11 @@ OPTION_RULES = (
         "--strategy data and hybrid, which average gradients",
     ),
     OptionRule(("test_samples",), lambda training: training.test != "none", "--test"),
+    OptionRule(
+        ("negotiation",),
+        lambda training: training.strategy == "data",
+        "--strategy data, since stages that wait for each other would miss its cycles",
+    ),
     OptionRule(
         ("cycle_time",), lambda training: training.negotiation != "none", "--negotiation cached"
     ),

