@@ -13,6 +13,8 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.options.option import Option
 from omb_py.options.types import WholeNumber
 
+SPEEDUP = "speedup"
+
 
 @click.command("scaling", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -52,7 +54,7 @@ from omb_py.options.types import WholeNumber
 )
 @click.option(
     "--value",
-    default="speedup",
+    default=SPEEDUP,
     show_default=True,
     metavar="COLUMN",
     help="The number whose medians that table has.",
@@ -94,9 +96,11 @@ def command(
 
     loaded = load(files)
     note_problems(loaded.problems)
-    if rows or columns or where:
+    if rows or columns or where or value != SPEEDUP:
         if not rows or not columns:
             raise UsageError("a table has rows and columns: give --rows and --columns")
+        if figure or formats:
+            raise UsageError("a table of options has no figure: leave out --figure and --format")
         on_console((pivot.sheet(loaded.runs, rows, columns, value, where),), (), sys.stdout)
         return
     every = series.series_of(loaded.runs, divides_work)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits
 from omb_py.core.text.words import nearest
+from omb_py.results.application import ApplicationRow
 
 LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
 """How names of values end of which the smallest is best."""
@@ -22,7 +24,7 @@ def table_of(runs: Iterable[Run]) -> pd.DataFrame:
     """A row for each run: columns of its result, and one for each option of its problem."""
     rows = []
     for run in runs:
-        pairs = (word.partition("=") for word in run.row.problem.split())
+        pairs = (word.partition("=") for word in words_of(run.row.problem))
         options = {name: value for name, is_option, value in pairs if is_option}
         rows.append(options | asdict(run.row) | {"mpi": run.mpi})
     found = pd.DataFrame(rows)
@@ -31,6 +33,14 @@ def table_of(runs: Iterable[Run]) -> pd.DataFrame:
         if numbers.notna().sum() == found[name].notna().sum() > 0:
             found[name] = numbers
     return found
+
+
+def words_of(problem: str) -> list[str]:
+    """The options of a problem; values with blanks are quoted."""
+    try:
+        return shlex.split(problem)
+    except ValueError:
+        return problem.split()
 
 
 def chosen(table: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
@@ -43,7 +53,7 @@ def chosen(table: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
         if not is_pair:
             raise UsageError(f"{text!r} is not NAME=VALUE, as in model=resnet110,resnet1001")
         check_there(table, name)
-        table = table[table[name].map(_text).isin(values.split(","))]
+        table = table[table[name].map(_text).isin([values, *values.split(",")])]
         if table.empty:
             raise UsageError(f"no run has {text}")
     return table
@@ -70,6 +80,8 @@ def sheet(
     is as in `chosen`. Raises `UsageError` for names that no run has.
     """
     table = chosen(table_of(runs), where)
+    if both := sorted({*rows} & {*columns}):
+        raise UsageError(f"{both[0]} cannot be in --rows and in --columns: choose one of them")
     for name in (*rows, *columns, value):
         check_there(table, name)
     if not pd.api.types.is_numeric_dtype(table[value]):
@@ -82,13 +94,37 @@ def sheet(
     medians = medians.sort_index(key=_order)
     heads = [name_of(one) for one in medians]
     lower = value.endswith(LOWER_IS_BETTER)
+    remarks = [f"Medians of {len(there)} runs.{left_out(len(table) - len(there), value)}"]
+    if mixed := mixed_in(there, groups, keys):
+        remarks.append(f"Runs of a cell differ in {', '.join(mixed)}: choose some with --where.")
     return Sheet(
         f"{value}: {', '.join(rows)} by {', '.join(columns)}",
         (*rows, *heads, *(["best"] if len(heads) > 1 else [])),
         tuple(_lines(medians, heads, lower)),
-        (f"Medians of {len(there)} runs.{left_out(len(table) - len(there), value)}",),
+        tuple(remarks),
         len(rows),
     )
+
+
+ALIKE = (
+    "application",
+    "scaling",
+    "buffer",
+    "binding",
+    "mpi",
+    "threads",
+    "ranks",
+    "nodes",
+    "variant",
+)
+"""Columns of a result that tell runs apart, beside the options of a problem."""
+
+
+def mixed_in(there: pd.DataFrame, groups: Any, keys: Sequence[str]) -> list[str]:
+    """The options in which runs of one cell differ."""
+    results = {one.name for one in fields(ApplicationRow)} - set(ALIKE)
+    names = [str(one) for one in there if one not in results and one not in keys]
+    return [name for name in names if groups[name].nunique(dropna=False).max() > 1]
 
 
 def left_out(count: int, value: str) -> str:
@@ -123,7 +159,9 @@ def best(ordered: Sequence[tuple[float, str]]) -> str:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:g}"
+    return str(value)
 
 
 def _order(values: pd.Index[Any]) -> pd.Index[Any]:

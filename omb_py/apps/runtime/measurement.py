@@ -162,9 +162,9 @@ class Measurement:
             if settings.references:
                 with job.agreement():
                     alone(lambda: self._time_references(turns, first), job.comm)
+            turns.solved.append(solve(kernel, kernel.team))
             if alternative is not None:
                 turns.alternative.append(solve(alternative, alternative.team).seconds)
-            turns.solved.append(solve(kernel, kernel.team))
         for series in (turns.solved, turns.alternative, turns.one_rank, turns.sequential):
             del series[: settings.warmup_repeats]
         return turns

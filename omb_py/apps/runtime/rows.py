@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -218,7 +219,7 @@ def describe(application: Application[Any], problem: Any) -> str:
     """A problem in words: the options that mean something in it, and their values."""
     names = [one.name for one in fields(problem) if application.applies(problem, one.name)]
     values = {name: text(getattr(problem, name)) for name in names}
-    return " ".join(f"{name}={value}" for name, value in values.items() if value)
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items() if value)
 
 
 def text(value: Any) -> str:

@@ -112,16 +112,16 @@ class Training:
     )
     layer_times: str = option(
         "work",
-        "Seconds of its layers: by their work, measured with NumPy, or from FILE.csv.",
+        "How long layers compute: by their work, as measured with NumPy, or a file's.",
         metavar="work|measured|FILE.csv",
     )
     micro_batches: int = option(4, "Parts of a batch that pass a pipeline one by one.", minimum=1)
     schedule: str = option(
         "gpipe",
-        "All micro-batches forward before the first goes back, or one by one.",
+        "All micro-batches forward, then all backward; or one forward, one backward.",
         choices=("gpipe", "1f1b"),
     )
-    stages: int = option(2, "Ranks of a pipeline, where there are several of them.", minimum=1)
+    stages: int = option(2, "Ranks of each pipeline.", minimum=1)
     partition: str = option(
         "", "Layers that learn in each stage; else their cost is balanced.", metavar="N,N,..."
     )
@@ -143,7 +143,7 @@ class Training:
         2, "Batches of a rank that are read ahead, beside the one in use.", minimum=1
     )
     preprocess_time: float = option(
-        0.0, "Milliseconds that preparing a sample takes who reads it.", minimum=0
+        0.0, "Milliseconds that a reader spends on preparing each sample.", minimum=0
     )
     data_folder: str = option(
         "",

@@ -42,6 +42,9 @@ SMALLEST = {"none": 2.0**-149, "fp16": 2.0**-24}
 NORMAL = 2.0**-126
 """The smallest number with all digits of single precision; below it, libraries may round to 0."""
 
+MAX_HALF = 2.0**-4
+"""How far averages in half precision may be off, however many steps round them anew."""
+
 ELEMENTARY = 8
 """Units of rounding by which an exponential may be off: 4 units in the last place, which NumPy and
 CUDA promise."""
@@ -72,14 +75,20 @@ class CheckedTraining(TrainingKernel):
 
 
 def check_replayed(kernel: TrainingKernel, stage: ReplayedStage) -> dict[str, Any]:
-    """``difference`` of averages and first weights from what is expected, the maximum of all ranks;
-    ``lost`` are ranks at which something else arrived than the stages beside them sent. Collective.
+    """``difference`` of averages and first weights from what is expected, the maximum of all ranks,
+    and its ``limit``, None where nothing is averaged; ``lost`` are ranks at which something else
+    arrived than the stages beside them sent. Collective.
     """
-    parts = next((one.parts for one in reversed(kernel.portions)), ())
+    parts = next((one.parts for one in reversed(kernel.portions) if one.parts), ())
     arrived = (rows for one in kernel.boundaries() for part in parts for rows in one.arrived(part))
     fine = kernel.team.comm.allgather(all(map(stage.arrived, arrived)))
     lost = [rank for rank, well in enumerate(fine) if not well]
-    return {"difference": stage.difference(), "lost": lost}
+    difference, ranks = stage.difference(), kernel.replicas.ranks
+    limit: float | None = 0.0
+    if kernel.problem.compression == "fp16":
+        steps = kernel.problem.epochs * len(kernel.portions)
+        limit = min(gamma((ranks + 3) * steps, UNIT["fp16"]), MAX_HALF)
+    return {"difference": difference, "limit": limit if ranks > 1 else None, "lost": lost}
 
 
 def check_computed(
@@ -359,20 +368,12 @@ class Check:
             operations.part = one.part
             operations.where = f"step {step + 1}, micro-batch {one.part + 1}"
 
-        loss = self._stage.loss
-
-        def compared(stack: Stack, labels: Any) -> tuple[float, Stack]:
-            found = loss(stack, labels)
-            operations.loss(stack[-1], labels, found[1][-1])
-            return found
-
         net.observe, net.observe_back = operations.forward, operations.backward
-        self._stage.loss = compared  # type: ignore[method-assign]
+        self._stage.observe_loss = operations.loss
         try:
             kernel.learn(own, unheard, noted)
         finally:
-            net.observe = net.observe_back = None
-            del self._stage.loss
+            net.observe = net.observe_back = self._stage.observe_loss = None
         found = self._arrays([one.data for one in self._stage.gradients])
         operations.gradients(found)
         self._passed(step)

@@ -75,14 +75,16 @@ def shortest(layer: Layer) -> Cost:
 def from_file(network: Network, path: str) -> list[Cost]:
     """The milliseconds that a CSV file has for each layer that learns.
 
-    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; other layers take no time. Raises
-    `UsageError` for anything else.
+    Its columns are ``layer``, ``forward_ms`` and ``backward_ms``; layers that it lacks, and that
+    learn nothing, take no time. Raises `UsageError` for anything else.
     """
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             rows = {row["layer"]: _read(row) for row in csv.DictReader(file)}
     except OSError as error:
-        raise UsageError(f"--layer-times {path}: {error.strerror}: choose another file") from None
+        raise UsageError(
+            f"--layer-times {path}: {error.strerror}: choose work, measured, or another file"
+        ) from None
     except (KeyError, TypeError, ValueError, csv.Error):
         raise UsageError(
             f"--layer-times {path} is no table of layers: its columns are layer, forward_ms and "

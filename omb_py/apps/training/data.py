@@ -51,17 +51,23 @@ def load(training: Training, shape: tuple[int, ...]) -> Samples:
     import numpy as np
 
     random = np.random.default_rng(training.seed)
-    count = training.samples + (training.test_samples if training.test != "none" else 0)
+    tested = training.test_samples if training.test != "none" else 0
     check_samples(training, training.samples)
     if training.data == "generated" or training.model not in SMALL_MODELS:
         means = random.uniform(0, 1, (CLASSES, *shape))
-        labels = random.integers(CLASSES, size=count)
-        images = random.normal(means[labels], NOISE).astype(np.float32)
+        found = []
+        for generator, count in (
+            (random, training.samples),
+            (np.random.default_rng((training.seed, 1)), tested),
+        ):
+            labels = generator.integers(CLASSES, size=count)
+            found.append((generator.normal(means[labels], NOISE).astype(np.float32), labels))
+        images, labels = map(np.concatenate, zip(*found, strict=True))
         return Samples(images, labels.astype(np.int64))
     with needing("apps"):
         from sklearn.datasets import load_digits
     digits = load_digits()
-    order = random.permutation(DIGITS)[:count]
+    order = random.permutation(DIGITS)[: training.samples + tested]
     images = (digits.images[order] / 16).astype(np.float32)
     return Samples(images, digits.target[order].astype(np.int64))
 

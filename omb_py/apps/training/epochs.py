@@ -107,15 +107,15 @@ def epoch_parts(of_ranks: Sequence[Epochs], samples: int, tested: bool) -> list[
     return [*found, Detail("Samples of an epoch", value=samples), throughput]
 
 
-def first_training(of_ranks: Sequence[Epochs], setting_up: float) -> Iterator[Detail]:
+def first_training(of_ranks: Sequence[Epochs], preparing: float) -> Iterator[Detail]:
     """Why the first epoch of the first training of a job takes longer than a later one.
 
     The means over the ranks of: what the first step communicates longer than the median step of its
     epoch, when connections are set up; what it computes longer, when memory is touched first; what
-    negotiations of the epoch take longer than those of a later one. ``setting_up`` are the seconds
-    before, in which memory is allocated and calls are bound.
+    negotiations of the epoch take longer than those of a later one. ``preparing`` are the seconds
+    before, in which samples are loaded, memory is allocated and calls are bound.
     """
-    yield Detail("First training: allocating and binding", seconds=setting_up)
+    yield Detail("First training: preparing", seconds=preparing)
     yield Detail("First training: epoch 1", seconds=max(one.training[0] for one in of_ranks))
     later = [mean(one.training[1:]) for one in of_ranks if len(one.training) > 1]
     if later:

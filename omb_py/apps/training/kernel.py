@@ -8,7 +8,7 @@ shares batches with the others (strategy ``data``) is a pipeline of one stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from statistics import mean
 from time import perf_counter
@@ -99,14 +99,14 @@ class TrainingKernel(Kernel[Training]):
         self._tests = self._divided_tests()
         self.batches = self._make_batches()
         self._before, self._after = self._boundaries()
-        self._total = OneNumber(team)
+        self._total = OneNumber(team) if training.test != "none" else None
         self._clock = EpochClock(team.phases)
         self._first: Epochs | None = None
         self._losses: list[float] = []
         self._accuracy = 0.0
         self._passes = PassTimes()
         self._waited = 0.0
-        self._setting_up = perf_counter() - began
+        self._preparing = perf_counter() - began
 
     def _make_batches(self) -> Batches:
         """Where the first stage gets its samples from."""
@@ -182,10 +182,9 @@ class TrainingKernel(Kernel[Training]):
         self.exchange.begin()
 
     def solve(self) -> None:
-        training, seconds = self.problem, self.team.phases.seconds
-        waited, step = seconds[Phase.WAIT], 0
+        training, step = self.problem, 0
         self._clock, self._losses = EpochClock(self.team.phases), []
-        self._passes = PassTimes()
+        self._passes, self._waited = PassTimes(), 0.0
         with self.batches.reading():
             for epoch in range(1, training.epochs + 1):
                 began, loss = perf_counter(), 0.0
@@ -195,13 +194,14 @@ class TrainingKernel(Kernel[Training]):
                         step += 1
                         self._clock.step(self.exchange.negotiating)
                 trained = perf_counter()
+                waited = self._waited
                 if training.test != "none":
                     with phase("test"):
                         self._test(step - 1)
+                self._waited = waited
                 self._losses.append(loss / training.samples)
                 tested = perf_counter() - trained
                 self._clock.epoch(trained - began, tested, self.exchange.negotiating)
-        self._waited = seconds[Phase.WAIT] - waited
         self._first = self._first or self._clock.epochs
 
     def _train(self, step: int, own: Portion) -> float:
@@ -238,21 +238,21 @@ class TrainingKernel(Kernel[Training]):
         passes = SCHEDULES[self.problem.schedule](self.depth, self.position, len(own.parts))
         outcomes: dict[int, Stack] = {}
         kept: dict[int, Any] = {}
-        loss, add = 0.0, False
+        loss, add, computing = 0.0, False, self.team.phases.seconds
         for one in passes:
             noted(one)
             part = own.parts[one.part]
             count = part[1] - part[0]
             if one.forward:
                 stack = self._inputs(images, part)
-                began = perf_counter()
+                began = computing[Phase.COMPUTE]
                 outcomes[one.part], kept[one.part] = stage.forward(count, stack)
-                self._passes.forward.append(perf_counter() - began)
+                self._passes.forward.append(computing[Phase.COMPUTE] - began)
                 if self._after is not None:
                     self._after.give(part, stage, outcomes.pop(one.part))
                 continue
-            gradients = self._after.take(part) if self._after is not None else ()
-            began = perf_counter()
+            gradients = self._taken(self._after, part) if self._after is not None else ()
+            began = computing[Phase.COMPUTE]
             if self._after is None:
                 own_loss, gradients = stage.loss(outcomes.pop(one.part), labels[slice(*part)])
                 loss += own_loss
@@ -261,7 +261,7 @@ class TrainingKernel(Kernel[Training]):
                 count, kept.pop(one.part), gradients, told, add, before is not None
             )
             add = True
-            self._passes.backward.append(perf_counter() - began)
+            self._passes.backward.append(computing[Phase.COMPUTE] - began)
             if before is not None:
                 before.give(part, stage, found)
         self._complete()
@@ -279,8 +279,15 @@ class TrainingKernel(Kernel[Training]):
     def _inputs(self, images: Any, part: tuple[int, int]) -> Stack:
         """What this stage is given of a micro-batch."""
         if self._before is not None:
-            return self._before.take(part)
+            return self._taken(self._before, part)
         return (images[slice(*part)],) if self.problem.learns else ()
+
+    def _taken(self, boundary: Boundary, part: tuple[int, int]) -> Stack:
+        """What comes from another stage, whose wait is noted."""
+        began = perf_counter()
+        found = boundary.take(part)
+        self._waited += perf_counter() - began
+        return found
 
     def _complete(self) -> None:
         """Wait until the stages beside this one have what they were sent."""
@@ -307,6 +314,7 @@ class TrainingKernel(Kernel[Training]):
                 else:
                     correct += stage.correct(outcome, labels[slice(*part)])
             self._complete()
+        assert self._total is not None
         self._accuracy = self._total(correct) / self.problem.test_samples
 
     def parts(self) -> list[Detail]:
@@ -314,7 +322,8 @@ class TrainingKernel(Kernel[Training]):
         training, epochs = self.problem, self._clock.epochs
         assert self._first is not None
         seconds = sum(epochs.training) + sum(epochs.testing)
-        share, waited = communicating(self.team, seconds), self._waited / seconds
+        share = communicating(self.team, seconds)
+        waited = self._waited / sum(epochs.training)
         own = RankReport(epochs, self._first, self._losses, share, waited, self._passes.means)
         of_ranks: list[RankReport] = self.team.comm.allgather(own)
         share = mean(one.communicating for one in of_ranks)
@@ -324,28 +333,29 @@ class TrainingKernel(Kernel[Training]):
             Detail("Communicating and waiting", value=100 * share, unit="% of a rank's time, mean")
         )
         found += self.batches.parts(seconds)
-        found += first_training([one.first for one in of_ranks], self._setting_up)
+        found += first_training([one.first for one in of_ranks], self._preparing)
         if training.learns:
             found += learning(summed([one.losses for one in of_ranks]))
             if tested:
                 found.append(Detail("Accuracy", value=100 * self._accuracy, unit="% of the test"))
-        if training.strategy != "model":
-            found += self.exchange.parts()
-        if training.strategy != "data":
-            found += self._pipeline_parts(of_ranks)
+        if self.depth == 1:
+            return found + self.exchange.parts()
+        if self.pipelines > 1:
+            parts = self.exchange.parts()
+            found += [replace(part, name=f"Stage 0: {part.name}") for part in parts]
+        found += self._pipeline_parts(of_ranks)
         return found
 
     def _pipeline_parts(self, of_ranks: Sequence[RankReport]) -> Iterator[Detail]:
         """The bubble, stages and boundaries; collective.
 
-        The bubble measured is all that counts as waiting: receiving (`Boundary`), and for other
-        pipelines before gradients are averaged.
+        The bubble measured is receiving: mostly that is waiting, but the transfer is in it, too.
         """
         training, first = self.problem, self.portions[0]
         parts = max(1, len(first.parts))
         times = [one.passes for one in of_ranks[: self.depth]]
         waited = mean(one.waited for one in of_ranks)
-        yield Detail("Bubble measured", value=100 * waited, unit="% of a rank's time waiting, mean")
+        yield Detail("Bubble measured", value=100 * waited, unit="% of the epochs receiving, mean")
         yield Detail(
             "Bubble expected",
             value=100 * bubble(training.schedule, parts, times),

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, cast
 from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Phase, Timed
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training import MEMORY, MILLISECOND, TRANSFORMERS, Training
+from omb_py.apps.training import MEMORY, MILLISECOND, SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import sample_shape
 from omb_py.apps.training.data import Samples, Stretch
 from omb_py.core.errors import OmbError, SharedError, UsageError
@@ -141,8 +141,13 @@ def learned(team: Team, training: Training, samples: Samples, owns: Sequence[Str
     if training.loader == MEMORY:
         return InMemory(samples.images, samples.labels)
     images, labels = map(team.on_host, (samples.images, samples.labels))
+    digits = training.data == "digits" and training.model in SMALL_MODELS
     made = DataSet(
-        training.data, training.samples, images.shape[1:], images.dtype.name, training.seed
+        "digits" if digits else "generated",
+        training.samples,
+        images.shape[1:],
+        images.dtype.name,
+        training.seed,
     )
 
     def content(start: int, stop: int) -> tuple[Any, Any]:

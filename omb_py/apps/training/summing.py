@@ -18,19 +18,19 @@ from omb_py.core.options import LIBRARY
 
 
 class OneNumber:
-    """The sum, or another operation of MPI, of a number of each rank, on all of them."""
+    """The sum of a number of each rank, on all of them."""
 
-    def __init__(self, team: Team, op: str = "sum") -> None:
+    def __init__(self, team: Team) -> None:
         """Collective."""
         self._call = None
         if team.ranks > 1:
             host = team.beside_device()
             self._array = host.array(1, "float64")
             operands = host.in_place(self._array.message())
-            self._call = host.bind(Call("allreduce", operands, op=op))
+            self._call = host.bind(Call("allreduce", operands, op="sum"))
 
     def __call__(self, value: float) -> float:
-        """What it is of the ranks' values; collective."""
+        """The sum of the ranks' values; collective."""
         if self._call is None:
             return value
         self._array.data[0] = value
@@ -164,9 +164,11 @@ class Hierarchy(Summing):
 
 
 def nodes_of(team: Team, pretended: int) -> tuple[int, ...]:
-    """A number for the node of each rank, or of ``pretended`` ranks each; collective."""
+    """A number for the node of each rank, or of ``pretended`` ranks of the job each; collective."""
     if pretended:
-        return tuple(rank // pretended for rank in range(team.ranks))
+        from mpi4py import MPI
+
+        return tuple(team.comm.allgather(MPI.COMM_WORLD.rank // pretended))
     return first_ranks(team.comm)
 
 

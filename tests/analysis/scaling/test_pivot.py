@@ -82,6 +82,24 @@ def test_only_some_runs_are_compared() -> None:
         sheet(RUNS, ["ranks"], ["strategy"], "speedup", ["ranks"])
 
 
+def test_runs_that_differ_within_a_cell_are_said_to() -> None:
+    runs = [run(4, "data", 2.0, depth=depth) for depth in (20, 110)]
+    (_, told) = sheet(runs, ["ranks"], ["strategy"], "speedup").remarks
+    assert told == "Runs of a cell differ in layers: choose some with --where."
+
+
+def test_values_with_blanks_and_commas_are_options_too() -> None:
+    problem = "strategy=model data_folder='/a b' partition=8,9 fusion=67108864"
+    runs = [Run(row(2, 1.5, problem=problem), "")]
+    found = sheet(runs, ["data_folder", "fusion"], ["ranks"], "speedup", ["partition=8,9"])
+    assert found.rows == (("/a b", "67108864", "1.50"),)
+
+
+def test_an_option_is_in_rows_or_in_columns() -> None:
+    with pytest.raises(UsageError, match="ranks cannot be in --rows and in --columns"):
+        sheet(RUNS, ["ranks"], ["ranks"], "speedup")
+
+
 def test_the_command_prints_the_table(in_process: Callable[..., Finished], tmp_path: Path) -> None:
     table = write(tmp_path / "table.csv", *(run.row for run in RUNS))
     done = in_process(

@@ -45,6 +45,15 @@ def test_samples_to_test_are_others_than_those_to_train() -> None:
         load(replace(training, samples=DIGITS - 99), SHAPE)
 
 
+@pytest.mark.parametrize("data", KINDS)
+def test_samples_to_train_are_the_same_with_any_test(data: str) -> None:
+    training = Training(data=data, samples=100)
+    tested = replace(training, test="parallel", test_samples=7)
+    found, other = load(training, SHAPE), load(tested, SHAPE)
+    assert np.array_equal(found.images, other.images[:100])
+    assert np.array_equal(found.labels, other.labels[:100])
+
+
 def test_more_digits_than_there_are_are_refused() -> None:
     samples = load(Training(data="digits", samples=DIGITS), SHAPE).images
     assert len(samples) == DIGITS

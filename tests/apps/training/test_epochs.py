@@ -36,7 +36,7 @@ def test_the_first_epoch_is_explained_by_what_its_first_step_does_longer() -> No
     usual, first = Moment(1.0, 0.25, 0.5, 0.0), Moment(4.0, 2.25, 1.5, 1.0)
     epochs = Epochs([7.0, 4.0], [0.0, 0.0], [first, usual, usual, usual], [1.5, 0.5])
     found = parts(list(first_training([epochs], 3.0)))
-    assert found["First training: allocating and binding"].seconds == 3
+    assert found["First training: preparing"].seconds == 3
     assert found["First training: epoch 1"].seconds == 7
     assert found["First training: later epochs, each"].seconds == 4
     assert found["First training: connection set-up"].seconds == 1

@@ -33,7 +33,7 @@ def test_options_that_exclude_each_other(options: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sample_time": 2.0}, "--sample-time is for models that are replayed"),
+        ({"sample_time": 2.0}, "--sample-time is for replayed models"),
         ({"model": "vgg16", "learning_rate": 1.0}, "--learning-rate is for models that learn"),
         ({"cycle_time": 2.0}, "--cycle-time is for --negotiation"),
         ({"ranks_per_node": 2}, "--ranks-per-node is for --hierarchical"),
