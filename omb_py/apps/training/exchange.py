@@ -1,8 +1,9 @@
 """Gradients averaged over the ranks, as Horovod and PyTorch's DDP do it.
 
 Gradients arrive in the order of the backward pass: the last declared one first. They travel in
-buckets (`fusion`), packed into a buffer where there are several in one (`parcels`), and are summed
-in one of several ways (`summing`). Without negotiation the buckets are planned once, as by DDP.
+buckets (`fusion`), packed into a buffer where there are several in one (`fused_buffers`), and are
+summed in one of several ways (`summing`). Without negotiation the buckets are planned once, as by
+DDP.
 
 With negotiation (`negotiation`) there is a cycle whenever ``cycle_time`` has passed since the last
 one began, also while no gradient is there. What all ranks have is then fused and summed; what is
@@ -105,12 +106,12 @@ class GradientExchange:
         self._summing = summing_of(team, training, max(packed, *counts), datatype)
         plan = plan_of(training, sizes) if training.negotiation == "none" else None
         self._activities = activities = activities_of(names, sizes, plan)
-        parcels = FusedBuffers(team, arriving, self._summing, buffer, training.overlap, activities)
+        fused = FusedBuffers(team, arriving, self._summing, buffer, training.overlap, activities)
         if plan is not None:
-            return Planned(parcels, plan, training.overlap)
+            return Planned(fused, plan, training.overlap)
         negotiation = negotiation_of(team, len(arriving), training, activities)
         fuse, pause = partial(plan_of, training), training.cycle_time * MILLISECOND
-        return Negotiated(parcels, sizes, fuse, negotiation, pause, team.phases, activities)
+        return Negotiated(fused, sizes, fuse, negotiation, pause, team.phases, activities)
 
 
 def datatype_of(training: Training) -> Datatype:

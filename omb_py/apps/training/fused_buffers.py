@@ -53,7 +53,7 @@ class FusedBuffer:
 
 
 class FusedBuffers:
-    """The parcel of each stretch of the arriving gradients, made when it is sent first."""
+    """The fused buffer of each stretch of the arriving gradients, made when it is sent first."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class FusedBuffers:
     ) -> None:
         """``gradients`` are in the order of their arrival.
 
-        Several of them are packed at the beginning of ``buffer``. With ``overlap`` many parcels are
-        under way at a time, and each gradient has a place of its own there. Without a buffer
-        gradients travel one by one.
+        Several of them are packed at the beginning of ``buffer``. With ``overlap`` many are under
+        way at a time, and each gradient has a place of its own there. Without a buffer gradients
+        travel one by one.
         """
         self.seconds = {PACKING: 0.0}
         self._packing = Timed(self.seconds, PACKING, team.buffer.wait())
@@ -89,25 +89,25 @@ class FusedBuffers:
         self.sent = 0
 
     def of(self, begin: int, end: int) -> FusedBuffer:
-        """The parcel of the gradients from ``begin`` to ``end``."""
+        """The fused buffer of the gradients from ``begin`` to ``end``."""
         if (begin, end) not in self._made:
             self._made[begin, end] = self._make(begin, end)
         return self._made[begin, end]
 
     def send(self, begin: int, end: int) -> None:
-        """Send a parcel; it has arrived at once, or in `complete` where sending overlaps."""
-        parcel = self.of(begin, end)
-        parcel.send()
+        """Send a fused buffer; it has arrived at once, or in `complete` where sending overlaps."""
+        fused = self.of(begin, end)
+        fused.send()
         self.sent += 1
         if self._overlap:
-            self._under_way.append(parcel)
+            self._under_way.append(fused)
         else:
-            parcel.receive()
+            fused.receive()
 
     def complete(self) -> None:
         """Wait for all that is under way."""
-        for parcel in self._under_way:
-            parcel.receive()
+        for fused in self._under_way:
+            fused.receive()
         self._under_way.clear()
 
     def _make(self, begin: int, end: int) -> FusedBuffer:

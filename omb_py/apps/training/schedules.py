@@ -39,16 +39,16 @@ class Schedule:
 class Planned(Schedule):
     """Buckets planned once for all steps, each sent when complete or, if not ``early``, last."""
 
-    def __init__(self, parcels: FusedBuffers, plan: Plan, early: bool) -> None:
-        self._parcels = parcels
+    def __init__(self, fused: FusedBuffers, plan: Plan, early: bool) -> None:
+        self._fused = fused
         self._plan = plan
         self._early = early
         self._sent = 0
         for bucket in plan:
-            parcels.of(*bucket)
+            fused.of(*bucket)
 
     def begin(self) -> None:
-        self._parcels.begin()
+        self._fused.begin()
 
     def advance(self, arrived: int) -> None:
         if self._early:
@@ -56,16 +56,16 @@ class Planned(Schedule):
 
     def finish(self) -> None:
         self._send(self._plan[-1][1])
-        self._parcels.complete()
+        self._fused.complete()
         self._sent = 0
 
     def parts(self, steps: int) -> list[Detail]:
-        return describe(self._parcels, steps)
+        return describe(self._fused, steps)
 
     def _send(self, arrived: int) -> None:
         """Send what is complete and has not been sent."""
         while self._sent < len(self._plan) and self._plan[self._sent][1] <= arrived:
-            self._parcels.send(*self._plan[self._sent])
+            self._fused.send(*self._plan[self._sent])
             self._sent += 1
 
 
@@ -74,7 +74,7 @@ class Negotiated(Schedule):
 
     def __init__(
         self,
-        parcels: FusedBuffers,
+        fused: FusedBuffers,
         sizes: Sequence[int],
         fuse: Callable[[Sequence[int]], Plan],
         negotiation: Negotiation,
@@ -83,7 +83,7 @@ class Negotiated(Schedule):
         activities: Activities = SILENT,
     ) -> None:
         """``pause`` are the seconds from the beginning of a cycle to that of the next."""
-        self._parcels = parcels
+        self._fused = fused
         self._sizes = sizes
         self._fuse = fuse
         self._negotiation = negotiation
@@ -94,7 +94,7 @@ class Negotiated(Schedule):
         self._due = self._took = 0.0
 
     def begin(self) -> None:
-        self._parcels.begin()
+        self._fused.begin()
         self._negotiation.begin()
         self._cycles = 0
         self.negotiating = 0.0
@@ -117,13 +117,13 @@ class Negotiated(Schedule):
             with self._waiting:
                 sleep(max(0.0, self._due - perf_counter()))
             self._cycle(everything)
-        self._parcels.complete()
+        self._fused.complete()
         self._negotiation.step()
         self._agreed = 0
 
     def parts(self, steps: int) -> list[Detail]:
         cycles = Detail("Negotiations of a step", value=self._cycles / steps, unit="cycles")
-        return [*describe(self._parcels, steps), cycles]
+        return [*describe(self._fused, steps), cycles]
 
     def _cycle(self, arrived: int) -> None:
         began = perf_counter()
@@ -134,15 +134,15 @@ class Negotiated(Schedule):
         self.negotiating += perf_counter() - began
         self._activities.enter(known, self._agreed, QUEUE)
         for begin, end in self._fuse(self._sizes[known : self._agreed]):
-            self._parcels.send(known + begin, known + end)
+            self._fused.send(known + begin, known + end)
         ended = perf_counter()
         self._took = ended - began
         self._due = max(began + self._pause, ended)
 
 
-def describe(parcels: FusedBuffers, steps: int) -> list[Detail]:
-    """What there is to tell of the parcels of so many steps."""
+def describe(fused: FusedBuffers, steps: int) -> list[Detail]:
+    """what there is to tell of the fused buffers of so many steps."""
     return [
-        Detail("Buckets of a step", value=parcels.sent / steps),
-        Detail("Fusion copies and averaging", seconds=parcels.seconds[PACKING]),
+        Detail("Buckets of a step", value=fused.sent / steps),
+        Detail("Fusion copies and averaging", seconds=fused.seconds[PACKING]),
     ]

@@ -106,8 +106,8 @@ class Agreeing(Negotiation):
 
 def planned(plan: Plan, early: bool = False) -> tuple[Activities, Planned]:
     activities = activities_of(NAMES, SIZES, plan)
-    parcels = cast(Any, Sending(activities, overlap=early))
-    return activities, Planned(parcels, plan, early)
+    fused = cast(Any, Sending(activities, overlap=early))
+    return activities, Planned(fused, plan, early)
 
 
 def step(activities: Activities, schedule: Planned | Negotiated) -> None:
