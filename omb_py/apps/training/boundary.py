@@ -7,7 +7,7 @@ from typing import Any
 
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
-from omb_py.apps.training.data import Stretch
+from omb_py.apps.training.data import Range
 from omb_py.apps.training.layers import Shape
 from omb_py.apps.training.networks import Stack
 from omb_py.apps.training.stages import Stage
@@ -30,15 +30,15 @@ class Boundary:
     """
 
     def __init__(
-        self, team: Team, peer: int, shapes: Sequence[Shape], stretches: Iterable[Stretch]
+        self, team: Team, peer: int, shapes: Sequence[Shape], stretches: Iterable[Range]
     ) -> None:
         """Made on both ranks; ``stretches`` are where the rows of micro-batches begin and end."""
         stretches = list(stretches)
         rows = max((stop for _, stop in stretches), default=1)
         self._outgoing = [team.array((rows, *shape)) for shape in shapes]
         self._incoming = [team.array((rows, *shape)) for shape in shapes]
-        self._sends: dict[Stretch, tuple[BoundCall, BoundCall]] = {}
-        self._receives: dict[Stretch, BoundCall] = {}
+        self._sends: dict[Range, tuple[BoundCall, BoundCall]] = {}
+        self._receives: dict[Range, BoundCall] = {}
         self._under_way: list[BoundCall] = []
         for stretch in stretches:
             cells = [Slot() for _ in shapes]
@@ -53,7 +53,7 @@ class Boundary:
             self._sends[stretch] = team.bind(*sends), team.bind(*waits)
             self._receives[stretch] = team.bind(*receives, phase=Phase.WAIT)
 
-    def give(self, stretch: Stretch, stage: Stage, stack: Stack) -> None:
+    def give(self, stretch: Range, stage: Stage, stack: Stack) -> None:
         """Begin to send the other stage its rows; a replayed stage has no values to send."""
         values = stack or [None] * len(self._outgoing)
         with stage.team.computing:
@@ -63,7 +63,7 @@ class Boundary:
         send()
         self._under_way.append(wait)
 
-    def take(self, stretch: Stretch) -> Stack:
+    def take(self, stretch: Range) -> Stack:
         """Receive rows of the other stage, which stay until the same ones are received again."""
         self._receives[stretch]()
         return tuple(array.data[slice(*stretch)] for array in self._incoming)
@@ -74,6 +74,6 @@ class Boundary:
             wait()
         self._under_way.clear()
 
-    def arrived(self, stretch: Stretch) -> list[Any]:
+    def arrived(self, stretch: Range) -> list[Any]:
         """The rows that came last."""
         return [array.data[slice(*stretch)] for array in self._incoming]

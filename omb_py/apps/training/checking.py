@@ -25,10 +25,10 @@ from typing import Any
 from omb_py.apps.runtime.team import Team, alone
 from omb_py.apps.training import Training
 from omb_py.apps.training.architectures import network, sample_shape
-from omb_py.apps.training.data import Portion, load
+from omb_py.apps.training.data import BatchShare, load
 from omb_py.apps.training.kernel import TrainingKernel
 from omb_py.apps.training.layers import Layer, Skip
-from omb_py.apps.training.networks import Network, Stack, unheard
+from omb_py.apps.training.networks import Network, Stack, nobody
 from omb_py.apps.training.passes import Pass
 from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
 
@@ -79,14 +79,14 @@ def check_replayed(kernel: TrainingKernel, stage: ReplayedStage) -> dict[str, An
     and its ``limit``, None where nothing is averaged; ``lost`` are ranks at which something else
     arrived than the stages beside them sent. Collective.
     """
-    parts = next((one.parts for one in reversed(kernel.portions) if one.parts), ())
+    parts = next((one.parts for one in reversed(kernel.shares) if one.parts), ())
     arrived = (rows for one in kernel.boundaries() for part in parts for rows in one.arrived(part))
     fine = kernel.team.comm.allgather(all(map(stage.arrived, arrived)))
     lost = [rank for rank, well in enumerate(fine) if not well]
     difference, ranks = stage.difference(), kernel.replicas.ranks
     limit: float | None = 0.0
     if kernel.problem.compression == "fp16":
-        steps = kernel.problem.epochs * len(kernel.portions)
+        steps = kernel.problem.epochs * len(kernel.shares)
         limit = min(gamma((ranks + 3) * steps, UNIT["fp16"]), MAX_HALF)
     return {"difference": difference, "limit": limit if ranks > 1 else None, "lost": lost}
 
@@ -313,7 +313,7 @@ class Check:
         kernel, difference = self._kernel, 0.0
         self._inputs()
         kernel.distribute()
-        for step, own in enumerate(kernel.portions):
+        for step, own in enumerate(kernel.shares):
             self._coverage(own, step)
             before = self._arrays([one.data for one in self._stage.arrays])
             found = self._own_gradients(own, step)
@@ -343,7 +343,7 @@ class Check:
             if (self._team.on_host(own) != loaded).any():
                 self._wrong("samples")
 
-    def _coverage(self, own: Portion, step: int) -> None:
+    def _coverage(self, own: BatchShare, step: int) -> None:
         """Each sample of the batch is in one micro-batch of one pipeline."""
         parts = [(own.own[0] + start, own.own[0] + stop) for start, stop in own.parts]
         everyone = self._team.comm.allgather((own.size, parts))
@@ -359,7 +359,7 @@ class Check:
         if not same or covered != list(range(start, start + own.size)):
             self._wrong(f"the samples of step {step + 1}")
 
-    def _own_gradients(self, own: Portion, step: int) -> list[Any]:
+    def _own_gradients(self, own: BatchShare, step: int) -> list[Any]:
         """This rank's gradients, each operation compared."""
         kernel, net, operations = self._kernel, self._stage.network, self._operations
         operations.begin()
@@ -371,7 +371,7 @@ class Check:
         net.observe, net.observe_back = operations.forward, operations.backward
         self._stage.observe_loss = operations.loss
         try:
-            kernel.learn(own, unheard, noted)
+            kernel.learn(own, nobody, noted)
         finally:
             net.observe = net.observe_back = self._stage.observe_loss = None
         found = self._arrays([one.data for one in self._stage.gradients])
@@ -394,7 +394,7 @@ class Check:
             if taken != {key: own for key, own in sent.items() if key[0] == way}:
                 self._wrong(f"what came {way} in step {step + 1}")
 
-    def _averages(self, own: Portion, found: list[Any], step: int) -> list[Any]:
+    def _averages(self, own: BatchShare, found: list[Any], step: int) -> list[Any]:
         """The averages of the replicas' gradients, compared with what they should be."""
         kernel, replicas = self._kernel, self._kernel.replicas
         kernel.stage.begin(step)
@@ -409,7 +409,7 @@ class Check:
             self._worst.note(error, 0.0, 1.0, where)
         return averages
 
-    def _change(self, own: Portion, before: list[Any], averages: list[Any], step: int) -> None:
+    def _change(self, own: BatchShare, before: list[Any], averages: list[Any], step: int) -> None:
         """Parameters are those before less the rate times the averages: a product and a difference,
         whose rate is rounded as well."""
         import numpy as np

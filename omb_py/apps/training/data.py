@@ -72,31 +72,31 @@ def load(training: Training, shape: tuple[int, ...]) -> Samples:
     return Samples(images, digits.target[order].astype(np.int64))
 
 
-Stretch: TypeAlias = tuple[int, int]
+Range: TypeAlias = tuple[int, int]
 """Where something begins and ends."""
 
 
-def batches(samples: int, batch: int) -> list[Stretch]:
+def batches(samples: int, batch: int) -> list[Range]:
     """The batches of an epoch; the last one may be smaller."""
     return [(start, min(start + batch, samples)) for start in range(0, samples, batch)]
 
 
-def micro_batches(samples: int, parts: int) -> list[Stretch]:
+def micro_batches(samples: int, parts: int) -> list[Range]:
     """The parts of so many samples, as even as can be; none of them is empty."""
     parts = min(parts, samples)
     return [share(samples, parts, part) for part in range(parts)]
 
 
 @dataclass(frozen=True)
-class Portion:
+class BatchShare:
     """What one of several pipelines takes of a batch of ``size``: the epoch's samples ``own``.
 
     ``parts`` are its micro-batches, counted from the first of its own samples.
     """
 
     size: int
-    own: Stretch
-    parts: tuple[Stretch, ...]
+    own: Range
+    parts: tuple[Range, ...]
 
     @property
     def samples(self) -> int:
@@ -104,9 +104,9 @@ class Portion:
         return self.own[1] - self.own[0]
 
 
-def portion(batch: Stretch, pipelines: int, pipeline: int, parts: int) -> Portion:
+def batch_share(batch: Range, pipelines: int, pipeline: int, parts: int) -> BatchShare:
     """What number ``pipeline`` takes of a batch; nothing where there are fewer samples."""
     start, stop = batch
     begin, end = share(stop - start, pipelines, pipeline)
     divided = tuple(micro_batches(end - begin, parts))
-    return Portion(stop - start, (start + begin, start + end), divided)
+    return BatchShare(stop - start, (start + begin, start + end), divided)

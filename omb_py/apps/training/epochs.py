@@ -15,7 +15,7 @@ COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 
 @dataclass(frozen=True)
-class Moment:
+class Snapshot:
     """The seconds since training began, and those of them that were spent in three ways."""
 
     seconds: float
@@ -38,7 +38,7 @@ class Epochs:
 
     training: list[float] = field(default_factory=list)
     testing: list[float] = field(default_factory=list)
-    steps: list[Moment] = field(default_factory=list)
+    steps: list[Snapshot] = field(default_factory=list)
     negotiating: list[float] = field(default_factory=list)
 
 
@@ -48,15 +48,15 @@ class EpochClock:
     def __init__(self, phases: Phases) -> None:
         self.epochs = Epochs()
         self._phases = phases
-        self._last = self._moment(0.0)
+        self._last = self._snapshot(0.0)
 
     def step(self, negotiating: float) -> None:
         """A step has ended; ``negotiating`` are the seconds of all negotiations so far."""
         if self.epochs.training:
             return
-        now, last = self._moment(negotiating), self._last
+        now, last = self._snapshot(negotiating), self._last
         self.epochs.steps.append(
-            Moment(
+            Snapshot(
                 now.seconds - last.seconds,
                 now.communicating - last.communicating,
                 now.computing - last.computing,
@@ -72,10 +72,10 @@ class EpochClock:
         before = sum(self.epochs.negotiating)
         self.epochs.negotiating.append(negotiating - before)
 
-    def _moment(self, negotiating: float) -> Moment:
+    def _snapshot(self, negotiating: float) -> Snapshot:
         seconds = self._phases.seconds
         communicating = sum(seconds[phase] for phase in COMMUNICATING)
-        return Moment(perf_counter(), communicating, seconds[Phase.COMPUTE], negotiating)
+        return Snapshot(perf_counter(), communicating, seconds[Phase.COMPUTE], negotiating)
 
 
 def epoch_parts(of_ranks: Sequence[Epochs], samples: int, tested: bool) -> list[Detail]:

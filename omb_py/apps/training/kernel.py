@@ -21,7 +21,7 @@ from omb_py.apps.training import MILLISECOND, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import network, sample_shape, tensors_of
 from omb_py.apps.training.boundary import Boundary
 from omb_py.apps.training.costs import FORWARD, Cost, layer_costs, of_stages
-from omb_py.apps.training.data import Portion, Samples, batches, load, portion
+from omb_py.apps.training.data import BatchShare, Samples, batch_share, batches, load
 from omb_py.apps.training.epochs import (
     EpochClock,
     Epochs,
@@ -32,7 +32,7 @@ from omb_py.apps.training.epochs import (
 )
 from omb_py.apps.training.exchange import GradientExchange
 from omb_py.apps.training.loading import Batches, learned, replayed
-from omb_py.apps.training.networks import Network, Stack, elements, unheard
+from omb_py.apps.training.networks import Network, Stack, elements, nobody
 from omb_py.apps.training.passes import SCHEDULES, Pass, bubble, under_way
 from omb_py.apps.training.stages import ComputedStage, ReplayedStage, Stage
 from omb_py.apps.training.summing import OneNumber
@@ -95,7 +95,7 @@ class TrainingKernel(Kernel[Training]):
         self.exchange = GradientExchange(
             self.replicas, self.stage.gradients, self.stage.names, training
         )
-        self.portions = self._divided(training.samples, 0, self.pipelines)
+        self.shares = self._divided(training.samples, 0, self.pipelines)
         self._tests = self._divided_tests()
         self.batches = self._make_batches()
         self._before, self._after = self._boundaries()
@@ -111,7 +111,7 @@ class TrainingKernel(Kernel[Training]):
     def _make_batches(self) -> Batches:
         """Where the first stage gets its samples from."""
         team, training = self.team, self.problem
-        owns = [one.own for one in self.portions] if self.position == 0 else []
+        owns = [one.own for one in self.shares] if self.position == 0 else []
         if training.learns:
             return learned(team, training, self.samples, owns)
         return replayed(team, training, owns)
@@ -148,14 +148,14 @@ class TrainingKernel(Kernel[Training]):
     def _tick(self) -> None:
         self.exchange.tick()
 
-    def _divided(self, samples: int, first: int, pipelines: int) -> list[Portion]:
+    def _divided(self, samples: int, first: int, pipelines: int) -> list[BatchShare]:
         """What this pipeline takes of each batch of so many samples, from number ``first`` on."""
         training = self.problem
         parts = training.micro_batches if self.depth > 1 else 1
         found = [(first + start, first + stop) for start, stop in batches(samples, training.batch)]
-        return [portion(batch, pipelines, self.pipeline, parts) for batch in found]
+        return [batch_share(batch, pipelines, self.pipeline, parts) for batch in found]
 
-    def _divided_tests(self) -> list[Portion]:
+    def _divided_tests(self) -> list[BatchShare]:
         """What this pipeline tests after an epoch: samples behind those that are trained."""
         training = self.problem
         if training.test == "none" or (training.test == "sequential" and self.pipeline):
@@ -169,8 +169,8 @@ class TrainingKernel(Kernel[Training]):
         if self.depth == 1:
             return None, None
         given, gives = self._shapes
-        portions = [*self.portions, *self._tests]
-        stretches = dict.fromkeys(part for one in portions for part in one.parts)
+        shares = [*self.shares, *self._tests]
+        stretches = dict.fromkeys(part for one in shares for part in one.parts)
         if self.position > 0:
             before = Boundary(team, team.rank - 1, given, stretches)
         if self.position < self.depth - 1:
@@ -189,7 +189,7 @@ class TrainingKernel(Kernel[Training]):
             for epoch in range(1, training.epochs + 1):
                 began, loss = perf_counter(), 0.0
                 with phase(f"epoch {epoch}"):
-                    for own in self.portions:
+                    for own in self.shares:
                         loss += self._train(step, own)
                         step += 1
                         self._clock.step(self.exchange.negotiating)
@@ -204,7 +204,7 @@ class TrainingKernel(Kernel[Training]):
                 self._clock.epoch(trained - began, tested, self.exchange.negotiating)
         self._first = self._first or self._clock.epochs
 
-    def _train(self, step: int, own: Portion) -> float:
+    def _train(self, step: int, own: BatchShare) -> float:
         """One step; the sum of the losses of this pipeline's samples, where they are known."""
         self.stage.begin(step)
         loss = self.learn(own, self.exchange.ready)
@@ -212,7 +212,7 @@ class TrainingKernel(Kernel[Training]):
         self.descend(own)
         return loss
 
-    def descend(self, own: Portion) -> None:
+    def descend(self, own: BatchShare) -> None:
         """Change the parameters.
 
         Ranks have sums of samples' gradients, and the exchange gives the replicas' average.
@@ -221,7 +221,7 @@ class TrainingKernel(Kernel[Training]):
 
     def learn(
         self,
-        own: Portion,
+        own: BatchShare,
         ready: Callable[[int], None],
         noted: Callable[[Pass], None] = lambda one: None,
     ) -> float:
@@ -256,9 +256,9 @@ class TrainingKernel(Kernel[Training]):
             if self._after is None:
                 own_loss, gradients = stage.loss(outcomes.pop(one.part), labels[slice(*part)])
                 loss += own_loss
-            told = ready if one is passes[-1] else unheard
+            listener = ready if one is passes[-1] else nobody
             found = stage.backward(
-                count, kept.pop(one.part), gradients, told, add, before is not None
+                count, kept.pop(one.part), gradients, listener, add, before is not None
             )
             add = True
             self._passes.backward.append(computing[Phase.COMPUTE] - began)
@@ -267,7 +267,7 @@ class TrainingKernel(Kernel[Training]):
         self._complete()
         return loss
 
-    def _load(self, own: Portion) -> tuple[Any, Any]:
+    def _load(self, own: BatchShare) -> tuple[Any, Any]:
         """The samples of a batch, in the first stage, and their labels."""
         images, labels = None, ()
         if self.position == 0:
@@ -351,7 +351,7 @@ class TrainingKernel(Kernel[Training]):
 
         The bubble measured is receiving: mostly that is waiting, but the transfer is in it, too.
         """
-        training, first = self.problem, self.portions[0]
+        training, first = self.problem, self.shares[0]
         parts = max(1, len(first.parts))
         times = [one.passes for one in of_ranks[: self.depth]]
         waited = mean(one.waited for one in of_ranks)

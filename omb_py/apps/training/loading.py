@@ -28,7 +28,7 @@ from omb_py.apps.runtime.phases import Phase, Timed
 from omb_py.apps.runtime.team import Team
 from omb_py.apps.training import MEMORY, MILLISECOND, SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import sample_shape
-from omb_py.apps.training.data import Samples, Stretch
+from omb_py.apps.training.data import Range, Samples
 from omb_py.core.errors import OmbError, SharedError, UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
@@ -100,7 +100,7 @@ class Batches(ABC):
     """
 
     @abstractmethod
-    def next(self, own: Stretch) -> tuple[Any, Any]:
+    def next(self, own: Range) -> tuple[Any, Any]:
         """The samples and labels of this rank's part of a batch, and arrays to compute with."""
 
     def reading(self) -> AbstractContextManager[None]:
@@ -122,18 +122,18 @@ class InMemory(Batches):
     def __init__(self, samples: Any, labels: Any) -> None:
         self._samples, self._labels = samples, labels
 
-    def next(self, own: Stretch) -> tuple[Any, Any]:
+    def next(self, own: Range) -> tuple[Any, Any]:
         return self._samples[slice(*own)], self._labels[slice(*own)]
 
 
 class Nothing(Batches):
     """No samples, which a replayed model needs none of."""
 
-    def next(self, own: Stretch) -> tuple[Any, Any]:
+    def next(self, own: Range) -> tuple[Any, Any]:
         return (), ()
 
 
-def learned(team: Team, training: Training, samples: Samples, owns: Sequence[Stretch]) -> Batches:
+def learned(team: Team, training: Training, samples: Samples, owns: Sequence[Range]) -> Batches:
     """Batches of samples that a network learns from: ``owns`` are this rank's parts of an epoch.
 
     Collective; raises `OmbError` on all ranks where files cannot be written or read.
@@ -156,7 +156,7 @@ def learned(team: Team, training: Training, samples: Samples, owns: Sequence[Str
     return FromFiles(team, training, made, content, owns)
 
 
-def replayed(team: Team, training: Training, owns: Sequence[Stretch]) -> Batches:
+def replayed(team: Team, training: Training, owns: Sequence[Range]) -> Batches:
     """Batches of random bytes, as many as a sample of the model has; as `learned`."""
     if training.loader == MEMORY:
         return Nothing()
@@ -366,7 +366,7 @@ class FromFiles(Batches):
         training: Training,
         made: DataSet,
         content: Content,
-        owns: Sequence[Stretch],
+        owns: Sequence[Range],
     ) -> None:
         self._team, self._made, self._content = team, made, content
         self._owns, self._epochs = list(owns), training.epochs
@@ -397,7 +397,7 @@ class FromFiles(Batches):
         finally:
             self._reader, self._spend = None, 0.0
 
-    def next(self, own: Stretch) -> tuple[Any, Any]:
+    def next(self, own: Range) -> tuple[Any, Any]:
         with phase(LOADING), self._waiting:
             slot = self._read_all(own) if self._reader is None else self._reader.next(own)
             count, xp = own[1] - own[0], self._team.xp
@@ -423,7 +423,7 @@ class FromFiles(Batches):
             Detail("Bytes of a sample", value=self._made.record_bytes),
         ]
 
-    def _read_all(self, own: Stretch) -> Slot:
+    def _read_all(self, own: Range) -> Slot:
         slot = self._slots[0]
         never = threading.Event()
         for place in range(own[1] - own[0]):
@@ -449,7 +449,7 @@ class ReadAhead:
     """
 
     def __init__(
-        self, slots: Sequence[Slot], batches: Sequence[Stretch], workers: int, read: Read
+        self, slots: Sequence[Slot], batches: Sequence[Range], workers: int, read: Read
     ) -> None:
         self._slots, self._batches, self._read = slots, batches, read
         self._changed = threading.Condition()
@@ -475,7 +475,7 @@ class ReadAhead:
         for thread in self._threads:
             thread.join()
 
-    def next(self, own: Stretch) -> Slot:
+    def next(self, own: Range) -> Slot:
         """The next batch, once it is read; raises what a thread failed by.
 
         The batch before is given back, and read over.

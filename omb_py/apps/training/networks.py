@@ -22,7 +22,7 @@ around layers of a residual block."""
 Named: TypeAlias = tuple[str, "Layer | Skip"]
 
 
-def unheard(tensor: int) -> None:
+def nobody(tensor: int) -> None:
     """What to do with a gradient that is ready, where nobody waits for it."""
 
 
@@ -86,7 +86,7 @@ class Network:
         self,
         samples: Any,
         labels: Any,
-        ready: Callable[[int], None] = unheard,
+        ready: Callable[[int], None] = nobody,
         computing: AbstractContextManager[Any] = UNTIMED,
     ) -> float:
         """The sum of the losses of a batch; the gradients are sums over its samples too.
@@ -121,7 +121,7 @@ class Network:
         self,
         kept: Sequence[Any],
         gradients: Stack,
-        ready: Callable[[int], None] = unheard,
+        ready: Callable[[int], None] = nobody,
         computing: AbstractContextManager[Any] = UNTIMED,
         add: bool = False,
         onward: bool = False,

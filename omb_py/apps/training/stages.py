@@ -14,7 +14,7 @@ from omb_py.apps.training.architectures import Tensor
 from omb_py.apps.training.computing import COMPUTING
 from omb_py.apps.training.costs import Cost
 from omb_py.apps.training.layers import softmax_cross_entropy
-from omb_py.apps.training.networks import Network, Stack, unheard
+from omb_py.apps.training.networks import Network, Stack, nobody
 from omb_py.tracing.recorder.annotation import phase
 
 Ready = Callable[[int], None]
@@ -212,7 +212,7 @@ class ReplayedStage(Stage):
         with phase("backward"):
             for cost, tensors in reversed(self._costs):
                 self._computing.spend(samples * cost.backward)
-                if ready is unheard:
+                if ready is nobody:
                     continue
                 for tensor in reversed(tensors):
                     self._new[tensor][...] = new

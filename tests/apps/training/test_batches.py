@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.apps.training.data import batches, micro_batches, portion
+from omb_py.apps.training.data import batch_share, batches, micro_batches
 
 COUNTS = st.integers(1, 500)
 
@@ -33,8 +33,8 @@ def test_pipelines_share_a_batch_without_rest(
     size: int, start: int, pipelines: int, parts: int
 ) -> None:
     batch = (start, start + size)
-    portions = [portion(batch, pipelines, pipeline, parts) for pipeline in range(pipelines)]
-    taken = [one.own[0] + place for one in portions for part in one.parts for place in range(*part)]
+    shares = [batch_share(batch, pipelines, pipeline, parts) for pipeline in range(pipelines)]
+    taken = [one.own[0] + place for one in shares for part in one.parts for place in range(*part)]
     assert taken == list(range(*batch))
-    assert all(one.size == size for one in portions)
-    assert all(len(one.parts) <= parts for one in portions)
+    assert all(one.size == size for one in shares)
+    assert all(len(one.parts) <= parts for one in shares)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from omb_py.apps.train import check
 from omb_py.apps.training import Training
-from omb_py.apps.training.data import Stretch
+from omb_py.apps.training.data import Range
 from omb_py.apps.training.loading import (
     DESCRIPTION,
     MAX_FILES,
@@ -167,7 +167,7 @@ def threads() -> set[str]:
     st.integers(1, 3),
 )
 def test_batches_come_whole_and_in_order_however_many_threads_read(
-    batches: list[Stretch], workers: int, ahead: int
+    batches: list[Range], workers: int, ahead: int
 ) -> None:
     def read(slot: Slot, number: int, place: int, stop: threading.Event) -> None:
         time.sleep(0.0001 * (number % 3))
