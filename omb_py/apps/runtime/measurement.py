@@ -72,15 +72,15 @@ class Measurement:
         """Do all of it."""
         setting, job = self._setting, self._job
         self._progress("preparing")
-        with job.agreement():
-            team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
-        with job.agreement():
-            kernel = self._application.kernel(team, self._problem)
+        kernel = self._kernel(self._problem)
         with job.agreement():
             first = self._prepare_references()
-        alternative = self._prepare_alternative()
+        other = self._alternative
+        alternative = self._kernel(other.problem) if other else None
         run, nodes = new_run(), self._nodes
-        writers: list[Writer[Any]] = start_writers(setting, run, nodes, self.open_writers, [team])
+        writers: list[Writer[Any]] = start_writers(
+            setting, run, nodes, self.open_writers, [kernel.team]
+        )
         with math_threads.limit_threads(self._settings.threads):
             blas = math_threads.describe()
             host_load = HostLoad(job, job.ranks * self._settings.threads)
@@ -89,13 +89,11 @@ class Measurement:
             check = self._check(kernel)
         name = self._to_time.name if self._to_time else None
         if self._sequential_is_one_rank():
-            name, turns.sequential = (
-                "one process",
-                turns.one_rank or [one.seconds for one in turns.solved],
-            )
-        other = self._alternative.name if self._alternative else None
+            name = "one process"
+            turns.sequential = turns.one_rank or [one.seconds for one in turns.solved]
+        named = other.name if other else None
         rows = application_rows(
-            Measured(setting, run, self._problem, nodes, blas, turns, check, name, other)
+            Measured(setting, run, self._problem, nodes, blas, turns, check, name, named)
         )
         with job.agreement():
             for row in rows:
@@ -131,15 +129,13 @@ class Measurement:
         team = Team(self._job.MPI.COMM_SELF, setting.buffer, setting.options)
         return self._application.kernel(team, own)
 
-    def _prepare_alternative(self) -> Kernel[Any] | None:
-        """The same problem solved in another way on all ranks, where there is one; collective."""
+    def _kernel(self, problem: Any) -> Kernel[Any]:
+        """What solves a problem on all ranks; collective."""
         setting, job = self._setting, self._job
-        if self._alternative is None:
-            return None
         with job.agreement():
             team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
         with job.agreement():
-            return self._application.kernel(team, self._alternative.problem)
+            return self._application.kernel(team, problem)
 
     def _sequential_is_one_rank(self) -> bool:
         return self._settings.references and self._application.sequential_is_one_rank(self._problem)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from omb_py.apps.runtime.phases import Phase, Phases, Tally, Timed
 from omb_py.benchmarks import CheckedIteration, Content
@@ -16,7 +16,7 @@ from omb_py.bindings import BINDINGS, Binding, BoundCall, calls_of
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.calls import IN_PLACE, Call, Form, Iteration, Message, Operand, Step, Window
 from omb_py.core.datatypes import Datatype, find_types
-from omb_py.core.errors import OutOfMemoryError
+from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 from omb_py.measure import devices
@@ -293,3 +293,21 @@ def alone(action: Callable[[], Result], comm: MPI.Intracomm) -> Result | None:
         request = comm.Ibarrier()
         while not request.Test():
             sleep(SLEEP_SECONDS)
+
+
+def together(comm: MPI.Intracomm, action: Callable[[], Result]) -> Result:
+    """What ``action`` returns; `SharedError` on all ranks where one failed. Collective."""
+    failure = result = None
+    try:
+        result = action()
+    except OmbError as error:
+        failure = str(error), error.exit_code
+    for one in comm.allgather(failure):
+        if one is not None:
+            raise SharedError(*one)
+    return cast("Result", result)
+
+
+def nothing() -> Any:
+    """What a rank does while another one works."""
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from omb_py.apps.runtime.phases import Phase
 from omb_py.apps.runtime.team import Team
@@ -66,7 +65,7 @@ class Boundary:
     def take(self, stretch: Range) -> Stack:
         """Receive rows of the other stage, which stay until the same ones are received again."""
         self._receives[stretch]()
-        return tuple(array.data[slice(*stretch)] for array in self._incoming)
+        return self.arrived(stretch)
 
     def complete(self) -> None:
         """Wait until all is sent."""
@@ -74,6 +73,6 @@ class Boundary:
             wait()
         self._under_way.clear()
 
-    def arrived(self, stretch: Range) -> list[Any]:
+    def arrived(self, stretch: Range) -> Stack:
         """The rows that came last."""
-        return [array.data[slice(*stretch)] for array in self._incoming]
+        return tuple(array.data[slice(*stretch)] for array in self._incoming)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from typing import Any
 
-from omb_py.apps.runtime.team import Team, alone
+from omb_py.apps.runtime.team import Team, alone, together
 from omb_py.apps.training import MILLISECOND, Training
 from omb_py.apps.training.layers import Layer, Skip
 from omb_py.apps.training.networks import Network, work_of
@@ -39,16 +39,12 @@ class Cost:
 def layer_costs(team: Team, training: Training, network: Network) -> list[Cost]:
     """The cost of each layer, the same on all ranks; collective.
 
-    Raises `UsageError` for a file that is not about this network.
+    Raises `SharedError` on all ranks for a file that is not about this network.
     """
     if training.layer_times == "work":
         return by_work(network, training.sample_time * MILLISECOND)
-    found: list[Cost] | UsageError = team.comm.bcast(
-        alone(lambda: _costs_or_error(training, network), team.comm), root=0
-    )
-    if isinstance(found, UsageError):
-        raise found
-    assert found is not None
+    on_one_rank = partial(alone, partial(_costs_of, training, network), team.comm)
+    found: list[Cost] = team.comm.bcast(together(team.comm, on_one_rank), root=0)
     return found
 
 
@@ -109,14 +105,10 @@ def _read(row: dict[str, str]) -> Cost:
     return Cost(*seconds)
 
 
-def _costs_or_error(training: Training, network: Network) -> list[Cost] | UsageError:
-    """The costs, or why there are none, for all ranks to know."""
-    try:
-        if training.layer_times == "measured":
-            return measured(network)
-        return from_file(network, training.layer_times)
-    except UsageError as error:
-        return error
+def _costs_of(training: Training, network: Network) -> list[Cost]:
+    if training.layer_times == "measured":
+        return measured(network)
+    return from_file(network, training.layer_times)
 
 
 def _timed(layer: Layer) -> Cost:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, median
-from time import perf_counter
 
 from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Phase, Phases
@@ -16,9 +15,8 @@ COMMUNICATING = (Phase.COMMUNICATE, Phase.WAIT)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The seconds since training began, and those of them that were spent in three ways."""
+    """The seconds that were spent in three ways."""
 
-    seconds: float
     communicating: float
     computing: float
     negotiating: float
@@ -57,7 +55,6 @@ class EpochClock:
         now, last = self._snapshot(negotiating), self._last
         self.epochs.steps.append(
             Snapshot(
-                now.seconds - last.seconds,
                 now.communicating - last.communicating,
                 now.computing - last.computing,
                 now.negotiating - last.negotiating,
@@ -75,7 +72,7 @@ class EpochClock:
     def _snapshot(self, negotiating: float) -> Snapshot:
         seconds = self._phases.seconds
         communicating = sum(seconds[phase] for phase in COMMUNICATING)
-        return Snapshot(perf_counter(), communicating, seconds[Phase.COMPUTE], negotiating)
+        return Snapshot(communicating, seconds[Phase.COMPUTE], negotiating)
 
 
 def epoch_parts(of_ranks: Sequence[Epochs], samples: int, tested: bool) -> list[Detail]:

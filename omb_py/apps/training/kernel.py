@@ -120,11 +120,11 @@ class TrainingKernel(Kernel[Training]):
         """This rank's layers."""
         team, training = self.team, self.problem
         if training.model in TRANSFORMERS:
-            tensors = tensors_of(training)
-            seconds = training.sample_time * MILLISECOND / len(tensors)
+            shapes = [(tensor.name, tensor.shape) for tensor in tensors_of(training)]
+            seconds = training.sample_time * MILLISECOND / len(shapes)
             each = Cost(FORWARD * seconds, (1 - FORWARD) * seconds)
-            costs = [(each, range(number, number + 1)) for number in range(len(tensors))]
-            return ReplayedStage(team, self.replicas, training, tensors, costs, self._tick)
+            costs = [(each, range(number, number + 1)) for number in range(len(shapes))]
+            return ReplayedStage(team, self.replicas, training, shapes, costs, self._tick)
         whole = network(training, team.xp)
         costs_of_layers: list[Cost] = []
         if not training.learns:
@@ -134,16 +134,15 @@ class TrainingKernel(Kernel[Training]):
         )
         own = stages[self.position]
         self._shapes = own.given, own.gives
-        first = sum(len(stage.shapes) for stage in stages[: self.position])
         if training.learns:
+            first = sum(len(stage.shapes) for stage in stages[: self.position])
             initial = whole.initial(training.seed) if self.pipeline == 0 else []
             initial = initial[first : first + len(own.shapes)]
             return ComputedStage(team, self.replicas, training, own, initial)
-        tensors = tensors_of(training)[first : first + len(own.shapes)]
         pairs = list(
             zip(of_stages(costs_of_layers, stages)[self.position], own.tensors, strict=True)
         )
-        return ReplayedStage(team, self.replicas, training, tensors, pairs, self._tick)
+        return ReplayedStage(team, self.replicas, training, own.shapes, pairs, self._tick)
 
     def _tick(self) -> None:
         self.exchange.tick()

@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from omb_py.apps import Detail
 from omb_py.apps.runtime.phases import Phase, Timed
-from omb_py.apps.runtime.team import Team
+from omb_py.apps.runtime.team import Team, nothing, together
 from omb_py.apps.training import MEMORY, MILLISECOND, SMALL_MODELS, TRANSFORMERS, Training
 from omb_py.apps.training.architectures import sample_shape
 from omb_py.apps.training.data import Range, Samples
-from omb_py.core.errors import OmbError, SharedError, UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.tracing.recorder.annotation import phase
 from omb_py.tracing.records.layout import LOADING
@@ -240,27 +240,6 @@ def open_samples(team: Team, made: DataSet, content: Content, data_folder: str) 
                 shutil.rmtree(temporary, ignore_errors=True)
     finally:
         node.Free()
-
-
-Result = TypeVar("Result")
-
-
-def together(comm: Any, action: Callable[[], Result]) -> Result:
-    """What ``action`` returns; `SharedError` on all ranks where one failed. Collective."""
-    failure = result = None
-    try:
-        result = action()
-    except OmbError as error:
-        failure = str(error), error.exit_code
-    for one in comm.allgather(failure):
-        if one is not None:
-            raise SharedError(*one)
-    return cast("Result", result)
-
-
-def nothing() -> Any:
-    """What a rank does while another one works."""
-    return None
 
 
 def in_temporary_folder(made: DataSet, content: Content) -> Path:

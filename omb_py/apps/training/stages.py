@@ -10,10 +10,9 @@ from typing import Any
 from omb_py.apps.runtime.distribution import broadcast
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.apps.training import Training
-from omb_py.apps.training.architectures import Tensor
 from omb_py.apps.training.computing import COMPUTING
 from omb_py.apps.training.costs import Cost
-from omb_py.apps.training.layers import softmax_cross_entropy
+from omb_py.apps.training.layers import Shape, softmax_cross_entropy
 from omb_py.apps.training.networks import Network, Stack, nobody
 from omb_py.tracing.recorder.annotation import phase
 
@@ -23,7 +22,7 @@ Ready = Callable[[int], None]
 class Stage(ABC):
     """Layers that one rank computes, and their gradients in memory of the buffer library."""
 
-    def __init__(self, team: Team, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+    def __init__(self, team: Team, shapes: Sequence[tuple[str, Shape]]) -> None:
         self.team = team
         self.names = [name for name, _ in shapes]
         self.gradients = [team.array(shape) for _, shape in shapes]
@@ -157,12 +156,13 @@ class ReplayedStage(Stage):
         team: Team,
         replicas: Team,
         training: Training,
-        tensors: Sequence[Tensor],
+        shapes: Sequence[tuple[str, Shape]],
         costs: Sequence[tuple[Cost, range]],
         tick: Callable[[], None],
     ) -> None:
-        """``costs`` are those of each layer, with the numbers of its ``tensors``."""
-        super().__init__(team, [(tensor.name, tensor.shape) for tensor in tensors])
+        """``shapes`` are the names and shapes of its parameters, ``costs`` those of each layer with
+        the numbers of its parameters."""
+        super().__init__(team, shapes)
         self._replicas = replicas
         self._costs = costs
         self._forward = sum(cost.forward for cost, _ in costs)
@@ -250,14 +250,14 @@ class ReplayedStage(Stage):
         expected.reshape(-1)[::STRIDE] = new_value(self._step) * mean
         return float(xp.abs(gradient.data / expected - 1).max())
 
-    def _pattern(self, tensor: int, gradient: Array, factor: float) -> Any:
-        """What a gradient has before the first step, times ``factor``; different for each tensor.
+    def _pattern(self, tensor: int, gradient: Array, times: float) -> Any:
+        """What a gradient has before the first step, so many ``times``; different for each tensor.
 
         Sums of it over up to 30,000 ranks are whole numbers that single precision has exactly.
         """
         xp = self.team.xp
         numbers = xp.arange(gradient.data.size, dtype="int32").reshape(gradient.data.shape)
-        return ((numbers + tensor) % PERIOD + 1).astype("float32") * factor
+        return ((numbers + tensor) % PERIOD + 1).astype("float32") * times
 
 
 MEAN_FACTOR = 8
