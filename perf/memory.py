@@ -39,7 +39,7 @@ private()
     "omb-py": REPORT
     + """
 import sys
-from omb_py.core.mpi.job import Job
+from omb_py.core.job import Job
 close = Job._close
 def reporting(job):
     private()

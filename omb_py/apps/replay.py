@@ -15,6 +15,7 @@ from omb_py.benchmarks import Case, CheckedIteration, Content, collective
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
+from omb_py.core.job.by_mpi import control_of
 from omb_py.measure.validation import DataCheck
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile import text
@@ -309,7 +310,9 @@ class Replay(Kernel[Recorded]):
         team = self.team
         (datatype,) = find_types((item.dtype,))
         size = (team.rank, team.ranks, item.nbytes, datatype)
-        case = Case(*size, 1, team.buffer, team.options, Resources(team.comm, team.options))
+        case = Case(
+            *size, 1, team.buffer, team.options, Resources(control_of(team.comm), team.options)
+        )
         try:
             exchange = (_between_two if item.function in ANSWERS else _among_all)(case, item)
         except OutOfMemoryError as error:

@@ -16,6 +16,7 @@ from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UnsupportedError
+from omb_py.core.job.by_mpi import control_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 from omb_py.core.registry import Registry
@@ -44,12 +45,26 @@ class Binding(ABC):
     """Whether MPI gets the address of an array, rather than of an object made from it."""
     serves_threads = True
     """Whether a thread can call while another waits for a message."""
+    needs_mpi = True
+    """Whether it sends by MPI, so that ranks cannot be started without."""
 
-    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
-        """Made on all ranks together, so that it may communicate."""
-        self.comm = comm
+    point_to_point = False
+    """Whether it has messages between two ranks only, so that collectives are made of them."""
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        """Made on all ranks together, so that it may communicate.
+
+        ``comm`` is mpi4py's communicator of them; where a job was started without MPI, which only
+        those do not need can be, the job's `omb_py.core.job.control.Control`.
+        """
+        self.comm: MPI.Intracomm = comm
         self.options = options
         self._teardown: list[BoundCall] = []
+
+    @property
+    def barrier(self) -> BoundCall:
+        """What makes ranks wait for each other between iterations, outside of what is timed."""
+        return control_of(self.comm).barrier if not self.needs_mpi else self.comm.Barrier
 
     @staticmethod  # noqa: B027 - most need nothing
     def check() -> None:
@@ -96,7 +111,7 @@ class Binding(ABC):
         bound = [self.bound(round_) for round_ in rounds]
         return PythonLoop(
             [round_.calls for round_ in bound],
-            self.comm.Barrier if pace.barrier else None,
+            self.barrier if pace.barrier else None,
             pace.start.wait if pace.start else None,
             [(round_.before, round_.after) for round_ in bound],
         )
@@ -117,6 +132,9 @@ class Binding(ABC):
         for call in self._teardown:
             call()
         self._teardown.clear()
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to close
+        """Close what was opened when it was made; nothing is called any more. Collective."""
 
     def describe(self) -> dict[str, str]:
         """What a reader of the results needs to know of this way of calling."""

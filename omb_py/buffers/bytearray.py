@@ -40,6 +40,9 @@ class BytearrayMemory(Memory):
             raise ValueError(f"{len(data)} bytes arrived instead of {self.nbytes}")
         self.array[:] = data
 
+    def view(self) -> memoryview:
+        return memoryview(self.array)
+
     def payload(self) -> bytearray:
         return bytearray(self.array)
 

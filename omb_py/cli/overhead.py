@@ -20,7 +20,7 @@ from omb_py.options.table import parameters
 from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
-    from omb_py.core.mpi.job import Job
+    from omb_py.core.job import Job
 
 DEFAULT_BINDINGS = ("native", "buffer", "pickle")
 KNOWN_ORDER = ("native", "prebound", "buffer", "array", "persistent", "pickle", "pkl5")
@@ -97,7 +97,7 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
     found = []
     for name in names:
         try:
-            found.append(BINDINGS.load(name)(job.comm, options))
+            found.append(BINDINGS.load(name)(job.control.communicator, options))
         except OmbError as error:
             if not optional:
                 raise

@@ -76,6 +76,10 @@ class Memory(ABC):
         Raises `ValueError` when its length is not ``nbytes``.
         """
 
+    def view(self) -> memoryview:
+        """These bytes, for whoever reads and writes memory of the host."""
+        return memoryview(self.ndarray("uint8"))
+
     def payload(self) -> Any:
         """An object of the library that holds these bytes and can be pickled."""
         return self.array

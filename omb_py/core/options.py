@@ -34,7 +34,8 @@ class Options:
     ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
-    settings outside omb-py. ``progress`` is shown on a terminal (auto), always (on) or never (off);
+    settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
+    connect hosts. ``progress`` is shown on a terminal (auto), always (on) or never (off);
     ``debug`` shows tracebacks.
     """
 
@@ -100,6 +101,7 @@ class Options:
     variant: str | None = None
     progress: str = "auto"
     timeout: float | None = None
+    interface: str | None = None
     debug: bool = False
 
     @property

@@ -15,7 +15,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import LeftOutError, OmbError, SharedError, UnsupportedError, UsageError
-from omb_py.core.mpi.job import Job
+from omb_py.core.job import Job
 from omb_py.core.mpi.tool_interface import ToolInterface
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.results.writer import Writer
@@ -72,13 +72,15 @@ class LibraryAlgorithm:
             raise LeftOutError(self._sentence(case, refusal))
         if self._fallback is None:
             return
+        from mpi4py import MPI
+
         bound = [binding.bound(exchange) for exchange in plan.exchanges]
         try:
             with self._falling_back_is_an_error():
                 for one in bound:
                     for call in (*one.before, *one.calls, *one.after):
                         call()
-        except (OmbError, self._job.MPI.Exception) as error:
+        except (OmbError, MPI.Exception) as error:
             if MPICH_REFUSES not in str(error):
                 raise
             raise LeftOutError(self._sentence(case, "its conditions are not met")) from error
@@ -194,7 +196,7 @@ class AlgorithmCheck(Measurement):
             self.check.check(self.binding, plan, case)
         (exchange,) = plan.exchanges
         bound = self.binding.bound(exchange)
-        self.job.comm.Barrier()
+        self.job.control.barrier()
         before = self._read()
         for call in (*bound.before, *bound.calls, *bound.after):
             call()
@@ -211,10 +213,7 @@ class AlgorithmCheck(Measurement):
 
     def _gathered(self, mine: list[int], case: Case) -> Sent:
         """What each rank sent to each other one, on rank 0; collective."""
-        comm, integer, width = self.job.comm, self.job.MPI.INT64_T, len(mine)
-        everybody = array("q", bytes(8 * width * case.ranks if case.rank == 0 else 0))
-        comm.Gather([array("q", mine), width, integer], [everybody, width, integer])
-        rows = [everybody[start : start + width] for start in range(0, len(everybody), width)]
+        rows = [array("q", row) for row in self.job.control.gather(array("q", mine).tobytes())]
         return [list(zip(row[::2], row[1::2], strict=True)) for row in rows]
 
     def _compared(self, case: Case, sent: Sent) -> SizeCheck:

@@ -71,7 +71,7 @@ class BenchmarkMeasurement(Measurement):
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
-        job.comm.Barrier()
+        job.control.barrier()
         if options.validate:
             self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations)
@@ -180,7 +180,7 @@ class BenchmarkMeasurement(Measurement):
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.job.comm.Barrier
+        barrier = self.job.control.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]

@@ -9,7 +9,7 @@ from omb_py.bindings import Binding, calls_of
 from omb_py.buffers import Buffer, Device
 from omb_py.core.calls import Iteration, Step
 from omb_py.core.errors import UnsupportedError, UsageError
-from omb_py.core.mpi.job import Node
+from omb_py.core.job import Node
 from omb_py.core.options import Options
 
 
@@ -56,6 +56,8 @@ def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> No
                 f"binding {binding.name} hands no addresses to MPI that could be staged: leave out "
                 "--staging"
             )
+        return
+    if not binding.needs_mpi:
         return
     on_device = [round_ for round_ in rounds if any(map(reaches_device, round_.everything))]
     if on_device:

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Mapping
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.mpi.job import Job
+from omb_py.core.job import Job
 
 PROC = "/proc"
 TICKS_PER_SECOND = 100
@@ -201,36 +201,35 @@ class HostLoad:
 
     def _of_host(self, after: Reading | None) -> Load | None:
         """What happened on this host, on the rank that leads it; None elsewhere; collective."""
-        before, mpi = self._before, self._job.MPI
+        before = self._before
         own = waited = 0.0
         if before is not None and after is not None:
             own, waited = after.own - before.own, after.waited - before.waited
-        sums = array("d", [own, float(before is None or after is None)])
-        all_sums, longest = array("d", [0.0, 0.0]), array("d", [0.0])
-        mask, union = core_mask(), bytearray(MAX_CORES // 8)
-        host = self._job.comm.Split_type(mpi.COMM_TYPE_SHARED)
-        host.Reduce([sums, 2, mpi.DOUBLE], [all_sums, 2, mpi.DOUBLE], mpi.SUM, 0)
-        waits = [array("d", [waited]), 1, mpi.DOUBLE]
-        host.Reduce(waits, [longest, 1, mpi.DOUBLE], mpi.MAX, 0)
-        host.Reduce([mask, len(mask), mpi.BYTE], [union, len(union), mpi.BYTE], mpi.BOR, 0)
+        host = self._job.control.on_host()
+        all_sums = host.reduce(array("d", [own, float(before is None or after is None)]), "sum")
+        longest = host.reduce(array("d", [waited]), "max")
+        union = 0
+        for mask in host.gather(core_mask()):
+            union |= int.from_bytes(mask, "little")
         ranks, leads = host.size, host.rank == 0
-        host.Free()
+        host.free()
         if not leads or before is None or after is None or all_sums[1]:
             return None
         running = max(ranks, self._threads * ranks // self._job.ranks)
-        return load(before, after, cores_in(union), all_sums[0], longest[0], running)
+        cores = cores_in(union.to_bytes(MAX_CORES // 8, "little"))
+        return load(before, after, cores, all_sums[0], longest[0], running)
 
 
-def core_mask() -> bytearray:
+def core_mask() -> bytes:
     """The cores that this process may run on, a bit each; none where the system does not tell."""
     mask = bytearray(MAX_CORES // 8)
     for core in os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ():
         if core < MAX_CORES:
             mask[core // 8] |= 1 << core % 8
-    return mask
+    return bytes(mask.rstrip(b"\0"))
 
 
-def cores_in(mask: bytearray) -> set[int]:
+def cores_in(mask: bytes) -> set[int]:
     """The cores of a mask."""
     used = ((index, byte) for index, byte in enumerate(mask) if byte)
     return {8 * index + bit for index, byte in used for bit in range(8) if byte >> bit & 1}

@@ -13,9 +13,10 @@ from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.job import Job
+from omb_py.core.job.control import Control
 from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
-from omb_py.core.mpi.job import Job
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
 from omb_py.core.options import Options
 
@@ -71,7 +72,8 @@ def start_job(
             from omb_py.algorithms.choice import request
 
             request(name, options.library_algorithm, options.verify_algorithm)
-        with Job(options.thread_level, options.session, options.debug, stages, in_program) as job:
+        control = _control(options, stages, in_program)
+        with Job(control, options.debug, in_program) as job:
             if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
                 from omb_py.core.opened_files import record_shared_memory
 
@@ -91,6 +93,22 @@ def start_job(
                 yield StartedJob(job, buffer, watchdog, device_first, shown)
             if watchdog is not None:
                 watchdog.progress("ending MPI")
+
+
+def _control(options: Options, stages: Stages, guest: bool) -> Control:
+    """What keeps the ranks together: MPI, unless the environment starts ranks without it.
+
+    Raises `UsageError` where there is no MPI, or the binding needs it and has none.
+    """
+    if "RANK" in os.environ and not guest:
+        from omb_py.core.job import by_sockets
+
+        found = by_sockets.environment()
+        if found is not None and not BINDINGS.load(options.binding).needs_mpi:
+            return by_sockets.SocketControl(found)
+    from omb_py.core.job.by_mpi import MPIWorld
+
+    return MPIWorld(options.thread_level, options.session, stages, guest)
 
 
 @contextmanager
@@ -160,7 +178,7 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
         from omb_py.measure.startup import StartUpMeasurement
 
         return StartUpMeasurement(context, benchmark.start_up)
-    binding = BINDINGS.load(options.binding)(context.job.comm, options)
+    binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
     if options.verify_algorithm:
         from omb_py.measure.algorithm_check import AlgorithmCheck
 

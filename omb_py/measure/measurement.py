@@ -14,8 +14,8 @@ from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
+from omb_py.core.job import Combined, Job
 from omb_py.core.memory import Place
-from omb_py.core.mpi.job import Combined, Job
 from omb_py.core.mpi.startup_timer import Stages
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.measure import devices
@@ -79,7 +79,7 @@ class Measurement(ABC):
         self._step = 0
         from omb_py.measure.resources import Resources
 
-        self.resources = Resources(self.job.comm, self.options)
+        self.resources = Resources(self.job.control, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
@@ -140,6 +140,8 @@ class Measurement(ABC):
         finish_writers(job, writers, self.run_name, metadata)
         if note is not None:
             job.note(note)
+        for binding in self.bindings:
+            binding.close()
         if self._clock is not None:
             self._clock.free()
         if self._stepped:
@@ -299,7 +301,7 @@ class Measurement(ABC):
         self.resources.buffer = self._buffer
         alike = "nodes" in self.benchmark.options
         if alike or knows_nodes(self.benchmark, options):
-            from omb_py.core.mpi.node_map import node_of_each_rank
+            from omb_py.core.job.node_map import node_of_each_rank
 
             self._nodes = node_of_each_rank(options.node_map, job, alike)
 

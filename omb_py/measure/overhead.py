@@ -72,7 +72,7 @@ class OverheadMeasurement(Measurement):
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
         for loop in loops:
-            job.comm.Barrier()
+            job.control.barrier()
             if self.options.auto_warmup:
                 warm_up(job, loop, plan.timed)
             else:
@@ -132,7 +132,7 @@ class OverheadMeasurement(Measurement):
                 self.advance(done, self._rounds * len(loops) * (SETTLING + block))
             for place in range(len(loops)):
                 chosen = (turn + place) % len(loops)
-                self.job.comm.Barrier()
+                self.job.control.barrier()
                 first = turn * (SETTLING + block)
                 part = run_counted(loops[chosen], first, SETTLING, block, self.report)
                 seconds[chosen].extend(part)

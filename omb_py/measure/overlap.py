@@ -9,8 +9,8 @@ from omb_py.benchmarks import CheckedIteration, Plan
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import replace
+from omb_py.core.job import Job
 from omb_py.core.memory import Local
-from omb_py.core.mpi.job import Job
 from omb_py.core.statistics import percentile, summarize
 from omb_py.measure.rows import MICROSECONDS, Overlap
 from omb_py.measure.sampling import Report, run_counted
@@ -88,7 +88,7 @@ class OverlapMeasure:
         """The seconds of the timed iterations."""
         iterations, warmup = counts
         loop = self._make_loop(plan, pace)
-        self._job.comm.Barrier()
+        self._job.control.barrier()
         run_counted(loop, 0, warmup, 0, self._report)
         if laps is not None:
             laps.clear()

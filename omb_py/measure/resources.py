@@ -8,40 +8,40 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
-
-from mpi4py import MPI
+from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Exposed
 from omb_py.buffers import Buffer
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.job.by_mpi import communicator_of
+from omb_py.core.job.control import Control
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
-NAME_BYTES = 4096
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 
-def check(comm: MPI.Intracomm, file: str) -> None:
+def check(control: Control, file: str) -> None:
     """Raise `UsageError` on all ranks unless each sees what rank 0 makes beside ``file``.
 
     Collective. Where rank 0 can make nothing, MPI will say why.
     """
     made = ""
-    if comm.rank == 0:
+    if control.rank == 0:
         with contextlib.suppress(OSError):
             made = _new_file(os.path.dirname(os.path.abspath(file)))
-    name = _told(comm, made, 0)
-    blind = array("q", [comm.rank if name and not os.path.exists(name) else comm.size])
-    first = array("q", [0])
-    comm.Allreduce([blind, 1, MPI.INT64_T], [first, 1, MPI.INT64_T], MPI.MIN)
+    name = _told(control, made, 0)
+    blind = control.rank if name and not os.path.exists(name) else control.size
+    first = int(control.allreduce(array("d", [blind]), "min")[0])
     if made:
         with contextlib.suppress(OSError):
             os.unlink(made)
-    if first[0] < comm.size:
-        host = _told(comm, os.uname().nodename, first[0])
+    if first < control.size:
+        host = _told(control, os.uname().nodename, first)
         raise UsageError(
-            f"--file {file}: rank {first[0]} on {host} does not see what rank 0 writes beside it: "
+            f"--file {file}: rank {first} on {host} does not see what rank 0 writes beside it: "
             "name a file in a folder that all hosts share"
         )
 
@@ -54,11 +54,9 @@ def _new_file(folder: str) -> str:
     return name
 
 
-def _told(comm: MPI.Intracomm, text: str, root: int) -> str:
+def _told(control: Control, text: str, root: int) -> str:
     """The text of rank ``root``, on all ranks; collective."""
-    data = bytearray(os.fsencode(text)[:NAME_BYTES].ljust(NAME_BYTES, b"\0"))
-    comm.Bcast([data, NAME_BYTES, MPI.BYTE], root)
-    return os.fsdecode(bytes(data.rstrip(b"\0")))
+    return os.fsdecode(control.bcast(os.fsencode(text), root))
 
 
 CHUNK = 1 << 20
@@ -110,15 +108,19 @@ def _part(tile: bytes, start: int, length: int) -> bytes:
 
 
 class Resources:
-    """What `omb_py.benchmarks.Resources` promises, on one communicator."""
+    """What `omb_py.benchmarks.Resources` promises, on all ranks of a job."""
 
-    def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
+    def __init__(self, control: Control, options: Options) -> None:
         self.buffer: Buffer | None = None
         self.graph_seconds: float | None = None
-        self._comm = comm
+        self._control = control
         self._options = options
         self._graph: Any = None
         self._held: list[Callable[[], Any]] = []
+
+    @property
+    def _comm(self) -> MPI.Intracomm:
+        return communicator_of(self._control)
 
     def graph(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Any:
         if self._graph is None:
@@ -129,6 +131,9 @@ class Resources:
         return self._graph
 
     def window(self, nbytes: int, datatype: Datatype) -> Exposed:
+        comm = self._comm
+        from mpi4py import MPI
+
         assert self.buffer is not None
         kind = self._options.window_kind
         memory: Memory
@@ -139,33 +144,36 @@ class Resources:
                 if memory.on_device:
                     self._check_device()
             if kind == "create":
-                win = MPI.Win.Create(memory.array, 1, comm=self._comm)
+                win = MPI.Win.Create(memory.array, 1, comm=comm)
             elif kind == "dynamic":
-                win = MPI.Win.Create_dynamic(comm=self._comm)
+                win = MPI.Win.Create_dynamic(comm=comm)
                 win.Attach(memory.array)
                 base = MPI.Get_address(memory.array)
                 self._held.append(lambda: win.Detach(memory.array))
             elif kind == "shared":
                 self._check_one_host()
-                win = MPI.Win.Allocate_shared(nbytes, 1, comm=self._comm)
+                win = MPI.Win.Allocate_shared(nbytes, 1, comm=comm)
             else:
-                win = MPI.Win.Allocate(nbytes, 1, comm=self._comm)
+                win = MPI.Win.Allocate(nbytes, 1, comm=comm)
         if kind in ("allocate", "shared"):
             memory = self.buffer.wrap(win.tomemory(), datatype)
         self._held.insert(0, win.Free)
-        bases = array("q", bytes(8 * self._comm.size))
-        self._comm.Allgather([array("q", [base]), 1, MPI.INT64_T], [bases, 1, MPI.INT64_T])
+        bases = array("q", bytes(8 * comm.size))
+        comm.Allgather([array("q", [base]), 1, MPI.INT64_T], [bases, 1, MPI.INT64_T])
         return Exposed(win, memory, tuple(bases))
 
     def file(self, nbytes: int) -> tuple[Any, Memory]:
+        comm = self._comm
+        from mpi4py import MPI
+
         from omb_py.core import mpi
 
         mpi.check(["file_open"])
         path = self._options.file or ""
-        check(self._comm, path)
+        check(self._control, path)
         mode = MPI.MODE_CREATE | MPI.MODE_EXCL | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE
         try:
-            file = MPI.File.Open(self._comm, path, mode)
+            file = MPI.File.Open(comm, path, mode)
         except MPI.Exception as error:
             why = error.Get_error_string()
             raise UsageError(
@@ -183,6 +191,8 @@ class Resources:
         return group
 
     def attach(self, messages: int, nbytes: int) -> None:
+        from mpi4py import MPI
+
         from omb_py.bindings.pickle import PICKLE_OVERHEAD  # a message may be pickled
 
         room = nbytes + PICKLE_OVERHEAD + MPI.BSEND_OVERHEAD
@@ -223,10 +233,9 @@ class Resources:
         awareness(self._options.gpu_aware).check(("win_create",))
 
     def _check_one_host(self) -> None:
-        host = self._comm.Split_type(MPI.COMM_TYPE_SHARED)
-        ranks = host.size
-        host.Free()
-        if ranks != self._comm.size:
+        host = self._control.on_host()
+        host.free()
+        if host.size != self._control.size:
             raise UnsupportedError(
                 "-w shared needs all ranks on one host: start them there, or choose -w allocate"
             )
@@ -235,6 +244,8 @@ class Resources:
 @contextmanager
 def _refused(text: str) -> Iterator[None]:
     """Say ``text`` when MPI refuses, with its reason."""
+    from mpi4py import MPI
+
     try:
         yield
     except OmbError:

@@ -6,8 +6,8 @@ from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
 from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.job import Combined
 from omb_py.core.memory import Place
-from omb_py.core.mpi.job import Combined
 from omb_py.core.options import Options
 from omb_py.core.statistics import Summary, percentile, summarize
 from omb_py.results.row import Row

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi.job import Job
+from omb_py.core.job import Job
 from omb_py.core.options import Options
 from omb_py.core.statistics import median_interval, percentile
 
@@ -191,7 +191,7 @@ def _until_precise(
         uncounted = min(SETTLING, stretch)
         if pause is not None:
             pause(warmup + done, goal.iterations)
-        job.comm.Barrier()
+        job.control.barrier()
         part = run_counted(loop, done, uncounted, stretch, report)
         if start is not None:
             del start.lateness[-(uncounted + stretch) : -stretch]

@@ -10,7 +10,7 @@ from typing import Any
 from omb_py.benchmarks import StartUp
 from omb_py.core import BEGAN, BEGAN_CPU, opened_files
 from omb_py.core.dataclass import dataclass
-from omb_py.core.mpi.job import Job
+from omb_py.core.job import Job
 from omb_py.core.mpi.startup_timer import (
     INIT,
     INTERPRETER,

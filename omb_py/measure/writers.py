@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.buffers import Buffer
-from omb_py.core.mpi.job import Job, Node
+from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.writer import Writer
 

@@ -443,6 +443,12 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Protocol of bindings that pickle; mpi4py's default is the latest.",
         ),
         OptionRow(
+            "--interface",
+            metavar="NAME",
+            start_up=False,
+            help="Network interface for connections between hosts, of bindings over sockets.",
+        ),
+        OptionRow(
             "--thread-level",
             type=click.Choice(THREAD_LEVELS),
             default="single",

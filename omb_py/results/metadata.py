@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from omb_py.core import VERSION
-from omb_py.core.mpi.job import Node
+from omb_py.core.job import Node
 from omb_py.core.mpi.launcher import PROFILER
 
 TELLING_PREFIXES = (

@@ -17,8 +17,8 @@ from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import COMPARISON
 from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
+from omb_py.core.job import Node
 from omb_py.core.memory import Place
-from omb_py.core.mpi.job import Node
 from omb_py.measure.devices import sharing
 from tests.buffers.ptx import launch
 from tests.helpers.properties import examples

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.calls.loop import Loop
 from omb_py.core.errors import UsageError, sentence
-from omb_py.core.mpi.job import Combined
+from omb_py.core.job import Combined
 from omb_py.core.options import Options
 from omb_py.core.statistics import median_interval, percentile
 from omb_py.measure import sampling
@@ -145,7 +145,7 @@ class Alone(Loop):
 
     def __init__(self, seconds: Callable[[int], float]) -> None:
         self._seconds = seconds
-        self.comm = SimpleNamespace(Barrier=lambda: None)
+        self.control = SimpleNamespace(barrier=lambda: None)
         self.lateness = array("d")
         self.runs: list[tuple[int, int]] = []
         self.now = 1000.0

@@ -14,7 +14,7 @@ from omb_py.apps.runtime.rows import Measured, Setting, Solved, Turns, applicati
 from omb_py.apps.runtime.team import Team, alone
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import ValidationError
-from omb_py.core.mpi.job import Node
+from omb_py.core.job import Node
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.writers import finish_writers, start_writers
@@ -126,7 +126,9 @@ class Measurement:
             self._to_time = self._to_check if same else self._application.sequential(own)
         if not settings.references or self._job.ranks == 1:
             return None
-        team = Team(self._job.MPI.COMM_SELF, setting.buffer, setting.options)
+        from mpi4py import MPI
+
+        team = Team(MPI.COMM_SELF, setting.buffer, setting.options)
         return self._application.kernel(team, own)
 
     def _kernel(self, problem: Any) -> Kernel[Any]:

@@ -14,7 +14,7 @@ from omb_py.apps import Application, ApplicationRequest, CheckedResult, Detail, 
 from omb_py.apps.runtime.pairs import bandwidths
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.buffers import Buffer
-from omb_py.core.mpi.job import Job, Node
+from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.application import ApplicationRow
 from omb_py.results.row import columns
@@ -231,7 +231,4 @@ def text(value: Any) -> str:
 
 def _gathered(job: Job, values: tuple[float, ...]) -> list[tuple[float, ...]]:
     """The values of each rank, on rank 0; collective."""
-    count, double = len(values), job.MPI.DOUBLE
-    found = array("d", bytes(8 * count * (job.ranks if job.rank == 0 else 0)))
-    job.comm.Gather([array("d", values), count, double], [found, count, double])
-    return [tuple(found[start : start + count]) for start in range(0, len(found), count)]
+    return [tuple(array("d", data)) for data in job.control.gather(array("d", values).tobytes())]

@@ -193,6 +193,7 @@ class Team:
     def release(self) -> None:
         """Give back what bound calls hold; none of them is made again. Collective."""
         self._binding.release()
+        self._binding.close()
         for team in self._teams:
             team.release()
             team.comm.Free()

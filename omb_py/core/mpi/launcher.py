@@ -28,13 +28,16 @@ RANK_VARIABLES = (
     "MV2_COMM_WORLD_RANK",
     "FLUX_TASK_RANK",
     "SLURM_PROCID",
+    "RANK",
 )
 SIZE_VARIABLES = (
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
     "MV2_COMM_WORLD_SIZE",
     "FLUX_JOB_SIZE",
+    "WORLD_SIZE",
 )
+"""Those of MPI's launchers first: RANK and WORLD_SIZE are torchrun's, and may be left over."""
 LOCAL_RANK_VARIABLES = (
     "OMB_PY_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -69,7 +72,13 @@ before_output: Callable[[], None] | None = None
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""
-    return _first(RANK_VARIABLES, 0)
+    return _first(RANK_VARIABLES if "TORCHELASTIC_RUN_ID" not in os.environ else ("RANK",), 0)
+
+
+def by_mpi() -> bool:
+    """Whether a launcher of MPI programs started this process; Slurm's starts others, too."""
+    others = ("SLURM_PROCID", "RANK")
+    return any(name in os.environ for name in RANK_VARIABLES if name not in others)
 
 
 def ranks() -> int:

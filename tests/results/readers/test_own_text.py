@@ -23,8 +23,8 @@ from omb_py.benchmarks import Benchmark, Case, Plan, Ranks, StartUp, all_benchma
 from omb_py.cli import compare
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
+from omb_py.core.job import Combined
 from omb_py.core.memory import Place
-from omb_py.core.mpi.job import Combined
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import summarize

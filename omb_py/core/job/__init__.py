@@ -1,4 +1,4 @@
-"""The MPI job that this process is a rank of: its start, its agreement on failures, its end."""
+"""The job that this process is a rank of: its agreement on failures, its statistics, its end."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
+from omb_py.core.job.control import Control, Op
 from omb_py.core.mpi import launcher
-from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 THROTTLE = ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT")
 """MPICH's variables that let a rank that waits sleep: without them it spins on its core."""
-
-LONGEST_TEXT = 4096
-"""Bytes set aside for a message of failure."""
 
 
 @dataclass(frozen=True)
@@ -58,37 +55,23 @@ class Combined:
 class Job:
     """All ranks of the run, as a context: whatever fails inside ends the whole job, in order."""
 
-    def __init__(
-        self,
-        thread_level: str,
-        session: bool,
-        debug: bool = False,
-        stages: Stages | None = None,
-        guest: bool = False,
-    ) -> None:
-        """Start MPI at ``thread_level``, by MPI_Init or by an MPI-4 session, timed by ``stages``.
-
-        The job of a ``guest`` is somebody else's: it is not ended, and errors pass through.
-        Raises `UsageError` when there is no MPI library or it cannot do so.
-        """
-        stages = Stages() if stages is None else stages
-        with stages.stage(MPI4PY):
-            self.MPI = mpi.load()
-        self._debug = debug
-        self._guest = guest
-        self._session: MPI.Session | None = None
-        if session:
-            with stages.stage(SESSION):
-                self._session, self.comm = mpi.open_session(thread_level)
-        else:
-            with stages.stage(INIT):
-                mpi.initialize(thread_level)
-            self.comm = self.MPI.COMM_WORLD
-        self.rank = self.comm.rank
-        self.ranks = self.comm.size
+    def __init__(self, control: Control, debug: bool = False, guest: bool = False) -> None:
+        """The job of a ``guest`` is somebody else's: it is not ended, errors pass through."""
+        self.control = control
+        self.rank = control.rank
+        self.ranks = control.size
+        self.thread_level = control.thread_level
         self.leads_host = False
         """Whether this is the first rank of its host; known once `nodes` was called."""
-        self.thread_level = thread_level if session else mpi.granted_level()
+        self._debug = debug
+        self._guest = guest
+
+    @property
+    def comm(self) -> MPI.Intracomm:
+        """MPI's communicator of all ranks; raises `UsageError` where there is no MPI."""
+        from omb_py.core.job.by_mpi import communicator_of
+
+        return communicator_of(self.control)
 
     def __enter__(self) -> Job:
         return self
@@ -103,21 +86,20 @@ class Job:
         if self._guest and error is not None:
             return
         if error is None or isinstance(error, SystemExit):
-            self._close()
+            self.control.close()
             return
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         code = getattr(error, "exit_code", code)
         if isinstance(error, OmbError) and error.shared:
             if self.rank == 0:
                 self._say(sentence(error), error)
-            self.comm.Barrier()  # the launcher ends the job when the first rank leaves
-            self._close()
+            self.control.barrier()  # the launcher ends the job when the first rank leaves
+            self.control.close()
             sys.exit(code)
         launcher.stagger(self.rank)
         self._say(f"rank {self.rank}: {sentence(error)}", error)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
-        self.comm.Abort(code)
-        os._exit(code)  # MPICH's abort returns before the launcher has ended the process
+        self.control.abort(code)
 
     def _say(self, text: str, error: BaseException) -> None:
         if self._debug:
@@ -126,13 +108,6 @@ class Job:
             print_exception(error)
         print(f"omb-py: {text}", file=sys.stderr, flush=True)
 
-    def _close(self) -> None:
-        if self._session is not None:
-            self.comm.Free()
-            self._session.Finalize()
-        elif not self._guest:
-            self.MPI.Finalize()  # here, so that a device's context can outlive MPI
-
     def note(self, text: str) -> None:
         """Tell the user something, from rank 0, that is no reason to stop."""
         launcher.note(text, self.rank)
@@ -140,10 +115,10 @@ class Job:
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
         if ranks not in (None, self.ranks):
-            library = self.MPI.Get_library_version().splitlines()[0]
+            library = " ".join(mpi.version().split())
             raise SharedError(
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "
-                f"the MPI library that mpi4py found ({' '.join(library.split())})"
+                f"the MPI library that mpi4py found ({library})"
             )
 
     def agree(self, error: OmbError | None) -> None:
@@ -151,7 +126,7 @@ class Job:
 
         Collective; each rank passes its own error, or None.
         """
-        first = int(self._over_ranks(self.ranks if error is None else self.rank, self.MPI.MIN))
+        first = int(self._over_ranks(self.ranks if error is None else self.rank, "min"))
         if first == self.ranks:
             return
         told = "" if error is None else f"{error.exit_code} {error}"
@@ -170,37 +145,28 @@ class Job:
 
     def total(self, value: int) -> int:
         """The sum of ``value`` over all ranks, on all ranks."""
-        return int(self._over_ranks(value, self.MPI.SUM))
-
-    # No comm.allreduce or comm.bcast here: collectives of objects need MPI_COMM_SELF, which a
-    # session may lack.
+        return int(self._over_ranks(value, "sum"))
 
     def text_of(self, text: str, root: int) -> str:
         """The text of rank ``root``, on all ranks; collective."""
-        data = bytearray(text.encode()[:LONGEST_TEXT].ljust(LONGEST_TEXT, b"\0"))
-        self.comm.Bcast([data, LONGEST_TEXT, self.MPI.BYTE], root)
-        return data.rstrip(b"\0").decode(errors="replace")
+        return self.control.bcast(text.encode(), root).decode(errors="replace")
 
-    def _over_ranks(self, value: float, op: MPI.Op) -> float:
-        result = array("d", [0])
-        self.comm.Allreduce(
-            [array("d", [value]), 1, self.MPI.DOUBLE], [result, 1, self.MPI.DOUBLE], op
-        )
-        return result[0]
+    def _over_ranks(self, value: float, op: Op) -> float:
+        return self.control.allreduce(array("d", [value]), op)[0]
 
     def combine(self, seconds: array[float], timed: bool) -> Combined | None:
         """The samples of all timed ranks together, on rank 0; collective.
 
-        Ranks are combined by MPI reductions, so that memory does not grow with their number.
+        Ranks are combined by reductions, so that memory does not grow with their number.
         """
         count = len(seconds)
         contribution = seconds if timed else array("d", bytes(8 * count))
         timed_ranks = self.total(int(timed))
-        summed = self._at_root(contribution, self.MPI.SUM)
-        slowest = self._at_root(contribution, self.MPI.MAX) if timed_ranks > 1 else None
+        summed = self.control.reduce(contribution, "sum")
+        slowest = self.control.reduce(contribution, "max") if timed_ranks > 1 else None
         mean = fsum(seconds) / count
-        lowest = self._over_ranks(mean if timed else inf, self.MPI.MIN)
-        highest = self._over_ranks(mean if timed else -inf, self.MPI.MAX)
+        lowest = self._over_ranks(mean if timed else inf, "min")
+        highest = self._over_ranks(mean if timed else -inf, "max")
         if self.rank != 0:
             return None
         samples = array("d", (value / timed_ranks for value in summed))
@@ -208,68 +174,44 @@ class Job:
 
     def max_over_ranks(self, values: array[float]) -> array[float]:
         """The maximum value of any rank, element by element, on rank 0; collective."""
-        return self._at_root(values, self.MPI.MAX)
+        return self.control.reduce(values, "max")
 
     def min_over_ranks(self, values: array[float]) -> array[float]:
         """The minimum value of any rank, element by element, on rank 0; collective."""
-        return self._at_root(values, self.MPI.MIN)
+        return self.control.reduce(values, "min")
 
     def mean(self, values: array[float]) -> array[float]:
         """The mean over the ranks, element by element, on rank 0; collective."""
-        summed = self._at_root(values, self.MPI.SUM)
+        summed = self.control.reduce(values, "sum")
         return array("d", (value / self.ranks for value in summed))
 
     def rank_of_greatest(self, value: float) -> int:
         """The lowest rank whose ``value`` is the maximum of all, on all ranks; collective."""
-        maximum = self._over_ranks(value, self.MPI.MAX)
-        return int(self._over_ranks(self.rank if value == maximum else self.ranks, self.MPI.MIN))
+        maximum = self._over_ranks(value, "max")
+        return int(self._over_ranks(self.rank if value == maximum else self.ranks, "min"))
 
     def bcast_from_root(self, value: float) -> float:
         """Rank 0's ``value``, on all ranks; collective."""
-        cell = array("d", [value])
-        self.comm.Bcast([cell, 1, self.MPI.DOUBLE], 0)
-        return cell[0]
-
-    def _at_root(self, values: array[float], op: MPI.Op) -> array[float]:
-        count = len(values)
-        result = array("d", bytes(8 * count))
-        double = self.MPI.DOUBLE
-        self.comm.Reduce([values, count, double], [result, count, double], op, 0)
-        return result
+        return array("d", self.control.bcast(array("d", [value]).tobytes()))[0]
 
     def local_rank(self) -> int:
         """This rank's number among those of its node; collective."""
-        node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
-        rank = node.rank
-        node.Free()
-        return rank
+        host = self.control.on_host()
+        host.free()
+        return host.rank
 
     def nodes(self, word: str = "-") -> list[Node]:
         """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
-        node = self.comm.Split_type(self.MPI.COMM_TYPE_SHARED)
-        self.leads_host = node.rank == 0
-        leaders = self.comm.Split(0 if node.rank == 0 else self.MPI.UNDEFINED, self.rank)
-        words = self._texts(node, word)
+        host = self.control.on_host()
+        self.leads_host = host.rank == 0
+        words = host.gather(word.encode())
+        host.free()
+        line = b" ".join([os.uname().nodename.encode(), *words]) if self.leads_host else b""
         found = []
-        if node.rank == 0:
-            lines = self._texts(leaders, " ".join([os.uname().nodename, *words]))
-            for host, *said in map(str.split, lines):
-                found.append(Node(host, tuple(said)))
-            leaders.Free()
-        node.Free()
+        for text in filter(None, self.control.gather(line)):
+            name, *said = text.decode(errors="replace").split()
+            found.append(Node(name, tuple(said)))
         return found
-
-    def _texts(self, comm: MPI.Comm, text: str) -> list[str]:
-        """The text of each rank of ``comm``, on its rank 0; empty elsewhere; collective."""
-        mine = text.encode()
-        length, longest = array("q", [len(mine)]), array("q", [0])
-        integer, byte = self.MPI.INT64_T, self.MPI.BYTE
-        comm.Allreduce([length, 1, integer], [longest, 1, integer], self.MPI.MAX)
-        width = longest[0]
-        gathered = bytearray(width * comm.size if comm.rank == 0 else 0)
-        comm.Gather([mine.ljust(width), width, byte], [gathered, width, byte])
-        parts = [gathered[start : start + width] for start in range(0, len(gathered), width)]
-        return [part.decode(errors="replace").rstrip() for part in parts]
 
     def oversubscription(self, nodes: list[Node], threads: int = 0) -> str | None:
         """A sentence for the first of ``nodes`` with more ranks than this one's cores, if any.
@@ -284,21 +226,13 @@ class Job:
         many = f"{threads} threads" if threads else f"{node.ranks} ranks"
         text = f"{many} share {cores} cores of {node.host}: "
         text += "times include waiting for a core"
-        if self.MPI.get_vendor()[0] == "MPICH" and THROTTLE[0] not in os.environ:
+        if THROTTLE[0] not in os.environ and self.control.spins:
             text += f"; {'=1 '.join(THROTTLE)}=16 makes ranks of MPICH that wait step aside"
         return text
 
     def describe(self) -> dict[str, str]:
-        """The MPI library and the level at which it runs."""
-        import mpi4py
-
-        return {
-            "mpi4py": mpi4py.__version__,
-            "mpi_library": mpi.version(),
-            "mpi_standard": ".".join(str(part) for part in self.MPI.Get_version()),
-            "thread_level": self.thread_level,
-            "session": str(self._session is not None),
-        }
+        """The MPI library and the level at which it runs, or what started the job without MPI."""
+        return self.control.describe()
 
     def check_launcher(self) -> None:
         """Raise `UsageError` when the launcher started more ranks than MPI knows of."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from typing import TYPE_CHECKING
-
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi.job import Job
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
+from omb_py.core.job import Job
+from omb_py.core.job.control import Control
 
 
 def node_of_each_rank(
@@ -21,7 +16,7 @@ def node_of_each_rank(
     have to be ``alike``.
     """
     if wish is None:
-        nodes = first_ranks(job.comm)
+        nodes = first_ranks(job.control)
         said = f"this job's {job.ranks} ranks"
     else:
         nodes = tuple(rank // wish for rank in range(job.ranks)) if isinstance(wish, int) else wish
@@ -38,15 +33,9 @@ def node_of_each_rank(
     return tuple(names.index(node) for node in nodes)
 
 
-def first_ranks(comm: MPI.Intracomm) -> tuple[int, ...]:
-    """The first rank on each rank's node, as MPI knows nodes; collective."""
-    from mpi4py import MPI
-
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = array("q", [comm.rank])
-    integer = MPI.INT64_T
-    node.Bcast([first, 1, integer], 0)
-    node.Free()
-    firsts = array("q", bytes(8 * comm.size))
-    comm.Allgather([first, 1, integer], [firsts, 1, integer])
-    return tuple(firsts)
+def first_ranks(control: Control) -> tuple[int, ...]:
+    """The first rank on each rank's node; collective."""
+    host = control.on_host()
+    first = host.bcast(str(control.rank).encode())
+    host.free()
+    return tuple(map(int, control.allgather(first)))

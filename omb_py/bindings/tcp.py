@@ -1,0 +1,38 @@
+"""TCP sockets of Python's own, without any library."""
+
+from __future__ import annotations
+
+import socket
+
+from omb_py.bindings.transports import TransportBinding
+from omb_py.bindings.transports.sockets import SocketTransport, mesh
+from omb_py.core.job.control import Control
+from omb_py.core.job.network import address_of
+from omb_py.core.options import Options
+
+
+class TcpTransport(SocketTransport):
+    """TCP over the loopback interface, or the network that joins the hosts."""
+
+    def __init__(self, control: Control, options: Options) -> None:
+        self._address = address_of(control, options.interface)
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        listener = socket.create_server((self._address, 0), family=family, backlog=control.size)
+        place = f"{self._address}:{listener.getsockname()[1]}"
+        streams = mesh(control, listener, place)
+        for stream in streams.values():
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(streams)
+
+    def describe(self) -> dict[str, str]:
+        return {"address": self._address}
+
+
+class TcpBinding(TransportBinding):
+    """``socket.sendmsg([length, array])`` and ``recvmsg_into`` over TCP, without Nagle's delay."""
+
+    name = "tcp"
+    connect = TcpTransport
+
+
+BINDING = TcpBinding

@@ -1,0 +1,163 @@
+"""Ways to send bytes from one rank to another without MPI, and the one binding for all of them.
+
+A transport connects, sends, receives, waits and closes. What a benchmark says of messages between
+two ranks becomes these; collectives are made of them by `omb_py.benchmarks.algorithms`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from omb_py.bindings import Binding, BoundCall
+from omb_py.core.calls import Call, Message, Slot, Step, Window
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.control import Control
+from omb_py.core.memory import Local
+from omb_py.core.options import Options
+
+
+class Transport(ABC):
+    """Connections of this rank to all others.
+
+    Messages from one rank to another arrive in the order in which they were sent; both sides know
+    their lengths. ``serialization`` tells what a message is between the two processes.
+    """
+
+    serialization: str
+
+    @abstractmethod
+    def send(self, peer: int, data: memoryview) -> None:
+        """Send bytes; return when they may be changed."""
+
+    @abstractmethod
+    def receive(self, peer: int, data: memoryview) -> None:
+        """Receive the next message into ``data``, which has its length."""
+
+    @abstractmethod
+    def start_send(self, peer: int, data: memoryview) -> Any:
+        """Begin to send; what `wait` takes."""
+
+    @abstractmethod
+    def start_receive(self, peer: int, data: memoryview) -> Any:
+        """Begin to receive; what `wait` takes."""
+
+    @abstractmethod
+    def wait(self, started: Sequence[Any]) -> None:
+        """Return when all of these sends and receives are done."""
+
+    def close(self) -> None:  # noqa: B027 - some have nothing to close
+        """Close the connections; no other rank sends any more."""
+
+    def describe(self) -> dict[str, str]:
+        """What else a reader of the results needs to know."""
+        return {}
+
+
+class TransportBinding(Binding):
+    """Messages between two ranks by a `Transport`, which `connect` makes."""
+
+    needs_mpi = False
+    point_to_point = True
+    serves_threads = False
+    connect: Callable[[Control, Options], Transport]
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        self.transport = type(self).connect(control_of(comm), options)
+        self._cells: dict[Slot, list[Any]] = {}
+
+    def bind(self, step: Step) -> BoundCall:
+        if isinstance(step, Local):
+            return step.run
+        if isinstance(step, Window):
+            started = [self._start(call) for group in step.groups for call in group]
+            return partial(_start_and_wait, started, self.transport.wait)
+        function = step.function
+        if function in ("send", "recv") and step.cell is None:
+            method = self.transport.send if function == "send" else self.transport.receive
+            return partial(method, _peer(step), self._view(*step.messages))
+        if function in ("isend", "irecv") and step.cell is not None:
+            held = self._held(step.cell)
+            return partial(_keep, self._start(step), held, step.index)
+        if function in ("wait", "waitall") and step.cell is not None:
+            held = self._held(step.cell)
+            return partial(_wait, self.transport.wait, held, step.index, function == "waitall")
+        if function == "sendrecv":
+            return self._exchange(step)
+        if function == "reduce_local":
+            return _addition(*step.messages)
+        if function == "barrier":
+            return self.barrier
+        raise UnsupportedError(
+            f"binding {self.name} has no {function}, only send, recv, isend, irecv, sendrecv and "
+            "their waits: use --binding buffer"
+        )
+
+    def describe(self) -> dict[str, str]:
+        return {"serialization": self.transport.serialization} | self.transport.describe()
+
+    def release(self) -> None:
+        super().release()
+        self._cells.clear()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def _start(self, call: Call) -> BoundCall:
+        """A callable that starts a send or receive."""
+        starts = {"isend": self.transport.start_send, "irecv": self.transport.start_receive}
+        if call.function not in starts:
+            raise UnsupportedError(
+                f"binding {self.name} has no {call.function}: use --binding buffer"
+            )
+        return partial(starts[call.function], _peer(call), self._view(*call.messages))
+
+    def _exchange(self, call: Call) -> BoundCall:
+        to, _, source, _ = call.values
+        outgoing, incoming = map(self._view, call.messages)
+        receive = partial(self.transport.start_receive, source, incoming)
+        send = partial(self.transport.start_send, to, outgoing)
+        return partial(_start_and_wait, [receive, send], self.transport.wait)
+
+    def _held(self, cell: Slot) -> list[Any]:
+        return self._cells.setdefault(cell, [None] * cell.count)
+
+    def _view(self, message: Message) -> memoryview:
+        if message.memory.on_device:
+            raise UnsupportedError(
+                f"binding {self.name} sends memory of the host: add --staging, or use --buffer "
+                "numpy"
+            )
+        if not message.layout.contiguous:
+            raise UnsupportedError(f"binding {self.name} sends contiguous data: leave out -D")
+        return message.memory.view()
+
+
+def _peer(call: Call) -> int:
+    assert call.peer is not None
+    return call.peer
+
+
+def _start_and_wait(starts: Sequence[BoundCall], wait: Callable[[Sequence[Any]], None]) -> None:
+    wait([start() for start in starts])
+
+
+def _keep(start: BoundCall, held: list[Any], index: int) -> None:
+    held[index] = start()
+
+
+def _wait(wait: Callable[[Sequence[Any]], None], held: list[Any], index: int, every: bool) -> None:
+    wait(held if every else held[index : index + 1])
+
+
+def _addition(other: Message, total: Message) -> BoundCall:
+    """What adds the elements of the first message to those of the second."""
+    import numpy as np
+
+    dtype = total.datatype.dtype
+    addend, result = other.memory.ndarray(dtype), total.memory.ndarray(dtype)
+    return partial(np.add, result, addend, result)

@@ -1,0 +1,50 @@
+"""Which of its addresses a rank gives to others."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from omb_py.core.errors import OneRankError
+from omb_py.core.job.control import Control
+
+GET_ADDRESS = 0x8915
+"""Linux's SIOCGIFADDR: the IPv4 address of an interface, netdevice(7)."""
+
+SOMEWHERE = ("192.0.2.1", 9)
+"""An address for documentation (RFC 5737): nothing is sent, the kernel tells the way there."""
+
+
+def address_of(control: Control, interface: str | None) -> str:
+    """This rank's address, on ``interface`` if one is named; collective.
+
+    Loopback where all ranks are on one host, otherwise that by which the host reaches others.
+    Raises `OneRankError` where there is no such interface.
+    """
+    host = control.on_host()
+    host.free()
+    if interface is not None:
+        return _of_interface(interface)
+    if host.size == control.size:
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(SOMEWHERE)
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostbyname(socket.gethostname())
+
+
+def _of_interface(name: str) -> str:
+    from fcntl import ioctl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            found = ioctl(probe, GET_ADDRESS, struct.pack("256s", name.encode()[:15]))
+        except OSError as error:
+            names = ", ".join(known for _, known in socket.if_nameindex())
+            raise OneRankError(
+                f"--interface: {name} has no IPv4 address here ({error.strerror}): choose from "
+                f"{names}"
+            ) from error
+    return socket.inet_ntoa(found[20:24])
