@@ -51,6 +51,9 @@ class Binding(ABC):
     point_to_point = False
     """Whether it has messages between two ranks only, so that collectives are made of them."""
 
+    own_options: tuple[str, ...] = ()
+    """Fields of `Options` that mean something to this binding and others that name them alone."""
+
     def __init__(self, comm: Any, options: Options) -> None:
         """Made on all ranks together, so that it may communicate.
 

@@ -199,6 +199,7 @@ class NcclLoop(PythonLoop):
         self._events = cuda.Event(), cuda.Event()
         self._stream = stream
         self.device_seconds = array("d")
+        self.queued_seconds = array("d")
 
     def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
         stream, (begun, ended) = self._stream, self._events
@@ -209,8 +210,10 @@ class NcclLoop(PythonLoop):
             for call in calls:
                 call()
             ended.record(stream)
+            queued = perf_counter()
             wait()
             seconds[index] = perf_counter() - begin
+            self.queued_seconds.append(queued - begin)
             self.device_seconds.append(self._elapsed(begun, ended) * MILLISECOND)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Local, Memory, Place
 from omb_py.core.registry import Registry
 
@@ -39,6 +39,8 @@ class Buffer(ABC):
     name: str
     place = Place.HOST
     device: Device | None = None
+    uses_device = False
+    """Whether messages lie on a device, which `prepare` chooses."""
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         """This buffer with its device chosen and made current; called before MPI is started.
@@ -120,3 +122,11 @@ class Buffer(ABC):
 BUFFERS = Registry(
     kind="buffer", package="omb_py.buffers", attribute="BUFFER", group="omb_py.buffers"
 )
+
+
+def on_device(name: str) -> bool:
+    """Whether the messages of a buffer library lie on a device."""
+    try:
+        return bool(BUFFERS.load(name).uses_device)
+    except OmbError:
+        return False

@@ -35,8 +35,8 @@ class Options:
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
-    connect hosts. ``progress`` is shown on a terminal (auto), always (on) or never (off);
-    ``debug`` shows tracebacks.
+    connect hosts, ``backend`` what torch sends by. ``progress`` is shown on a terminal (auto),
+    always (on) or never (off); ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -102,6 +102,7 @@ class Options:
     progress: str = "auto"
     timeout: float | None = None
     interface: str | None = None
+    backend: str | None = None
     debug: bool = False
 
     @property

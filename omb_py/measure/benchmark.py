@@ -11,6 +11,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, time_once
 from omb_py.core.errors import BenchmarkError, ValidationError
+from omb_py.core.job import Combined
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
@@ -83,21 +84,26 @@ class BenchmarkMeasurement(Measurement):
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
         self.look_for_steps(case, combined)
-        on_device = None
-        if len(loop.device_seconds) >= len(sampled.seconds) > 0 and not options.validate:
-            on_device = job.combine(loop.device_seconds[-len(sampled.seconds) :], plan.timed)
+        on_device = self._part(loop.device_seconds, len(sampled.seconds), plan.timed)
+        queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
         passed = job.total(len(faults)) == 0 if checked else None
         overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
         with self.agreement():
             if combined is not None:
                 outcome = Outcome(
-                    combined, plan, sampled.warmup, passed, starts, on_device, overlap
+                    combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued
                 )
                 row = make_row(self.run_name, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
         if passed is False:
             self._report(faults, self.where(case))
+
+    def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
+        """What the loop measured beside the time of the last iterations, if it did; collective."""
+        if not 0 < iterations <= len(seconds) or self.options.validate:
+            return None
+        return self.job.combine(seconds[-iterations:], timed)
 
     def _has_outputs(self, plan: Plan) -> bool:
         """Whether any rank has data to check; collective.
@@ -131,7 +137,7 @@ class BenchmarkMeasurement(Measurement):
             from omb_py.measure.work import NumpyWorker, find_worker
 
             with self.agreement():
-                self._worker = find_worker(self.job.comm, self.options, self._context.buffer)
+                self._worker = find_worker(self.job.control, self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
-from omb_py.bindings import BINDINGS
+from omb_py.bindings import BINDINGS, Binding
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
@@ -178,7 +178,7 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
         from omb_py.measure.startup import StartUpMeasurement
 
         return StartUpMeasurement(context, benchmark.start_up)
-    binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
+    binding = load_binding(options)(context.job.control.communicator, options)
     if options.verify_algorithm:
         from omb_py.measure.algorithm_check import AlgorithmCheck
 
@@ -186,6 +186,22 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
     from omb_py.measure.benchmark import BenchmarkMeasurement
 
     return BenchmarkMeasurement(context, binding)
+
+
+BINDING_OPTIONS = ("backend", "interface")
+"""Options that only some bindings have a use for."""
+
+
+def load_binding(options: Options) -> type[Binding]:
+    """The binding that the options name; raises `UsageError` where it has no use for one."""
+    binding: type[Binding] = BINDINGS.load(options.binding)
+    for name in BINDING_OPTIONS:
+        if getattr(options, name) is not None and name not in binding.own_options:
+            raise UsageError(
+                f"--{name} has no meaning for binding {options.binding}: leave it out, or choose "
+                "another --binding"
+            )
+    return binding
 
 
 def stages_of(benchmark: Benchmark) -> Stages:

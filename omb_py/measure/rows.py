@@ -46,7 +46,8 @@ class Outcome:
 
     ``plan`` is rank 0's part; ``passed`` tells whether the data
     was right, and is None when it was not checked; ``starts`` tells of common starts, if there
-    were any, ``on_device`` has the samples by the device's own events, if there are any.
+    were any, ``on_device`` has the samples by the device's own events, if there are any, ``queued``
+    how long starting the work took.
     """
 
     combined: Combined
@@ -56,6 +57,7 @@ class Outcome:
     starts: Starts | None = None
     on_device: Combined | None = None
     overlap: Overlap | None = None
+    queued: Combined | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
@@ -72,9 +74,10 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     rate = messages / summary.mean * scale
     sized = benchmark.sized
     interval = summary.median_interval
-    events = None
-    if outcome.on_device is not None:
-        events = summarize([seconds * scale for seconds in outcome.on_device.samples])
+    events, queued = (
+        None if part is None else summarize([seconds * scale for seconds in part.samples])
+        for part in (outcome.on_device, outcome.queued)
+    )
     overlap = outcome.overlap
     tails = overlap.overall if overlap else summary
     bandwidths = _bandwidths(benchmark, case, summary.mean)
@@ -117,6 +120,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         slowest_max_us=slowest.percentile(100) if slowest else None,
         event_mean_us=events.mean if events else None,
         event_p50_us=events.percentile(50) if events else None,
+        queued_mean_us=queued.mean if queued else None,
+        queued_p50_us=queued.percentile(50) if queued else None,
         percentiles=tuple(
             (percent, _tail(tails, percent, None if latency else messages * payload))
             for percent in options.percentiles

@@ -11,15 +11,14 @@ from abc import ABC, abstractmethod
 from array import array
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omb_py.buffers import Buffer
-from omb_py.core.errors import SharedError
+from omb_py.core.errors import SharedError, UsageError
+from omb_py.core.job.by_mpi import communicator_of
+from omb_py.core.job.control import Control
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 NANOSECONDS = 1e9
 TRIALS = 20
@@ -172,7 +171,7 @@ class BothWorker(Worker):
         return self._host.laps(kinds)
 
 
-def find_worker(comm: MPI.Intracomm, options: Options, buffer: Buffer) -> Worker:
+def find_worker(control: Control, options: Options, buffer: Buffer) -> Worker:
     """The most precise worker that there can be here for ``-r``; collective.
 
     Raises `UnsupportedError` when a device is to compute and there is none.
@@ -181,8 +180,10 @@ def find_worker(comm: MPI.Intracomm, options: Options, buffer: Buffer) -> Worker
     try:
         from omb_py.bindings.machine.code import loaded
 
-        host = MachineWorker(loaded(comm), called_from_python=options.binding != "native")
-    except (ImportError, SharedError):
+        host = MachineWorker(
+            loaded(communicator_of(control)), called_from_python=options.binding != "native"
+        )
+    except (ImportError, SharedError, UsageError):
         host = NumpyWorker()
     if options.compute_target == "cpu":
         return host

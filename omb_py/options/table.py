@@ -443,6 +443,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Protocol of bindings that pickle; mpi4py's default is the latest.",
         ),
         OptionRow(
+            "--backend",
+            metavar="NAME",
+            start_up=False,
+            help="Backend of binding torch: gloo, nccl, mpi, ucc or another that this torch has; "
+            "default gloo, for memory on a device nccl.",
+        ),
+        OptionRow(
             "--interface",
             metavar="NAME",
             start_up=False,

@@ -42,7 +42,13 @@ MEASURED = {
         "statistics of one iteration's value in microseconds: half a round trip, a window, or a "
         "call's mean over the ranks; `p999` is 99.9 %"
     ),
-    "event_mean_us, event_p50_us": "the same samples by events on the device, for binding `nccl`",
+    "event_mean_us, event_p50_us": (
+        "the same samples by events on the device, for bindings `nccl` and `torch`"
+    ),
+    "queued_mean_us, queued_p50_us": (
+        "of the same samples, how long starting the work took before it was waited for, for "
+        "bindings `nccl` and `torch`"
+    ),
     "percentiles": (
         "those asked for with `-z`, as `p50=1.2 p99.9=3.4`, in the unit of the benchmark's value"
     ),

@@ -26,6 +26,8 @@ TELLING_PREFIXES = (
     "OMP_",
     "CUDA_VISIBLE_DEVICES",
     "NCCL_",
+    "GLOO_",
+    "TORCH_",
 )
 """Environment variables that change what MPI does, by how their names begin."""
 

@@ -67,6 +67,8 @@ class Row:
     slowest_max_us: float | None
     event_mean_us: float | None
     event_p50_us: float | None
+    queued_mean_us: float | None
+    queued_p50_us: float | None
     percentiles: tuple[tuple[float, float], ...]
     iterations: int
     warmup: int

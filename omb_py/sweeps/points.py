@@ -12,8 +12,8 @@ from itertools import product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark, StartUp
-from omb_py.buffers import BUFFERS
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.buffers import on_device
+from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.machine import Machine
@@ -287,17 +287,6 @@ def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
     if not machine.devices or not on_device(buffer):
         return ()
     return (Setting("device", ",".join(str(number) for number in machine.devices)),)
-
-
-@cache
-def on_device(buffer: str) -> bool:
-    """Whether a buffer library's messages lie on a device."""
-    from omb_py.buffers.device import CudaBuffer
-
-    try:
-        return isinstance(BUFFERS.load(buffer), CudaBuffer)
-    except OmbError:
-        return False
 
 
 def selectable(benchmark: str) -> bool:

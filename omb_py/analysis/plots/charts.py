@@ -62,6 +62,7 @@ QUANTITIES = {
         "Latency of the slowest rank", "latency", "slowest_mean_us", "slowest_p50_us"
     ),
     "event": Quantity("Latency by device events", "latency", "event_mean_us", "event_p50_us"),
+    "queued": Quantity("Time to start", "latency", "queued_mean_us", "queued_p50_us"),
     "overall": Quantity(
         "Communication and computing together", "latency", "overall_us", "overall_p50_us"
     ),

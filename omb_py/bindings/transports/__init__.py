@@ -63,6 +63,7 @@ class TransportBinding(Binding):
     needs_mpi = False
     point_to_point = True
     serves_threads = False
+    own_options = ("interface",)
     connect: Callable[[Control, Options], Transport]
 
     def __init__(self, comm: Any, options: Options) -> None:

@@ -244,6 +244,7 @@ class CudaBuffer(Buffer):
     packages: tuple[str, ...]
     extra: str
     library: Callable[[int], Library]
+    uses_device = True
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> DeviceBuffer:
         from omb_py.buffers.device.driver import Driver

@@ -41,10 +41,12 @@ class Loop(ABC):
     """The iterations of one rank, ready to run.
 
     ``device_seconds`` has what events on a device said of each iteration, for all runs, where the
-    calls are work of a device.
+    calls are work of a device; ``queued_seconds`` how long it took to start the work of each, where
+    that is told apart from waiting for it.
     """
 
     device_seconds: array[float] = array("d")
+    queued_seconds: array[float] = array("d")
 
     @abstractmethod
     def run(self, first: int, seconds: array[float]) -> None:

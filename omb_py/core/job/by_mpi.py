@@ -69,6 +69,9 @@ class MPIControl(Control):
         self.comm.Allreduce(*both, getattr(self._mpi, op.upper()))
         return result
 
+    def whole(self) -> Control:
+        return MPIControl(self._mpi.COMM_WORLD) if self._mpi.Is_initialized() else self
+
     def on_host(self) -> MPIControl:
         comm: Any = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         return MPIControl(comm)

@@ -47,6 +47,10 @@ class Control(ABC):
     def abort(self, exit_code: int) -> NoReturn:
         """End all processes of the job from this rank alone."""
 
+    def whole(self) -> Control:
+        """All ranks of the job, of which these are some."""
+        return self
+
     def free(self) -> None:  # noqa: B027 - some have nothing to give back
         """Give back what `on_host` made."""
 

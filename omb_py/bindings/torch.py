@@ -1,0 +1,463 @@
+"""torch.distributed: what programs that train with PyTorch call, on gloo, NCCL, MPI or UCC.
+
+A call is started, with ``async_op=True`` where it is a collective, and waited for: the loop keeps
+both times. On a device waiting means synchronizing the stream.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of
+from omb_py.buffers import on_device
+from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Slot, Step
+from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
+from omb_py.core.errors import LeftOutError, UnsupportedError
+from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.control import Control
+from omb_py.core.job.network import address_of
+from omb_py.core.memory import Local
+from omb_py.core.options import Options
+
+BACKENDS = ("gloo", "nccl", "mpi", "ucc")
+MILLISECOND = 1e-3
+CONNECT_SECONDS = 60.0
+
+INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+"""Variables by which backends take ``--interface``."""
+
+Start = Callable[[], Sequence[Any] | None]
+"""A callable that starts a step's work and returns what is to be waited for."""
+
+
+class TorchBinding(Binding):
+    """``dist.all_reduce(tensor, async_op=True).wait()``."""
+
+    name = "torch"
+    needs_mpi = False
+    serves_threads = False
+    own_options = ("backend", "interface")
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        self._on_device = not options.staging and on_device(options.buffer)
+        self._backend = options.backend or ("nccl" if self._on_device else "gloo")
+        control = control_of(comm)
+        self._rank = control.rank
+        self._size = control.size
+        self._group, self._ranks = _connect(control, self._backend, options.interface)
+        self._cells: dict[Slot, list[Any]] = {}
+        self._settle = torch.cuda.current_stream().synchronize if self._on_device else None
+        self._lacking: dict[str, bool] = {}
+
+    def bind(self, step: Step) -> BoundCall:
+        copies, start = self._started(step)
+        return partial(_complete, copies, start, self._settle)
+
+    def bound(self, round_: Iteration) -> BoundRound:
+        starts, before, after = self._parts_of(round_)
+        calls = tuple(partial(_complete, (), start, self._settle) for start in starts)
+        return BoundRound(calls, before, after)
+
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
+        parts = [self._parts_of(round_) for round_ in rounds]
+        return TorchLoop(
+            [starts for starts, _, _ in parts],
+            self.barrier if pace.barrier else None,
+            pace.start.wait if pace.start else None,
+            [(before, after) for _, before, after in parts],
+            self._settle,
+        )
+
+    def _parts_of(self, round_: Iteration) -> tuple[tuple[Start, ...], Calls, Calls]:
+        """What starts the steps of an iteration, and the calls before and after them; set up."""
+        self.set_up(round_)
+        started = [self._started(step) for step in round_.steps]
+        before = [self.bind(step) for step in round_.before]
+        before += [copy for copies, _ in started for copy in copies]
+        starts = tuple(start for _, start in started)
+        return starts, tuple(before), tuple(map(self.bind, round_.after))
+
+    def describe(self) -> dict[str, str]:
+        found = {"torch": torch.__version__, "backend": self._backend}
+        if self._backend == "nccl":
+            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        return found
+
+    def release(self) -> None:
+        super().release()
+        self._cells.clear()
+
+    def close(self) -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group(self._group)
+
+    def _started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
+        """What comes before a step outside of the time, and a callable that starts the step.
+
+        torch reduces in place: a reduction into other memory begins with a copy.
+        """
+        if isinstance(step, Local):
+            return (), partial(_nothing_of, step.run)
+        if isinstance(step, Call):
+            if step.function.removeprefix("i") in ("allreduce", "reduce"):
+                return self._reduction(step)
+            return (), self._bind_call(step)
+        calls = calls_of(step)
+        if self._backend == "nccl":  # several sends and receives have to be one group
+            return (), partial(dist.batch_isend_irecv, [self._operation(call) for call in calls])
+        groups = [self._bind_call(call) for group in step.groups for call in group]
+        return (), partial(_start_each, groups)
+
+    def _bind_call(self, call: Call) -> Start:
+        name = call.function
+        if call.cell is not None and name in ("wait", "waitall"):
+            held = self._cells.setdefault(call.cell, [None] * call.cell.count)
+            chosen = slice(None) if name == "waitall" else slice(call.index, call.index + 1)
+            return partial(held.__getitem__, chosen)
+        if call.cell is not None and name == "test":
+            return partial(_test, self._cells.setdefault(call.cell, [None]), call.index)
+        if name == "barrier" and call.cell is None and not call.operands:
+            return self._collective(dist.barrier)
+        if name in ("send", "recv", "isend", "irecv"):
+            start = self._point_to_point(call)
+        elif name == "sendrecv":
+            return self._exchange(call)
+        elif name == "reduce_local":
+            other, total = (self._tensor(message, typed=True) for message in call.messages)
+            return partial(_nothing_of, partial(total.add_, other))
+        else:
+            start = self._known(call)
+        return self._kept(call, start)
+
+    def _known(self, call: Call) -> Start:
+        plain = call.function
+        if call.cell is not None:
+            plain = plain.removeprefix("i")
+        make = {
+            "allgather": self._allgather,
+            "alltoall": self._alltoall,
+            "alltoallv": self._alltoall,
+            "barrier": lambda call: self._collective(dist.barrier),
+            "bcast": self._bcast,
+            "gather": self._gather,
+            "reduce_scatter": self._reduce_scatter,
+            "reduce_scatter_block": self._reduce_scatter,
+            "scatter": self._scatter,
+        }
+        if plain not in make:
+            raise UnsupportedError(
+                f"binding torch has no {call.function}, only send, recv, isend, irecv, sendrecv, "
+                f"allreduce, reduce, {', '.join(make)}: use --binding buffer"
+            )
+        return make[plain](call)
+
+    def _collective(self, function: Callable[..., Any], *arguments: Any) -> Start:
+        return partial(_start_one, function, *arguments, group=self._group, async_op=True)
+
+    def _allgather(self, call: Call) -> Start:
+        source, received = call.operands
+        assert isinstance(received, Message)
+        into = self._tensor(received)
+        own = into.chunk(self._size)[self._rank] if len(into) else into
+        given = self._tensor(source) if isinstance(source, Message) else own
+        if self._lacks("all_gather_into_tensor", lambda a, b: (b, a)):
+            return self._collective(dist.all_gather, list(into.chunk(self._size)), given)
+        return self._collective(dist.all_gather_into_tensor, into, given)
+
+    def _reduction(self, call: Call) -> tuple[Sequence[BoundCall], Start]:
+        source, target = call.operands
+        copies: list[BoundCall] = []
+        if source is IN_PLACE:
+            assert isinstance(target, Message)
+            tensor = self._tensor(target, typed=True)
+        else:
+            assert isinstance(source, Message)
+            given = self._tensor(source, typed=True)
+            # torch leaves anything in what others than the root give
+            tensor = self._tensor(target, True) if isinstance(target, Message) else given.clone()
+            copies.append(partial(tensor.copy_, given))
+        if call.root is None:
+            start = self._collective(dist.all_reduce, tensor, dist.ReduceOp.SUM)
+        else:
+            root = self._ranks[call.root]
+            start = self._collective(dist.reduce, tensor, root, dist.ReduceOp.SUM)
+        return copies, self._kept(call, start)
+
+    def _kept(self, call: Call, start: Start) -> Start:
+        """A start whose work goes to the call's cell, if it has one, for a later wait."""
+        if call.cell is None:
+            return start
+        held = self._cells.setdefault(call.cell, [None] * call.cell.count)
+        return partial(_keep, start, held, call.index)
+
+    def _reduce_scatter(self, call: Call) -> Start:
+        source, target = call.operands
+        if not isinstance(source, Message) or not isinstance(target, Message):
+            raise UnsupportedError(
+                "torch's reduce_scatter_tensor leaves no result where MPI's in-place form does: "
+                "leave out -l"
+            )
+        if call.counts is not None and len(set(call.counts)) > 1:
+            raise LeftOutError("torch scatters parts of one length, and the ranks' parts differ")
+        given = self._tensor(source, typed=True)
+        part = self._tensor(target, typed=True)[: len(given) // self._size]
+        if self._lacks("reduce_scatter_tensor", lambda a, b: (a, b)):
+            raise UnsupportedError(
+                f"{self._backend} of torch {torch.__version__} has no reduce_scatter_tensor: use a "
+                "newer torch"
+            )
+        return self._collective(dist.reduce_scatter_tensor, part, given, dist.ReduceOp.SUM)
+
+    def _alltoall(self, call: Call) -> Start:
+        source, received = call.operands
+        if not isinstance(source, Message) or not isinstance(received, Message):
+            raise UnsupportedError("torch's all_to_all_single has no in-place form: leave out -l")
+        given, into = self._tensor(source), self._tensor(received)
+        if call.function.endswith("v"):
+            splits = [
+                [count * side.datatype.itemsize for count in side.counts]
+                for side in (received, source)
+            ]
+            return self._collective(dist.all_to_all_single, into, given, *splits)
+        return self._collective(dist.all_to_all_single, into, given)
+
+    def _bcast(self, call: Call) -> Start:
+        assert call.root is not None
+        (message,) = call.messages
+        return self._collective(dist.broadcast, self._tensor(message), self._ranks[call.root])
+
+    def _gather(self, call: Call) -> Start:
+        assert call.root is not None
+        source, received = call.operands
+        parts = self._parts(received) if isinstance(received, Message) else None
+        given = self._tensor(source) if isinstance(source, Message) else None
+        if given is None:
+            assert parts is not None
+            given = parts[self._rank]
+        return self._collective(dist.gather, given, parts, self._ranks[call.root])
+
+    def _scatter(self, call: Call) -> Start:
+        assert call.root is not None
+        source, received = call.operands
+        parts = self._parts(source) if isinstance(source, Message) else None
+        into = self._tensor(received) if isinstance(received, Message) else None
+        if into is None:
+            assert parts is not None
+            into = parts[self._rank]
+        return self._collective(dist.scatter, into, parts, self._ranks[call.root])
+
+    def _parts(self, message: Message) -> list[Any]:
+        """A tensor for each rank."""
+        tensor = self._tensor(message)
+        return list(tensor.view(self._size, len(tensor) // self._size))
+
+    def _point_to_point(self, call: Call) -> Start:
+        assert call.peer is not None
+        (message,) = call.messages
+        function = dist.isend if call.function.endswith("send") else dist.irecv
+        peer = self._ranks[call.peer]
+        return partial(_start_one, function, self._tensor(message), peer, group=self._group)
+
+    def _operation(self, call: Call) -> Any:
+        assert call.peer is not None
+        (message,) = call.messages
+        function = dist.isend if call.function.endswith("send") else dist.irecv
+        return dist.P2POp(function, self._tensor(message), self._ranks[call.peer], self._group)
+
+    def _exchange(self, call: Call) -> Start:
+        to, tag, source, _ = call.values
+        outgoing, incoming = call.messages
+        both = [
+            Call("irecv", (incoming,), source, tag),
+            Call("isend", (outgoing,), to, tag),
+        ]
+        return partial(dist.batch_isend_irecv, [self._operation(one) for one in both])
+
+    def _tensor(self, message: Message, typed: bool = False) -> Any:
+        """A tensor of a message's memory: of its elements where they matter, or of bytes."""
+        memory = message.memory
+        if not message.layout.contiguous:
+            raise UnsupportedError("binding torch sends contiguous data: leave out -D")
+        if memory.on_device and not self._on_device:
+            raise UnsupportedError(
+                f"torch's {self._backend} sends memory of the host here: add --staging, or choose "
+                "--backend nccl"
+            )
+        if self._backend == "nccl" and not memory.on_device:
+            raise UnsupportedError("NCCL moves memory on a device only: use --buffer cupy or torch")
+        if isinstance(memory.array, torch.Tensor):
+            tensor = memory.array.view(torch.uint8)
+        elif memory.on_device:
+            tensor = torch.as_tensor(memory.array, device="cuda").view(torch.uint8)
+        elif memory.nbytes:
+            tensor = torch.frombuffer(memory.view(), dtype=torch.uint8)
+        else:
+            tensor = torch.empty(0, dtype=torch.uint8)
+        if not typed:
+            return tensor
+        dtype = getattr(torch, message.datatype.dtype, None)
+        if not isinstance(dtype, torch.dtype):
+            raise UnsupportedError(
+                f"torch {torch.__version__} cannot add {message.datatype.dtype}: choose another -T"
+            )
+        return tensor.view(dtype)
+
+    def _lacks(self, name: str, order: Callable[[Any, Any], tuple[Any, Any]]) -> bool:
+        """Whether the backend refuses a function, which older ones do before anything is sent."""
+        if name not in self._lacking:
+            device = "cuda" if self._on_device else "cpu"
+            one = torch.zeros(1, device=device), torch.zeros(self._size, device=device)
+            try:
+                getattr(dist, name)(*order(*one), group=self._group)
+            except RuntimeError as error:
+                if "support" not in str(error):
+                    raise
+                self._lacking[name] = True
+            else:
+                self._lacking[name] = False
+        return self._lacking[name]
+
+
+class TorchLoop(PythonLoop):
+    """Starts the work of each step and waits for it, and keeps how long starting took.
+
+    On a device the work of all steps is put on the stream and waited for once; events before and
+    after it give the device's time.
+    """
+
+    def __init__(
+        self,
+        exchanges: Sequence[tuple[Start, ...]],
+        barrier: BoundCall | None,
+        start: BoundCall | None,
+        around: Sequence[tuple[Calls, Calls]],
+        settle: BoundCall | None,
+    ) -> None:
+        super().__init__(exchanges, barrier, start, around)
+        self.queued_seconds = array("d")
+        self.device_seconds = array("d")
+        self._settle = settle
+        if settle is not None:
+            self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        self._time = self._time_started if settle is None else self._time_on_stream
+
+    def _time_started(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+        clock, queued_seconds = perf_counter, self.queued_seconds
+        for index, starts in enumerate(sequence):
+            queued = 0.0
+            begin = before = clock()
+            for start in starts:
+                works = start()
+                started = clock()
+                queued += started - before
+                for work in works or ():
+                    work.wait()
+                before = clock()
+            seconds[index] = before - begin
+            queued_seconds.append(queued)
+
+    def _time_on_stream(self, sequence: Iterable[Calls], seconds: array[float]) -> None:
+        settle, (begun, ended) = self._settle, self._events
+        assert settle is not None
+        for index, starts in enumerate(sequence):
+            begun.record()
+            begin = perf_counter()
+            for start in starts:
+                for work in start() or ():
+                    work.wait()
+            ended.record()
+            queued = perf_counter()
+            settle()
+            seconds[index] = perf_counter() - begin
+            self.queued_seconds.append(queued - begin)
+            self.device_seconds.append(begun.elapsed_time(ended) * MILLISECOND)
+
+
+def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any, list[int]]:
+    """The process group of these ranks, and their ranks among all of torch's; collective."""
+    whole = control.whole()
+    if not dist.is_initialized():
+        _initialize(whole, backend, interface)
+    if control.size == whole.size:
+        return dist.group.WORLD, list(range(whole.size))
+    ranks = [int(rank) for rank in control.allgather(b"%d" % whole.rank)]
+    try:
+        return dist.new_group(ranks, use_local_synchronization=True), ranks
+    except TypeError:
+        raise UnsupportedError(
+            f"torch {torch.__version__} cannot make groups of some ranks by these alone: use torch "
+            "2.1 or newer"
+        ) from None
+
+
+def _initialize(control: Control, backend: str, interface: str | None) -> None:
+    """Connect all ranks by ``backend``; collective. Raises `UnsupportedError` where it cannot."""
+    there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
+    if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
+        there.insert(0, "gloo")
+    if backend in BACKENDS and backend not in there:
+        raise UnsupportedError(
+            f"this torch ({torch.__version__}) is built without {backend}: choose --backend from "
+            f"{', '.join(there)}, or install a torch that has it"
+        )
+    if interface is not None:
+        for name in INTERFACES:
+            os.environ.setdefault(name, interface)
+    patience = timedelta(seconds=CONNECT_SECONDS)
+    host = control.bcast(address_of(control, interface).encode()).decode()
+    size, leads = control.size, control.rank == 0
+    if leads:
+        store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)
+        control.bcast(b"%d" % store.port)
+    else:
+        store = dist.TCPStore(host, int(control.bcast(b"")), size, False, patience)
+    try:
+        dist.init_process_group(backend, store=store, rank=control.rank, world_size=size)
+    except (RuntimeError, ValueError, AssertionError) as error:
+        text = " ".join(str(error).split())[:200]
+        raise UnsupportedError(
+            f"torch cannot connect the ranks by {backend} ({text}): choose another --backend, or "
+            "--interface"
+        ) from error
+
+
+def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> None:
+    for copy in copies:
+        copy()
+    for work in start() or ():
+        work.wait()
+    if settle is not None:
+        settle()
+
+
+def _start_one(function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
+    return [function(*arguments, **named)]
+
+
+def _start_each(starts: Sequence[Start]) -> list[Any]:
+    return [work for start in starts for work in start() or ()]
+
+
+def _keep(start: Start, held: list[Any], index: int) -> None:
+    (held[index],) = start() or (None,)
+
+
+def _test(held: list[Any], index: int) -> None:
+    held[index].is_completed()
+
+
+def _nothing_of(action: Callable[[], Any]) -> None:
+    action()
+
+
+BINDING = TorchBinding
