@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,48 +13,7 @@ import pytest
 
 from omb_py.core.errors import UsageError
 from omb_py.core.job import by_sockets
-
-HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.create_server((HOST, 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-def start(
-    *words: str, ranks: int = 2, cwd: Path | None = None, **changes: dict[int, str]
-) -> list[subprocess.Popen[str]]:
-    """Ranks started as by ``torchrun``; ``changes`` are values by variable and rank."""
-    port = str(free_port())
-    found = []
-    for rank in range(ranks):
-        variables = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
-        variables |= {"MASTER_ADDR": HOST, "MASTER_PORT": port}
-        variables |= {name: by_rank[rank] for name, by_rank in changes.items() if rank in by_rank}
-        found.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "omb_py", *words],
-                env=os.environ | variables,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=cwd,
-            )
-        )
-    return found
-
-
-def ended(ranks: list[subprocess.Popen[str]], within: float = 60) -> tuple[list[int], str, str]:
-    """Exit codes of the ranks, and what they printed to both streams."""
-    printed = [rank.communicate(timeout=within) for rank in ranks]
-    return (
-        [rank.returncode for rank in ranks],
-        "".join(out for out, _ in printed),
-        "".join(error for _, error in printed),
-    )
-
+from tests.helpers.without_mpi import HOST, ended, start
 
 QUICK = ("-i", "20", "-x", "2", "-m", "4:4096")
 
