@@ -92,7 +92,7 @@ class Collective:
             "sync": True,
             "library_algorithm": True,
             "algorithm": self.own,
-            "node_map": self.own and self.adds == "all",
+            "node_map": self.name == "allreduce",
             "bus": has_data,
             "root": self.rooted in ("send", "recv"),
             "in_place": has_data and self.rooted != "both",
@@ -120,7 +120,7 @@ class Collective:
 def plan(row: Collective, case: Case) -> Plan:
     """This rank's part: one exchange, or one for each rank as root when the root rotates."""
     if row.send is NOTHING:
-        return Plan((CheckedIteration((Call(row.name),)),), payload=0)
+        return by_own(Plan((CheckedIteration((Call(row.name),)),), payload=0), row, case)
     roots: range | list[int | None] = [None]
     if row.rooted:
         fixed = case.options.root
@@ -133,12 +133,16 @@ def plan(row: Collective, case: Case) -> Plan:
         recv = side(row, row.recv, case, parts)
     exchanges = tuple(exchange(row, case, root, send, recv, parts) for root in roots)
     payload = sum(parts) * case.datatype.itemsize if row.divided else case.payload
-    made = Plan(exchanges, payload)
+    return by_own(Plan(exchanges, payload), row, case)
+
+
+def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
+    """The plan with the steps of the algorithm that is asked for instead of the calls."""
     if case.options.own_algorithm is None:
-        return made
+        return plan
     from omb_py.benchmarks.algorithms import own
 
-    return own(made, case, row.name)
+    return own(plan, case, row.name)
 
 
 def side(row: Collective, kind: Side, case: Case, parts: tuple[int, ...]) -> Message:
@@ -213,25 +217,31 @@ def expected_data(
 
 
 TABLE = (
-    Collective("allgather", "Allgather", ONE, EACH),
-    Collective("allgatherv", "Allgatherv", ONE, EACH, form="v"),
+    Collective("allgather", "Allgather", ONE, EACH, own=True),
+    Collective("allgatherv", "Allgatherv", ONE, EACH, form="v", own=True),
     Collective("allreduce", "Allreduce", ONE, ONE, adds="all", own=True),
-    Collective("alltoall", "All-to-All Personalized Exchange", EACH, EACH),
-    Collective("alltoallv", "All-to-Allv Personalized Exchange", EACH, EACH, form="v"),
+    Collective("alltoall", "All-to-All Personalized Exchange", EACH, EACH, own=True),
+    Collective("alltoallv", "All-to-Allv Personalized Exchange", EACH, EACH, form="v", own=True),
     Collective("alltoallw", "All-to-Allw Personalized Exchange", EACH, EACH, form="w"),
-    Collective("barrier", "Barrier", NOTHING, NOTHING),
+    Collective("barrier", "Barrier", NOTHING, NOTHING, own=True),
     Collective("bcast", "Broadcast", ONE, NOTHING, rooted="both", own=True),
     Collective("exscan", "Exscan", ONE, ONE, adds="before", native=False),
-    Collective("gather", "Gather", ONE, EACH, rooted="recv"),
-    Collective("gatherv", "Gatherv", ONE, EACH, rooted="recv", form="v"),
-    Collective("reduce", "Reduce", ONE, ONE, rooted="recv", adds="all"),
-    Collective("reduce_scatter", "Reduce_scatter", EACH, ONE, adds="all", divided="any"),
+    Collective("gather", "Gather", ONE, EACH, rooted="recv", own=True),
+    Collective("gatherv", "Gatherv", ONE, EACH, rooted="recv", form="v", own=True),
+    Collective("reduce", "Reduce", ONE, ONE, rooted="recv", adds="all", own=True),
+    Collective("reduce_scatter", "Reduce_scatter", EACH, ONE, adds="all", divided="any", own=True),
     Collective(
-        "reduce_scatter_block", "Reduce_scatter_block", EACH, ONE, adds="all", divided="equal"
+        "reduce_scatter_block",
+        "Reduce_scatter_block",
+        EACH,
+        ONE,
+        adds="all",
+        divided="equal",
+        own=True,
     ),
     Collective("scan", "Scan", ONE, ONE, adds="up to", native=False),
-    Collective("scatter", "Scatter", EACH, ONE, rooted="send"),
-    Collective("scatterv", "Scatterv", EACH, ONE, rooted="send", form="v"),
+    Collective("scatter", "Scatter", EACH, ONE, rooted="send", own=True),
+    Collective("scatterv", "Scatterv", EACH, ONE, rooted="send", form="v", own=True),
 )
 
 BENCHMARKS = tuple(row.benchmark() for row in TABLE)

@@ -135,7 +135,7 @@ def launch(
 
         yield RunContext(
             benchmark,
-            adapted(options, started),
+            adapted(benchmark.name, options, started),
             datatypes,
             started.buffer,
             started.job,
@@ -157,7 +157,7 @@ def display_of(options: Options) -> AbstractContextManager[Display | None]:
     return Lines() if terminal is None else StatusLine(terminal, options.output)
 
 
-def adapted(options: Options, started: StartedJob) -> Options:
+def adapted(name: str, options: Options, started: StartedJob) -> Options:
     """The options with the choices that are left to the buffer, which is known now."""
     if options.window_kind is None:
         # what MPI allocates is on the host
@@ -168,6 +168,10 @@ def adapted(options: Options, started: StartedJob) -> Options:
             letters = " ".join(place.value for place in options.placement)
             started.job.note(f"buffer {options.buffer} has no device: {letters} is measured as H H")
         options = replace(options, placement=())
+    if BINDINGS.load(options.binding).point_to_point:
+        from omb_py.benchmarks.algorithms import for_point_to_point
+
+        options = for_point_to_point(name, options)
     return options
 
 

@@ -204,7 +204,12 @@ class Team:
         return self._binding.describe()
 
     def _arranged(self, steps: Sequence[Step]) -> tuple[Step, ...]:
-        """The steps, with what memory on a device needs around them."""
+        """The steps, with what memory on a device needs around them.
+
+        Where ranks can only send to each other, a collective is made of that.
+        """
+        if self._binding.point_to_point:
+            steps = [one for step in steps for one in self._point_to_point(step)]
         calls = [call for step in steps for call in calls_of(step)]
         messages = [message for call in calls for message in call.messages]
         if not any(message.memory.on_device for message in messages):
@@ -222,6 +227,18 @@ class Team:
         devices.check(self._binding, [Iteration(tuple(steps))], self.options)
         assert self._settle is not None
         return (self._settle, *steps)
+
+    def _point_to_point(self, step: Step) -> tuple[Step, ...]:
+        from omb_py.benchmarks.algorithms import TABLE
+
+        if not isinstance(step, Call) or step.function not in TABLE or not step.messages:
+            return (step,)
+        datatype = step.messages[-1].datatype
+        new = partial(self._message, datatype)
+        return self.own_steps(step, TABLE[step.function].default, new)
+
+    def _message(self, datatype: Datatype, elements: int) -> Message:
+        return self.array(elements, datatype).message()
 
     def _sent(self, call: Call) -> list[Message]:
         """The messages whose memory a call may read: all but one that it overwrites whole."""

@@ -11,18 +11,20 @@ from typing import Any, Generic, TypeVar
 from omb_py.benchmarks import Case, Plan
 from omb_py.benchmarks.algorithms import allreduce as reducing
 from omb_py.benchmarks.algorithms import bcast as spreading
+from omb_py.benchmarks.algorithms import exchanges
+from omb_py.benchmarks.algorithms.exchanges import Exchange
 from omb_py.benchmarks.algorithms.members import Members
 from omb_py.benchmarks.algorithms.reductions import Sum
-from omb_py.core.calls import Call, Message, Step
+from omb_py.core.calls import IN_PLACE, Call, Message, Step
 from omb_py.core.dataclass import dataclass, replace
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.options import LIBRARY, Options
 from omb_py.core.registry import Rows
 
 SEGMENT = 64 << 10
 """Bytes of a segment unless ``--segment`` says otherwise."""
 
-D = TypeVar("D", Message, Sum)
+D = TypeVar("D", Message, Sum, Exchange)
 
 Scratch = Callable[[int, int, int], int]
 """From the length of a message, the number of ranks and the length of a segment to that of the
@@ -37,6 +39,16 @@ def nothing(length: int, ranks: int, segment: int) -> int:
 def whole(length: int, ranks: int, segment: int) -> int:
     """Another message."""
     return length
+
+
+def two_wholes(length: int, ranks: int, segment: int) -> int:
+    """Two more messages."""
+    return 2 * length
+
+
+def two_elements(length: int, ranks: int, segment: int) -> int:
+    """What carries nothing but its arrival."""
+    return 2
 
 
 def share(length: int, ranks: int, segment: int) -> int:
@@ -73,6 +85,7 @@ class Algorithm(Generic[D]):
 CHPG = "Chan, Heimlich, Purkayastha, van de Geijn 2007"
 TRG = "Thakur, Rabenseifner, Gropp 2005"
 PY = "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms. JPDC 69(2), 2009"
+HFM = "Hensgen, Finkel, Manber: Two algorithms for barrier synchronization. IJPP 17(1), 1988"
 PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. 2007"
 
 BCAST: tuple[Algorithm[Message], ...] = (
@@ -81,6 +94,7 @@ BCAST: tuple[Algorithm[Message], ...] = (
     Algorithm("binomial", spreading.binomial, CHPG),
     Algorithm("scatter_allgather", spreading.scatter_allgather, TRG),
     Algorithm("scatter_ring", spreading.scatter_ring, CHPG),
+    Algorithm("by_size", spreading.by_size, TRG),
 )
 
 ALLREDUCE: tuple[Algorithm[Sum], ...] = (
@@ -90,6 +104,7 @@ ALLREDUCE: tuple[Algorithm[Sum], ...] = (
     Algorithm("rabenseifner", reducing.rabenseifner, TRG, whole),
     Algorithm("tree", reducing.tree, CHPG, one_segment, cuts=True),
     Algorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
+    Algorithm("by_size", reducing.by_size, TRG, whole),
 )
 
 
@@ -120,16 +135,73 @@ def reduction(
     return list(algorithm.steps(everyone, data, longest))
 
 
+def exchange(
+    algorithm: Algorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
+) -> list[Step]:
+    """The steps of a call whose sides are apart.
+
+    Raises `UnsupportedError` in place, where what is sent would be overwritten before.
+    """
+    source, target = (*call.operands, None, None)[:2]
+    given, got = (side if isinstance(side, Message) else None for side in (source, target))
+    if IN_PLACE in call.operands and call.function.startswith(("alltoall", "reduce_scatter")):
+        raise UnsupportedError(
+            f"--p2p-algorithm has no {call.function} in place, which needs a copy: leave out -l"
+        )
+    longer = max((side.elements for side in (given, got) if side is not None), default=0)
+    if call.counts is not None and given is not None:
+        given = replace(given, counts=call.counts)
+    further = new(algorithm.scratch(longer, everyone.number, longest))
+    return list(algorithm.steps(everyone, Exchange(given, got, call.root, further), longest))
+
+
 @dataclass(frozen=True)
 class Own:
-    """The algorithms for one collective, and what makes the steps of a call from one of them."""
+    """The algorithms for one collective, and what makes the steps of a call from one of them.
+
+    ``default`` is the word of the one that serves where ranks can only send to each other.
+    """
 
     algorithms: tuple[Algorithm[Any], ...]
     steps: Callable[[Algorithm[Any], Call, Members, int, NewMessage], list[Step]]
+    default: str
 
 
-TABLE = {"bcast": Own(BCAST, broadcast), "allreduce": Own(ALLREDUCE, reduction)}
+def only(algorithm: Algorithm[Exchange]) -> Own:
+    """A collective for which there is one algorithm."""
+    return Own((algorithm,), exchange, algorithm.word)
+
+
+ALLGATHER = only(Algorithm("ring", exchanges.ring_allgather, CHPG))
+ALLTOALL = only(Algorithm("pairwise", exchanges.pairwise, TRG))
+GATHER = only(Algorithm("linear", exchanges.linear_gather, PG))
+SCATTER = only(Algorithm("linear", exchanges.linear_scatter, PG))
+PARTS = only(Algorithm("pairwise", exchanges.pairwise_reduce_scatter, TRG, whole))
+
+TABLE = {
+    "allgather": ALLGATHER,
+    "allgatherv": ALLGATHER,
+    "allreduce": Own(ALLREDUCE, reduction, "by_size"),
+    "alltoall": ALLTOALL,
+    "alltoallv": ALLTOALL,
+    "barrier": only(Algorithm("dissemination", exchanges.dissemination, HFM, two_elements)),
+    "bcast": Own(BCAST, broadcast, "by_size"),
+    "gather": GATHER,
+    "gatherv": GATHER,
+    "reduce": only(Algorithm("binomial", exchanges.binomial_reduce, CHPG, two_wholes)),
+    "reduce_scatter": PARTS,
+    "reduce_scatter_block": PARTS,
+    "scatter": SCATTER,
+    "scatterv": SCATTER,
+}
 """By the name of the collective."""
+
+
+def for_point_to_point(benchmark: str, options: Options) -> Options:
+    """The options with a collective's algorithm where none is named and ranks can only send."""
+    if options.algorithm is None and benchmark in TABLE:
+        return replace(options, algorithm=TABLE[benchmark].default)
+    return options
 
 
 def algorithms(benchmark: str) -> Rows[Algorithm[Any]]:
@@ -204,7 +276,8 @@ def steps_of(
 
     ``new`` makes the further memory that it needs. ``segment`` is in bytes.
     """
-    longest = max(1, segment // call.messages[-1].datatype.itemsize)
+    itemsize = call.messages[-1].datatype.itemsize if call.messages else 1
+    longest = max(1, segment // itemsize)
     return tuple(TABLE[call.function].steps(algorithm, call, everyone, longest, new))
 
 

@@ -137,6 +137,17 @@ def halving_and_doubling(members: Members, data: Sum) -> Iterator[Step]:
         yield from members.exchange(partner, mine, partner, theirs)
 
 
+SHORT = 2048
+"""Bytes up to which the number of messages counts more than their length [TRG]."""
+
+
+def by_size(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """Recursive doubling for short vectors, Rabenseifner's algorithm for long ones [TRG]."""
+    nbytes = data.result.elements * data.result.datatype.itemsize
+    chosen = recursive_doubling if nbytes <= SHORT else rabenseifner
+    return chosen(members, data, longest)
+
+
 def tree(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     """Up a binomial tree and down again, segment by segment [CHPG]."""
     segments = pieces(data.elements, longest)

@@ -41,6 +41,18 @@ def binomial(members: Members, message: Message, longest: int) -> Iterator[Step]
         yield from members.send(child, message)
 
 
+SHORT = 12288
+FEW = 8
+"""Bytes below which, and ranks of which fewer, get whole messages rather than parts [TRG]."""
+
+
+def by_size(members: Members, message: Message, longest: int) -> Iterator[Step]:
+    """A binomial tree for short messages or few ranks, else a scatter and an allgather [TRG]."""
+    nbytes = message.elements * message.datatype.itemsize
+    whole = nbytes < SHORT or members.number < FEW
+    return (binomial if whole else scatter_allgather)(members, message, longest)
+
+
 def scatter_ring(members: Members, message: Message, longest: int) -> Iterator[Step]:
     """A part for each by a binomial tree, then all parts around a ring [CHPG]."""
     blocks = shares(range(message.elements), members.number)

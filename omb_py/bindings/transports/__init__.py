@@ -16,7 +16,7 @@ from omb_py.core.calls import Call, Message, Slot, Step, Window
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.core.job.control import Control
-from omb_py.core.memory import Local
+from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 
 
@@ -30,24 +30,35 @@ class Transport(ABC):
     serialization: str
 
     @abstractmethod
-    def send(self, peer: int, data: memoryview) -> None:
-        """Send bytes; return when they may be changed."""
+    def send(self, peer: int, data: Any) -> None:
+        """Send what `prepared` gave; return when it may be changed."""
 
     @abstractmethod
-    def receive(self, peer: int, data: memoryview) -> None:
+    def receive(self, peer: int, data: Any) -> None:
         """Receive the next message into ``data``, which has its length."""
 
     @abstractmethod
-    def start_send(self, peer: int, data: memoryview) -> Any:
+    def start_send(self, peer: int, data: Any) -> Any:
         """Begin to send; what `wait` takes."""
 
     @abstractmethod
-    def start_receive(self, peer: int, data: memoryview) -> Any:
+    def start_receive(self, peer: int, data: Any) -> Any:
         """Begin to receive; what `wait` takes."""
 
     @abstractmethod
     def wait(self, started: Sequence[Any]) -> None:
         """Return when all of these sends and receives are done."""
+
+    def prepared(self, memory: Memory, binding: str) -> Any:
+        """What the other methods take as ``data``: a view of the bytes.
+
+        Raises `UnsupportedError` where the transport cannot reach them.
+        """
+        if memory.on_device:
+            raise UnsupportedError(
+                f"binding {binding} sends memory of the host: add --staging, or use --buffer numpy"
+            )
+        return memory.view()
 
     def close(self) -> None:  # noqa: B027 - some have nothing to close
         """Close the connections; no other rank sends any more."""
@@ -68,7 +79,9 @@ class TransportBinding(Binding):
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
-        self.transport = type(self).connect(control_of(comm), options)
+        control = control_of(comm)
+        self.rank = control.rank
+        self.transport = type(self).connect(control, options)
         self._cells: dict[Slot, list[Any]] = {}
 
     def bind(self, step: Step) -> BoundCall:
@@ -119,6 +132,8 @@ class TransportBinding(Binding):
 
     def _exchange(self, call: Call) -> BoundCall:
         to, _, source, _ = call.values
+        if to == source == self.rank:
+            return _copy_of(*call.messages)
         outgoing, incoming = map(self._view, call.messages)
         receive = partial(self.transport.start_receive, source, incoming)
         send = partial(self.transport.start_send, to, outgoing)
@@ -127,15 +142,10 @@ class TransportBinding(Binding):
     def _held(self, cell: Slot) -> list[Any]:
         return self._cells.setdefault(cell, [None] * cell.count)
 
-    def _view(self, message: Message) -> memoryview:
-        if message.memory.on_device:
-            raise UnsupportedError(
-                f"binding {self.name} sends memory of the host: add --staging, or use --buffer "
-                "numpy"
-            )
+    def _view(self, message: Message) -> Any:
         if not message.layout.contiguous:
             raise UnsupportedError(f"binding {self.name} sends contiguous data: leave out -D")
-        return message.memory.view()
+        return self.transport.prepared(message.memory, self.name)
 
 
 def _peer(call: Call) -> int:
@@ -153,6 +163,12 @@ def _keep(start: BoundCall, held: list[Any], index: int) -> None:
 
 def _wait(wait: Callable[[Sequence[Any]], None], held: list[Any], index: int, every: bool) -> None:
     wait(held if every else held[index : index + 1])
+
+
+def _copy_of(outgoing: Message, incoming: Message) -> BoundCall:
+    """What copies a message to another place of this rank's memory."""
+    into, given = incoming.memory.view(), outgoing.memory.view()
+    return partial(into.__setitem__, slice(None), given)
 
 
 def _addition(other: Message, total: Message) -> BoundCall:

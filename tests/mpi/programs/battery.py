@@ -90,7 +90,7 @@ def measure(
     from omb_py.measure.benchmark import BenchmarkMeasurement
     from omb_py.measure.measurement import RunContext
 
-    options = adapted(options, StartedJob(job, buffer, None, True))
+    options = adapted(benchmark.name, options, StartedJob(job, buffer, None, True))
     types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
     binding = BINDINGS.load(options.binding)(job.comm, options)
     context = RunContext(

@@ -1,0 +1,100 @@
+"""UCX without MPI, through RAPIDS' ucxx: messages with tags between the workers of all ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from omb_py.bindings.transports import Transport, TransportBinding
+from omb_py.core.errors import UnsupportedError
+from omb_py.core.job.control import Control
+from omb_py.core.memory import Memory
+from omb_py.core.options import Options
+
+try:
+    import ucxx
+    from ucxx._lib import libucxx
+    from ucxx._lib.arr import Array
+except OSError as error:
+    raise UnsupportedError(
+        f"ucxx cannot load its UCX beside that of the MPI library ({error}): start without MPI, by "
+        "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or use an MPI library without UCX"
+    ) from error
+
+
+class UcxTransport(Transport):
+    """A UCX endpoint to each rank, by the address of its worker; a message's tag is its sender.
+
+    Nothing moves but while this rank waits, as in an MPI program: the worker is polled.
+    """
+
+    serialization = "none"
+
+    def __init__(self, control: Control, options: Options) -> None:
+        if options.interface is not None:
+            os.environ.setdefault("UCX_NET_DEVICES", options.interface)
+        self._context = libucxx.UCXContext(feature_flags=(libucxx.Feature.TAG,))
+        self._worker = libucxx.UCXWorker(self._context)
+        self._progress = self._worker.progress
+        self._sent = libucxx.UCXXTag(control.rank)
+        self._tags = [libucxx.UCXXTag(rank) for rank in range(control.size)]
+        addresses = control.allgather(bytes(memoryview(self._worker.address)))
+        try:
+            self._endpoints = [
+                libucxx.UCXEndpoint.create_from_worker_address(
+                    self._worker,
+                    libucxx.UCXAddress.create_from_buffer(address),
+                    endpoint_error_handling=False,
+                )
+                for address in addresses
+            ]
+        except libucxx.UCXError as error:
+            raise UnsupportedError(
+                f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
+                "--interface"
+            ) from error
+        self._sends = [endpoint.tag_send for endpoint in self._endpoints]
+        self._receives = [endpoint.tag_recv for endpoint in self._endpoints]
+
+    def prepared(self, memory: Memory, binding: str) -> Any:
+        return Array(memory.array)
+
+    def send(self, peer: int, data: Any) -> None:
+        self._finish(self._sends[peer](data, self._sent))
+
+    def receive(self, peer: int, data: Any) -> None:
+        self._finish(self._receives[peer](data, self._tags[peer]))
+
+    def start_send(self, peer: int, data: Any) -> Any:
+        return self._sends[peer](data, self._sent)
+
+    def start_receive(self, peer: int, data: Any) -> Any:
+        return self._receives[peer](data, self._tags[peer])
+
+    def wait(self, started: Sequence[Any]) -> None:
+        for request in started:
+            self._finish(request)
+
+    def describe(self) -> dict[str, str]:
+        return {
+            "ucxx": ucxx.__version__,
+            "ucx": ".".join(map(str, ucxx.get_ucx_version())),
+            "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
+        }
+
+    def _finish(self, request: Any) -> None:
+        progress = self._progress
+        while not request.completed:
+            progress()
+        request.check_error()
+
+
+class UcxBinding(TransportBinding):
+    """``endpoint.tag_send(Array(array), tag)`` and ``tag_recv``, and the worker polled for them."""
+
+    name = "ucxx"
+    connect = UcxTransport
+
+
+BINDING = UcxBinding
