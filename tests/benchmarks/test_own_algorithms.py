@@ -17,16 +17,21 @@ from omb_py.algorithms.patterns import (
     Shape,
     along,
     around,
+    backwards,
     cut,
+    dissemination,
     doubled_shares,
+    everyone,
     exchanges,
+    from_root,
     on_powers_of_two,
     share,
     together,
     up_and_down,
+    whole,
 )
 from omb_py.benchmarks import Case, Plan, Resources, all_benchmarks, find_benchmark
-from omb_py.benchmarks.algorithms import TABLE, check, further_memory, words
+from omb_py.benchmarks.algorithms import TABLE, check, for_point_to_point, further_memory, words
 from omb_py.benchmarks.algorithms.members import pieces, shares
 from omb_py.bindings import calls_of
 from omb_py.buffers.numpy import BUFFER
@@ -162,6 +167,7 @@ def test_a_rank_that_waits_for_itself_or_is_left_alone_is_found() -> None:
 
 
 SEGMENT = 1024
+ROOTED = ("bcast", "gather", "gatherv", "reduce", "scatter", "scatterv")
 DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("bcast", "chain"): along,
     ("bcast", "pipelined_chain"): cut(along, SEGMENT),
@@ -179,12 +185,47 @@ DEFINITIONS: dict[tuple[str, str], Pattern] = {
         folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
     ),
     ("allreduce", "tree"): cut(up_and_down(trees.down(trees.binomial_by_lowest)), SEGMENT),
+    **{(name, "ring"): around(whole) for name in ("allgather", "allgatherv")},
+    **{(name, "pairwise"): everyone(whole) for name in ("alltoall", "alltoallv")},
+    **{(name, "pairwise"): everyone(share) for name in ("reduce_scatter", "reduce_scatter_block")},
+    **{(name, "linear"): backwards(from_root()) for name in ("gather", "gatherv")},
+    **{(name, "linear"): from_root() for name in ("scatter", "scatterv")},
+    ("reduce", "binomial"): backwards(trees.down(trees.binomial_by_lowest)),
+    ("barrier", "dissemination"): dissemination(lambda shape, distance: INT.itemsize),
 }
 """What the library's algorithms of the same kind send."""
 
 
 def test_every_algorithm_on_one_level_has_a_definition() -> None:
-    assert set(DEFINITIONS) == {one for one in EVERY if one[1] != "hierarchical"}
+    assert set(DEFINITIONS) == {one for one in EVERY if one[1] not in ("hierarchical", "by_size")}
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "elements", "word"),
+    [
+        ("allreduce", 5, 2048, "recursive_doubling"),
+        ("allreduce", 5, 2049, "rabenseifner"),
+        ("bcast", 7, 100_000, "binomial"),
+        ("bcast", 9, 12287, "binomial"),
+        ("bcast", 9, 12288, "scatter_allgather"),
+    ],
+)
+def test_the_length_decides_which_algorithm_it_is(
+    name: str, ranks: int, elements: int, word: str
+) -> None:
+    def sent(chosen: str) -> list[tuple[int, int, int]]:
+        (done,) = simulate(name, Options(algorithm=chosen), ranks, elements)
+        return sorted(done.sent)
+
+    assert sent("by_size") == sent(word)
+
+
+def test_ranks_that_can_only_send_have_an_algorithm_for_each() -> None:
+    for name, own in TABLE.items():
+        assert own.default in {one.word for one in own.algorithms}
+        assert for_point_to_point(name, Options()).algorithm == own.default
+    assert for_point_to_point("allreduce", Options(algorithm="ring")).algorithm == "ring"
+    assert for_point_to_point("latency", Options()).algorithm is None
 
 
 @pytest.mark.parametrize(("name", "word"), DEFINITIONS)
@@ -196,11 +237,12 @@ def test_the_messages_are_those_of_the_definition(name: str, word: str, root: in
         (done,) = simulate(name, options, ranks, elements)
         sent = [[[0, 0] for _ in range(ranks)] for _ in range(ranks)]
         for source, target, nbytes in done.sent:
-            sent[source][target][0] += 1
-            sent[source][target][1] += nbytes
+            if source != target:  # a copy
+                sent[source][target][0] += 1
+                sent[source][target][1] += nbytes
         known = [[(count, nbytes) for count, nbytes in row] for row in sent]
         shape = Shape(ranks, elements * INT.itemsize, INT.itemsize)
-        turned = root if name == "bcast" else 0
+        turned = root if name in ROOTED else 0
         try:
             assert difference(DEFINITIONS[name, word], shape, known, turned) is None
         except NotImplementedError:
@@ -259,18 +301,22 @@ def test_further_memory_is_what_is_allocated(
         return allocate(self, nbytes, datatype)
 
     monkeypatch.setattr(type(BUFFER), "allocate", count)
-    options = Options(algorithm=word, segment=64)
     benchmark, size = find_benchmark(name), elements * INT.itemsize
-    case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Resources", None), (0,) * ranks)
-    benchmark.plan(case)
-    promised = benchmark.memory(options, size, ranks)
-    plain = benchmark.memory(Options(), size, ranks)
-    assert promised - plain == further_memory(name, options, size, ranks)
+    needed, promised = [], []
+    for options in (Options(), Options(algorithm=word, segment=64)):
+        allocated.clear()
+        case = Case(0, ranks, size, INT, 64, BUFFER, options, cast("Resources", None), (0,) * ranks)
+        benchmark.plan(case)
+        needed.append(sum(allocated))
+        promised.append(benchmark.memory(options, size, ranks))
+    further = further_memory(name, options, size, ranks)
+    if benchmark.sized:
+        assert promised[1] - promised[0] == further
     # a part of a message is rounded to whole elements
-    assert promised - INT.itemsize < sum(allocated) < promised + 2 * INT.itemsize
+    assert further - INT.itemsize <= needed[1] - needed[0] < further + 2 * INT.itemsize
 
 
-def test_two_benchmarks_have_them_and_no_other_form_of_these() -> None:
+def test_blocking_collectives_have_them_and_no_other_form_of_these() -> None:
     having = {found.name for found in all_benchmarks() if "algorithm" in found.options}
     assert having == set(TABLE)
     mapped = {found.name for found in all_benchmarks() if "node_map" in found.options}

@@ -176,16 +176,16 @@ ALLGATHER = only(Algorithm("ring", exchanges.ring_allgather, CHPG))
 ALLTOALL = only(Algorithm("pairwise", exchanges.pairwise, TRG))
 GATHER = only(Algorithm("linear", exchanges.linear_gather, PG))
 SCATTER = only(Algorithm("linear", exchanges.linear_scatter, PG))
-PARTS = only(Algorithm("pairwise", exchanges.pairwise_reduce_scatter, TRG, whole))
+PARTS = only(Algorithm("pairwise", exchanges.pairwise_reduce_scatter, TRG, share))
 
 TABLE = {
+    "bcast": Own(BCAST, broadcast, "by_size"),
+    "allreduce": Own(ALLREDUCE, reduction, "by_size"),
     "allgather": ALLGATHER,
     "allgatherv": ALLGATHER,
-    "allreduce": Own(ALLREDUCE, reduction, "by_size"),
     "alltoall": ALLTOALL,
     "alltoallv": ALLTOALL,
     "barrier": only(Algorithm("dissemination", exchanges.dissemination, HFM, two_elements)),
-    "bcast": Own(BCAST, broadcast, "by_size"),
     "gather": GATHER,
     "gatherv": GATHER,
     "reduce": only(Algorithm("binomial", exchanges.binomial_reduce, CHPG, two_wholes)),
