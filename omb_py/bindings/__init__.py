@@ -130,6 +130,28 @@ class Binding(ABC):
         A binding whose calls write there themselves has nothing to do.
         """
 
+    def local_step(self, call: Call, rank: int) -> BoundCall | None:
+        """What does a call that sends to nobody, without MPI: an addition, a copy to itself, or a
+        barrier of the job; None for all others."""
+        if call.function == "reduce_local":
+            other, total = call.messages
+            import numpy as np
+
+            dtype = total.datatype.dtype
+            addend, result = other.memory.ndarray(dtype), total.memory.ndarray(dtype)
+            return partial(np.add, result, addend, result)
+        if call.function == "sendrecv" and call.values[0] == call.values[2] == rank:
+            outgoing, incoming = (message.memory.view() for message in call.messages)
+            return partial(incoming.__setitem__, slice(None), outgoing)
+        return self.barrier if call.function == "barrier" else None
+
+    def lacks(self, function: str) -> str:
+        """The sentence for a function that a binding of messages between two ranks has not."""
+        return (
+            f"binding {self.name} has no {function}, only send, recv, isend, irecv, sendrecv and "
+            "their waits: use --binding buffer"
+        )
+
     def release(self) -> None:
         """Give back what bound calls hold; none of them is run again."""
         for call in self._teardown:

@@ -11,17 +11,22 @@ from omb_py.core.job.network import address_of
 from omb_py.core.options import Options
 
 
+def connected(control: Control, options: Options) -> tuple[str, dict[int, socket.socket]]:
+    """This rank's address, and a socket to each other rank, which sends at once; collective."""
+    address = address_of(control, options.interface)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.create_server((address, 0), family=family, backlog=control.size)
+    streams = mesh(control, listener, f"{address}:{listener.getsockname()[1]}")
+    for stream in streams.values():
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return address, streams
+
+
 class TcpTransport(SocketTransport):
     """TCP over the loopback interface, or the network that joins the hosts."""
 
     def __init__(self, control: Control, options: Options) -> None:
-        self._address = address_of(control, options.interface)
-        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
-        listener = socket.create_server((self._address, 0), family=family, backlog=control.size)
-        place = f"{self._address}:{listener.getsockname()[1]}"
-        streams = mesh(control, listener, place)
-        for stream in streams.values():
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._address, streams = connected(control, options)
         super().__init__(streams)
 
     def describe(self) -> dict[str, str]:

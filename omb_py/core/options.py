@@ -35,8 +35,9 @@ class Options:
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
-    connect hosts, ``backend`` what torch sends by. ``progress`` is shown on a terminal (auto),
-    always (on) or never (off); ``debug`` shows tracebacks.
+    connect hosts, ``backend`` what torch sends by; ``event_loop``, ``progress_mode`` and
+    ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends. ``progress`` is shown
+    on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -103,6 +104,10 @@ class Options:
     timeout: float | None = None
     interface: str | None = None
     backend: str | None = None
+    event_loop: str | None = None
+    progress_mode: str | None = None
+    in_flight: int | None = None
+    grpc_call: str | None = None
     debug: bool = False
 
     @property

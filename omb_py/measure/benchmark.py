@@ -5,11 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import partial
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
-from omb_py.core.calls.loop import Calls, time_once
+from omb_py.core.calls.loop import Calls, Loop, time_once
 from omb_py.core.errors import BenchmarkError, ValidationError
 from omb_py.core.job import Combined
 from omb_py.core.options import MAX_ITERATIONS
@@ -86,12 +87,13 @@ class BenchmarkMeasurement(Measurement):
         self.look_for_steps(case, combined)
         on_device = self._part(loop.device_seconds, len(sampled.seconds), plan.timed)
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
+        cpu = self._cpu(loop)
         passed = job.total(len(faults)) == 0 if checked else None
         overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
         with self.agreement():
             if combined is not None:
                 outcome = Outcome(
-                    combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued
+                    combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued, cpu
                 )
                 row = make_row(self.run_name, self.benchmark, case, outcome)
                 for writer in writers:
@@ -104,6 +106,13 @@ class BenchmarkMeasurement(Measurement):
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
         return self.job.combine(seconds[-iterations:], timed)
+
+    def _cpu(self, loop: Loop) -> float | None:
+        """CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
+        counted = loop.cpu_iterations
+        each = loop.cpu_seconds / counted if counted else nan
+        (mean,) = self.job.mean(array("d", [each]))
+        return None if isnan(mean) else mean
 
     def _has_outputs(self, plan: Plan) -> bool:
         """Whether any rank has data to check; collective.

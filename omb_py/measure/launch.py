@@ -192,7 +192,7 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
     return BenchmarkMeasurement(context, binding)
 
 
-BINDING_OPTIONS = ("backend", "interface")
+BINDING_OPTIONS = ("backend", "event_loop", "grpc_call", "in_flight", "interface", "progress_mode")
 """Options that only some bindings have a use for."""
 
 
@@ -202,8 +202,8 @@ def load_binding(options: Options) -> type[Binding]:
     for name in BINDING_OPTIONS:
         if getattr(options, name) is not None and name not in binding.own_options:
             raise UsageError(
-                f"--{name} has no meaning for binding {options.binding}: leave it out, or choose "
-                "another --binding"
+                f"--{name.replace('_', '-')} has no meaning for binding {options.binding}: leave "
+                "it out, or choose another --binding"
             )
     return binding
 

@@ -47,7 +47,7 @@ class Outcome:
     ``plan`` is rank 0's part; ``passed`` tells whether the data
     was right, and is None when it was not checked; ``starts`` tells of common starts, if there
     were any, ``on_device`` has the samples by the device's own events, if there are any, ``queued``
-    how long starting the work took.
+    how long starting the work took. ``cpu`` has the CPU seconds of an iteration, mean over ranks.
     """
 
     combined: Combined
@@ -58,6 +58,7 @@ class Outcome:
     on_device: Combined | None = None
     overlap: Overlap | None = None
     queued: Combined | None = None
+    cpu: float | None = None
 
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
@@ -122,6 +123,7 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         event_p50_us=events.percentile(50) if events else None,
         queued_mean_us=queued.mean if queued else None,
         queued_p50_us=queued.percentile(50) if queued else None,
+        cpu_us=None if outcome.cpu is None else outcome.cpu * MICROSECONDS,
         percentiles=tuple(
             (percent, _tail(tails, percent, None if latency else messages * payload))
             for percent in options.percentiles

@@ -450,6 +450,36 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "default gloo, for memory on a device nccl.",
         ),
         OptionRow(
+            "--event-loop",
+            type=click.Choice(["asyncio", "uvloop"]),
+            show_default="asyncio",
+            start_up=False,
+            help="Event loop of bindings with coroutines.",
+        ),
+        OptionRow(
+            "--progress-mode",
+            type=click.Choice(["poll", "poller", "thread"]),
+            show_default="poll",
+            start_up=False,
+            help="Who tests MPI requests for binding coroutine: each coroutine, one for all, or a "
+            "thread.",
+        ),
+        OptionRow(
+            "--in-flight",
+            type=WholeNumber(min=1),
+            show_default="1",
+            metavar="N",
+            start_up=False,
+            help="Ping-pongs at once in an iteration, each a coroutine, for binding coroutine.",
+        ),
+        OptionRow(
+            "--grpc-call",
+            type=click.Choice(["unary", "stream"]),
+            show_default="unary",
+            start_up=False,
+            help="For binding grpc: a call for each message, or one for all to a rank.",
+        ),
+        OptionRow(
             "--interface",
             metavar="NAME",
             start_up=False,

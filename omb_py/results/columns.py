@@ -49,6 +49,10 @@ MEASURED = {
         "of the same samples, how long starting the work took before it was waited for, for "
         "bindings `nccl` and `torch`"
     ),
+    "cpu_us": (
+        "CPU time of one iteration and of what keeps ranks together after it, mean over the ranks, "
+        "in microseconds; empty for `native` and with `-c`"
+    ),
     "percentiles": (
         "those asked for with `-z`, as `p50=1.2 p99.9=3.4`, in the unit of the benchmark's value"
     ),

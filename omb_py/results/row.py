@@ -69,6 +69,7 @@ class Row:
     event_p50_us: float | None
     queued_mean_us: float | None
     queued_p50_us: float | None
+    cpu_us: float | None
     percentiles: tuple[tuple[float, float], ...]
     iterations: int
     warmup: int

@@ -42,7 +42,10 @@ HATCHES = ("", "////", "\\\\\\\\", "----", "||||", "xxx", "+++", "..")
 MAX_LINES = 8
 """Lines of one panel: as many as there are colours."""
 
-BINDINGS = ("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl")
+BINDINGS = (
+    *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
+    *("torch", "tcp", "unix", "asyncio", "grpc", "multiprocessing", "ucxx", "coroutine"),
+)
 """Bindings in the order of their styles, which are the same in every figure."""
 
 SEQUENTIAL = "cividis"

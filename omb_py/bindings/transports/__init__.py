@@ -20,7 +20,7 @@ from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
 
 
-class Transport(ABC):
+class Connections(ABC):
     """Connections of this rank to all others.
 
     Messages from one rank to another arrive in the order in which they were sent; both sides know
@@ -28,6 +28,34 @@ class Transport(ABC):
     """
 
     serialization: str
+
+    def of_message(self, message: Message, binding: str) -> Any:
+        """What is sent of a message, or received; raises `UnsupportedError` where it cannot be."""
+        if not message.layout.contiguous:
+            raise UnsupportedError(f"binding {binding} sends contiguous data: leave out -D")
+        return self.prepared(message.memory, binding)
+
+    def prepared(self, memory: Memory, binding: str) -> Any:
+        """What sends and receives take as ``data``: a view of the bytes.
+
+        Raises `UnsupportedError` where they cannot be reached.
+        """
+        if memory.on_device:
+            raise UnsupportedError(
+                f"binding {binding} sends memory of the host: add --staging, or use --buffer numpy"
+            )
+        return memory.view()
+
+    def close(self) -> None:  # noqa: B027 - some have nothing to close
+        """Close the connections; no other rank sends any more."""
+
+    def describe(self) -> dict[str, str]:
+        """What else a reader of the results needs to know."""
+        return {}
+
+
+class Transport(Connections):
+    """Connections whose sends and receives block, or are started and waited for."""
 
     @abstractmethod
     def send(self, peer: int, data: Any) -> None:
@@ -49,24 +77,6 @@ class Transport(ABC):
     def wait(self, started: Sequence[Any]) -> None:
         """Return when all of these sends and receives are done."""
 
-    def prepared(self, memory: Memory, binding: str) -> Any:
-        """What the other methods take as ``data``: a view of the bytes.
-
-        Raises `UnsupportedError` where the transport cannot reach them.
-        """
-        if memory.on_device:
-            raise UnsupportedError(
-                f"binding {binding} sends memory of the host: add --staging, or use --buffer numpy"
-            )
-        return memory.view()
-
-    def close(self) -> None:  # noqa: B027 - some have nothing to close
-        """Close the connections; no other rank sends any more."""
-
-    def describe(self) -> dict[str, str]:
-        """What else a reader of the results needs to know."""
-        return {}
-
 
 class TransportBinding(Binding):
     """Messages between two ranks by a `Transport`, which `connect` makes."""
@@ -74,7 +84,7 @@ class TransportBinding(Binding):
     needs_mpi = False
     point_to_point = True
     serves_threads = False
-    own_options = ("interface",)
+    own_options: tuple[str, ...] = ("interface",)
     connect: Callable[[Control, Options], Transport]
 
     def __init__(self, comm: Any, options: Options) -> None:
@@ -95,21 +105,17 @@ class TransportBinding(Binding):
             method = self.transport.send if function == "send" else self.transport.receive
             return partial(method, _peer(step), self._view(*step.messages))
         if function in ("isend", "irecv") and step.cell is not None:
-            held = self._held(step.cell)
+            held = held_in(self._cells, step.cell)
             return partial(_keep, self._start(step), held, step.index)
         if function in ("wait", "waitall") and step.cell is not None:
-            held = self._held(step.cell)
+            held = held_in(self._cells, step.cell)
             return partial(_wait, self.transport.wait, held, step.index, function == "waitall")
+        local = self.local_step(step, self.rank)
+        if local is not None:
+            return local
         if function == "sendrecv":
             return self._exchange(step)
-        if function == "reduce_local":
-            return _addition(*step.messages)
-        if function == "barrier":
-            return self.barrier
-        raise UnsupportedError(
-            f"binding {self.name} has no {function}, only send, recv, isend, irecv, sendrecv and "
-            "their waits: use --binding buffer"
-        )
+        raise UnsupportedError(self.lacks(function))
 
     def describe(self) -> dict[str, str]:
         return {"serialization": self.transport.serialization} | self.transport.describe()
@@ -125,27 +131,23 @@ class TransportBinding(Binding):
         """A callable that starts a send or receive."""
         starts = {"isend": self.transport.start_send, "irecv": self.transport.start_receive}
         if call.function not in starts:
-            raise UnsupportedError(
-                f"binding {self.name} has no {call.function}: use --binding buffer"
-            )
+            raise UnsupportedError(self.lacks(call.function))
         return partial(starts[call.function], _peer(call), self._view(*call.messages))
 
     def _exchange(self, call: Call) -> BoundCall:
         to, _, source, _ = call.values
-        if to == source == self.rank:
-            return _copy_of(*call.messages)
         outgoing, incoming = map(self._view, call.messages)
         receive = partial(self.transport.start_receive, source, incoming)
         send = partial(self.transport.start_send, to, outgoing)
         return partial(_start_and_wait, [receive, send], self.transport.wait)
 
-    def _held(self, cell: Slot) -> list[Any]:
-        return self._cells.setdefault(cell, [None] * cell.count)
-
     def _view(self, message: Message) -> Any:
-        if not message.layout.contiguous:
-            raise UnsupportedError(f"binding {self.name} sends contiguous data: leave out -D")
-        return self.transport.prepared(message.memory, self.name)
+        return self.transport.of_message(message, self.name)
+
+
+def held_in(cells: dict[Slot, list[Any]], cell: Slot) -> list[Any]:
+    """What calls have left in a cell, None where there is nothing yet."""
+    return cells.setdefault(cell, [None] * cell.count)
 
 
 def _peer(call: Call) -> int:
@@ -163,18 +165,3 @@ def _keep(start: BoundCall, held: list[Any], index: int) -> None:
 
 def _wait(wait: Callable[[Sequence[Any]], None], held: list[Any], index: int, every: bool) -> None:
     wait(held if every else held[index : index + 1])
-
-
-def _copy_of(outgoing: Message, incoming: Message) -> BoundCall:
-    """What copies a message to another place of this rank's memory."""
-    into, given = incoming.memory.view(), outgoing.memory.view()
-    return partial(into.__setitem__, slice(None), given)
-
-
-def _addition(other: Message, total: Message) -> BoundCall:
-    """What adds the elements of the first message to those of the second."""
-    import numpy as np
-
-    dtype = total.datatype.dtype
-    addend, result = other.memory.ndarray(dtype), total.memory.ndarray(dtype)
-    return partial(np.add, result, addend, result)

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice, repeat
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.dataclass import dataclass
@@ -47,6 +47,15 @@ class Loop(ABC):
 
     device_seconds: array[float] = array("d")
     queued_seconds: array[float] = array("d")
+
+    cpu_seconds = 0.0
+    cpu_iterations = 0
+    """CPU time of this process in so many iterations, where it was measured."""
+
+    def count_cpu(self, seconds: float, iterations: int) -> None:
+        """Add what iterations took of the CPU, with what kept ranks together between them."""
+        self.cpu_seconds += seconds
+        self.cpu_iterations += iterations
 
     @abstractmethod
     def run(self, first: int, seconds: array[float]) -> None:
@@ -85,8 +94,10 @@ class PythonLoop(Loop):
             sequence = self._paced(sequence, parts)
         elif self._start is not None or self._barrier is not None:
             sequence = self._paced(sequence, repeat(((), ())))
+        begin = process_time()
         with no_garbage_collection():
             self._time(sequence, seconds)
+        self.count_cpu(process_time() - begin, len(seconds))
 
     def _paced(
         self, sequence: Iterable[Calls], around: Iterable[tuple[Calls, Calls]]

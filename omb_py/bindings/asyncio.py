@@ -1,0 +1,71 @@
+"""asyncio's streams over TCP: what coroutines of one process talk to others by."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from omb_py.bindings.tcp import connected
+from omb_py.bindings.transports.coroutines import AsyncTransport, AsyncTransportBinding
+from omb_py.bindings.transports.sockets import HEADER
+from omb_py.core.errors import OmbError
+from omb_py.core.job.control import Control
+from omb_py.core.options import Options
+
+
+class StreamTransport(AsyncTransport):
+    """A stream to each rank. What arrives is bytes, which are copied to their place."""
+
+    serialization = "none: 8 bytes of length, then the bytes"
+
+    def __init__(
+        self, control: Control, options: Options, event_loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._address, streams = connected(control, options)
+        self._event_loop = event_loop
+        self._streams = {
+            peer: event_loop.run_until_complete(_opened(stream)) for peer, stream in streams.items()
+        }
+
+    async def send(self, peer: int, data: memoryview) -> None:
+        _, writer = self._streams[peer]
+        writer.write(HEADER.pack(len(data)))
+        writer.write(data)
+        await writer.drain()
+
+    async def receive(self, peer: int, data: memoryview) -> None:
+        reader, _ = self._streams[peer]
+        try:
+            (length,) = HEADER.unpack(await reader.readexactly(HEADER.size))
+            if length != len(data):
+                raise OmbError(
+                    f"rank {peer} sent {length} bytes where {len(data)} were expected: start all "
+                    "ranks with the same options"
+                )
+            data[:] = await reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise OmbError(f"the connection to rank {peer} is closed: see what ended it") from error
+
+    def close(self) -> None:
+        for _, writer in self._streams.values():
+            writer.close()
+
+    def describe(self) -> dict[str, str]:
+        return {"address": self._address}
+
+
+async def _opened(stream: socket.socket) -> tuple[Any, Any]:
+    reader, writer = await asyncio.open_connection(sock=stream)
+    writer.transport.set_write_buffer_limits(high=0)  # so that drain leaves nothing to send
+    return reader, writer
+
+
+class AsyncioBinding(AsyncTransportBinding):
+    """``writer.write(array); await writer.drain()`` and ``await reader.readexactly(n)``."""
+
+    name = "asyncio"
+    connect = StreamTransport
+
+
+BINDING = AsyncioBinding

@@ -1,0 +1,254 @@
+"""Bound calls that are coroutines, in one event loop, and the timing loop that awaits them."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from array import array
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from itertools import cycle, islice
+from time import perf_counter, process_time
+from typing import Any, TypeAlias
+
+from omb_py.bindings import Binding, BoundCall
+from omb_py.bindings.transports import Connections, held_in
+from omb_py.core.calls import Call, Iteration, Slot, Step, Window
+from omb_py.core.calls.loop import Loop, Pace, no_garbage_collection
+from omb_py.core.errors import MissingPackageError, UnsupportedError
+from omb_py.core.job.by_mpi import control_of
+from omb_py.core.job.control import Control
+from omb_py.core.memory import Local
+from omb_py.core.options import Options
+
+AsyncCall: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+AsyncCalls: TypeAlias = tuple[AsyncCall, ...]
+
+
+class AsyncBinding(Binding):
+    """Each step is a coroutine; one that is called by itself runs the event loop to its end."""
+
+    own_options: tuple[str, ...] = ("event_loop",)
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        self.event_loop = new_event_loop(options.event_loop)
+
+    @abstractmethod
+    def awaitable(self, step: Step) -> AsyncCall:
+        """A coroutine function that does what ``step`` describes; raises as `bind` does."""
+
+    def bind(self, step: Step) -> BoundCall:
+        return partial(_run, self.event_loop, self.awaitable(step))
+
+    def sequence(self, round_: Iteration) -> AsyncCalls:
+        """What an iteration awaits, one after the other."""
+        return tuple(self.awaitable(step) for step in round_.steps)
+
+    def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
+        rounds = [self.arranged(round_) for round_ in rounds]
+        for round_ in rounds:
+            self.set_up(round_)
+        around = [
+            tuple(tuple(map(self.awaitable, steps)) for steps in (round_.before, round_.after))
+            for round_ in rounds
+        ]
+        return AsyncLoop(
+            self.event_loop,
+            [self.sequence(round_) for round_ in rounds],
+            [(before, after) for before, after in around],
+            self.barrier if pace.barrier else None,
+            pace.start.wait if pace.start else None,
+        )
+
+    def describe(self) -> dict[str, str]:
+        return {"event_loop": type(self.event_loop).__module__.partition(".")[0]}
+
+    def close(self) -> None:
+        if not self.event_loop.is_closed():
+            self.event_loop.close()
+
+
+class AsyncLoop(Loop):
+    """Awaits the calls of each iteration, in an event loop that runs for all of them.
+
+    What keeps ranks together blocks the event loop, outside of what is timed.
+    """
+
+    def __init__(
+        self,
+        event_loop: asyncio.AbstractEventLoop,
+        exchanges: Sequence[AsyncCalls],
+        around: Sequence[tuple[AsyncCalls, AsyncCalls]],
+        barrier: BoundCall | None,
+        start: BoundCall | None,
+    ) -> None:
+        self._event_loop = event_loop
+        self._parts = [
+            (before, calls, after) for calls, (before, after) in zip(exchanges, around, strict=True)
+        ]
+        self._barrier = barrier
+        self._start = start
+
+    def run(self, first: int, seconds: array[float]) -> None:
+        skipped = first % len(self._parts)
+        parts = islice(cycle(self._parts), skipped, skipped + len(seconds))
+        begin = process_time()
+        with no_garbage_collection():
+            self._event_loop.run_until_complete(self._time(parts, seconds))
+        self.count_cpu(process_time() - begin, len(seconds))
+
+    async def _time(
+        self, parts: Iterator[tuple[AsyncCalls, AsyncCalls, AsyncCalls]], seconds: array[float]
+    ) -> None:
+        clock, start, barrier = perf_counter, self._start, self._barrier
+        for index, (before, calls, after) in enumerate(parts):
+            for call in before:
+                await call()
+            if start is not None:
+                start()
+            begin = clock()
+            for call in calls:
+                await call()
+            seconds[index] = clock() - begin
+            for call in after:
+                await call()
+            if barrier is not None:
+                barrier()
+
+
+class AsyncTransport(Connections):
+    """Connections whose sends and receives are awaited."""
+
+    @abstractmethod
+    async def send(self, peer: int, data: Any) -> None:
+        """Send what `prepared` gave; return when it may be changed and nothing is left to do."""
+
+    @abstractmethod
+    async def receive(self, peer: int, data: Any) -> None:
+        """Receive the next message into ``data``, which has its length."""
+
+
+class AsyncTransportBinding(AsyncBinding):
+    """Messages between two ranks by an `AsyncTransport`, which `connect` makes.
+
+    Messages to one rank, and those from one, are sent and received in order.
+    """
+
+    needs_mpi = False
+    point_to_point = True
+    serves_threads = False
+    own_options = ("event_loop", "interface")
+    connect: Callable[[Control, Options, asyncio.AbstractEventLoop], AsyncTransport]
+
+    def __init__(self, comm: Any, options: Options) -> None:
+        super().__init__(comm, options)
+        control = control_of(comm)
+        self.rank = control.rank
+        self.transport = type(self).connect(control, options, self.event_loop)
+        self._cells: dict[Slot, list[Any]] = {}
+        self._last: dict[tuple[bool, int], asyncio.Task[None]] = {}
+
+    def awaitable(self, step: Step) -> AsyncCall:
+        if isinstance(step, Local):
+            return partial(_local, step.run)
+        if isinstance(step, Window):
+            calls = [call for group in step.groups for call in group]
+            return partial(self._all, [self._part(call) for call in calls])
+        function = step.function
+        if function in ("wait", "waitall") and step.cell is not None:
+            held = held_in(self._cells, step.cell)
+            return partial(_finish, held, None if function == "waitall" else step.index)
+        if function in ("isend", "irecv") and step.cell is not None:
+            return partial(
+                self._begin, self._part(step), held_in(self._cells, step.cell), step.index
+            )
+        if function in ("send", "recv"):
+            return partial(self._all, [self._part(step)])
+        local = self.local_step(step, self.rank)
+        if local is not None:
+            return partial(_local, local)
+        if function == "sendrecv":
+            to, tag, source, _ = step.values
+            outgoing, incoming = step.messages
+            both = Call("irecv", (incoming,), source, tag), Call("isend", (outgoing,), to, tag)
+            return partial(self._all, [self._part(call) for call in both])
+        raise UnsupportedError(self.lacks(function))
+
+    def describe(self) -> dict[str, str]:
+        found = {"serialization": self.transport.serialization} | self.transport.describe()
+        return super().describe() | found
+
+    def release(self) -> None:
+        super().release()
+        self._cells.clear()
+
+    def close(self) -> None:
+        self.transport.close()
+        super().close()
+
+    def _part(self, call: Call) -> tuple[tuple[bool, int], AsyncCall]:
+        """The direction and peer of a message, and what moves it."""
+        if call.function not in ("send", "recv", "isend", "irecv"):
+            raise UnsupportedError(self.lacks(call.function))
+        assert call.peer is not None
+        sends = call.function.endswith("send")
+        data = self.transport.of_message(call.messages[0], self.name)
+        move = self.transport.send if sends else self.transport.receive
+        return (sends, call.peer), partial(move, call.peer, data)
+
+    async def _all(self, parts: Sequence[tuple[tuple[bool, int], AsyncCall]]) -> None:
+        if len(parts) == 1 and not self._last:
+            await parts[0][1]()
+            return
+        by_way: dict[tuple[bool, int], list[AsyncCall]] = {}
+        for way, move in parts:
+            by_way.setdefault(way, []).append(move)
+        await asyncio.gather(*(self._in_order(way, moves) for way, moves in by_way.items()))
+
+    async def _in_order(self, way: tuple[bool, int], moves: Sequence[AsyncCall]) -> None:
+        before = self._last.get(way)
+        if before is not None and before is not asyncio.current_task():
+            await before
+        for move in moves:
+            await move()
+
+    async def _begin(
+        self, part: tuple[tuple[bool, int], AsyncCall], held: list[Any], index: int
+    ) -> None:
+        way, move = part
+        before = self._last.get(way)
+
+        async def run() -> None:
+            if before is not None:
+                await before
+            await move()
+            if self._last.get(way) is task:
+                del self._last[way]
+
+        task = held[index] = self._last[way] = self.event_loop.create_task(run())
+
+
+async def _local(action: Callable[[], Any]) -> None:
+    action()
+
+
+async def _finish(held: list[Any], index: int | None) -> None:
+    for task in held if index is None else (held[index],):
+        await task
+
+
+def _run(event_loop: asyncio.AbstractEventLoop, call: Callable[[], Awaitable[Any]]) -> Any:
+    return event_loop.run_until_complete(call())
+
+
+def new_event_loop(name: str | None) -> asyncio.AbstractEventLoop:
+    """Python's own event loop or uvloop's; raises `UnsupportedError` where that is missing."""
+    if name != "uvloop":
+        return asyncio.new_event_loop()
+    try:
+        import uvloop
+    except ImportError as error:
+        raise MissingPackageError("--event-loop uvloop", "uvloop", "pip install uvloop") from error
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

@@ -1,0 +1,113 @@
+"""Bindings that do not send by MPI, and coroutines over it: the data arrives, faults are said."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks.algorithms import TABLE
+from tests.conftest import Finished
+from tests.helpers.battery import Battery, Line, line, passes
+from tests.mpi.lines import CHECKED, lines, named
+
+needs_grpc = pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed")
+needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+
+PAIRS = named("latency multi_lat sendrecv")
+WINDOWS = named("bw bibw mbw_mr")
+WAYS = ("tcp", "unix", "asyncio", "multiprocessing", "grpc", "grpc --grpc-call stream")
+COROUTINES = ("coroutine", "coroutine --progress-mode poller")
+
+
+def lines_of(way: str) -> list[Line]:
+    words = f"{CHECKED} --binding {way}"
+    many = named(" ".join(name for name in TABLE if name != "barrier"))
+    found = lines(PAIRS, words, "--sizes 0,1,100000")
+    found += lines(WINDOWS, f"{words} -b multiple", "--sizes 1,100000")
+    return found + lines(many, words, ranks=3)
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(one, id=str(one), marks=[needs_grpc] if "grpc" in way else [])
+        for way in (*WAYS, *COROUTINES)
+        for one in lines_of(way)
+    ],
+)
+def test_the_data_arrives(battery: Battery, line: Line) -> None:
+    passes(battery(line))
+
+
+@pytest.mark.product
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"{name} --binding {way} --repeats 1")
+        for name in ("kmeans", "merge")
+        for way in ("tcp", "asyncio", "coroutine")
+    ],
+    ids=str,
+)
+def test_applications_run_on_them(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    assert record.code == 0, record.error
+    assert {row["check"] for row in record.measured} == {"Pass"}
+
+
+def test_results_say_how_messages_travel_and_what_they_cost(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    arguments = ("--binding", "tcp", "-i", "20", "-m", "8:8", "--output", str(tmp_path / "o.csv"))
+    finished = mpiexec(3, "allreduce", *arguments)
+    assert finished.code == 0, finished.err
+    assert "own algorithm by_size" in finished.out
+    text = (tmp_path / "o.csv").read_text().splitlines()
+    assert "# serialization: none: 8 bytes of length, then the bytes" in text
+    assert "# address: 127.0.0.1" in text
+    (row,) = csv.DictReader(line for line in text if not line.startswith("#"))
+    assert row["algorithm"] == "by_size"
+    assert float(row["cpu_us"]) > 0
+
+
+@needs_uvloop
+def test_coroutines_run_in_another_event_loop(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    arguments = ("-i", "20", "-m", "8:8", "--in-flight", "4", "--event-loop", "uvloop")
+    finished = mpiexec(
+        2, "latency", "--binding", "coroutine", *arguments, "--output", str(tmp_path / "o.csv")
+    )
+    assert finished.code == 0, finished.err
+    text = (tmp_path / "o.csv").read_text()
+    assert "# event_loop: uvloop" in text
+    assert "# in_flight: 4" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("allreduce --binding tcp --p2p-algorithm library", "binding tcp has no allreduce, only"),
+        ("scan --binding unix", "binding unix has no scan, only send"),
+        ("bcast --binding asyncio -D vect:4:2", "leave out -D"),
+        ("latency --binding tcp --send-mode synchronous", "binding tcp has no ssend"),
+        ("latency --binding tcp --backend gloo", "--backend has no meaning for binding tcp"),
+        ("latency --binding buffer --interface lo", "--interface has no meaning for binding b"),
+        ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
+        ("latency --binding coroutine --progress-mode thread", "add --thread-level multiple"),
+        ("bw --binding coroutine --in-flight 2", "--in-flight is for ping-pongs"),
+        ("latency_mt --binding tcp", "lets one thread receive at a time"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    mpiexec: Callable[..., Finished], words: str, sentence: str
+) -> None:
+    finished = mpiexec(2, *words.split(), "-i", "2")
+    assert finished.code != 0
+    assert finished.err.count(sentence) == 1
+    assert "Traceback" not in finished.err
