@@ -14,7 +14,7 @@ from omb_py.cli.analysis_options import (
     row_options,
     write_table,
 )
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
@@ -42,6 +42,13 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     metavar="N|all",
     help="Rows of each table.",
 )
+@click.option(
+    "--across",
+    callback=listed,
+    metavar="COLUMN[,...]",
+    help="A column for each value of these instead, as in binding, and which is best.",
+)
+@click.option("--base", metavar="VALUE", help="What --across has ratios to.  [default: buffer]")
 @name_option
 @output_options("text", "markdown")
 @row_options
@@ -49,6 +56,8 @@ def command(
     paths: tuple[str, ...],
     columns: tuple[str, ...] | None,
     rows: int | None,
+    across: tuple[str, ...] | None,
+    base: str | None,
     names: tuple[str, ...],
     kind: str | None,
     output: str | None,
@@ -61,8 +70,16 @@ def command(
     input. Each benchmark has a table, above which stands what all of its rows share.
     """
     with needing("analysis"):
-        from omb_py.analysis import listing
+        from omb_py.analysis import contest, listing
         from omb_py.core.text import tables
 
+    if across is None and base is not None:
+        raise UsageError("--base is for --across: say what to compare, as in --across binding")
     results = read(paths, where, assume, names)
+    if across is not None:
+        made = list(contest.sheets(results.rows, across, base))
+        if not made:
+            raise UsageError(f"no benchmark was measured with several {', '.join(across)}")
+        write_table(partial(tables.write, made), kind, output)
+        return
     write_table(partial(tables.write, list(listing.sheets(results, columns, rows))), kind, output)

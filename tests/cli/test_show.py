@@ -76,3 +76,28 @@ def test_a_long_table_is_cut_and_says_so() -> None:
     rows = ["--where", "benchmark=latency", "--rows"]
     assert show(REFERENCE, *rows, "1").splitlines()[5:] == ["and 3 more rows: --rows all", ""]
     assert "--rows all" not in show(REFERENCE, *rows, "all")
+
+
+def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> None:
+    lines = show(REFERENCE, "--across", "binding", "--where", "benchmark=latency").splitlines()
+    assert lines[0] == "latency, 2 ranks"
+    assert lines[1].split() == ["size", "native", "buffer", "best"]
+    size, unit, native, _, ratio, buffer, _, best, lead = lines[3].split()
+    assert (size, unit, best) == ("8", "B", "native")
+    assert float(native) / 1000 / float(buffer) == pytest.approx(float(ratio[1:-2]), rel=0.01)
+    assert float(lead[:-1]) == pytest.approx(1 / float(ratio[1:-2]), rel=0.01)
+    assert "how many times longer than buffer" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--across", "binding", "--base", "tcp"), "--base tcp: no configuration is called that"),
+        (("--across", "bindings"), "--across bindings: there is no such column"),
+        (("--base", "buffer"), "--base is for --across"),
+        (("--across", "window_kind", "--where", "benchmark=latency"), "several window_kind"),
+    ],
+)
+def test_what_cannot_stand_side_by_side_is_said(words: tuple[str, ...], sentence: str) -> None:
+    result = CliRunner().invoke(command, [str(REFERENCE), *words])
+    assert sentence in str(result.exception)

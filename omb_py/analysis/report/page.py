@@ -14,6 +14,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 
+from omb_py.analysis import contest
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.grouping import (
     Points,
@@ -32,6 +33,7 @@ from omb_py.analysis.table import Results
 from omb_py.analysis.values import label
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.tables import Sheet
 
 SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""
@@ -206,10 +208,17 @@ def render(
         origin=origin(rows, results.runs),
         key_numbers=key_numbers(points, lines),
         comparison=compared,
+        contest=bindings_beside(results.rows),
         findings=findings,
         trust=trust(findings),
         places=places(rows, results.runs),
     )
+
+
+def bindings_beside(rows: pd.DataFrame) -> list[Sheet]:
+    """Tables of benchmarks that were measured through several bindings, and which is best."""
+    made = contest.sheets(rows) if rows["binding"].nunique() >= contest.FEWEST else ()
+    return [sheet for sheet in made if len(sheet.columns) >= contest.FEWEST + 2]
 
 
 NAMES = ["run", "file", "suite", "mpi", "ranks"]
