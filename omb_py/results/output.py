@@ -57,7 +57,7 @@ def application_writers(title: str, options: Options) -> list[Writer[Any]]:
 def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Writer[Any]]:
     writers = [] if options.quiet else [_standard_output(record, text, options.format)]
     if options.output is not None:
-        writers.append(_file(options.output, record, options.force))
+        writers.append(file_writer(options.output, record, options.force))
     return writers
 
 
@@ -75,7 +75,8 @@ def _standard_output(record: type[Any], text: Writer[Any], kind: str) -> Writer[
     return JsonWriter(StreamSink(sys.stdout.buffer))
 
 
-def _file(name: str, record: type[Any], clear: bool) -> Writer[Any]:
+def file_writer(name: str, record: type[Any], clear: bool) -> Writer[Any]:
+    """The writer of records of a kind to a file, by its suffix; overwritten if ``clear``."""
     from pathlib import Path
 
     path = Path(name)
