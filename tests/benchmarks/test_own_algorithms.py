@@ -185,6 +185,7 @@ DEFINITIONS: dict[tuple[str, str], Pattern] = {
         folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
     ),
     ("allreduce", "tree"): cut(up_and_down(trees.down(trees.binomial_by_lowest)), SEGMENT),
+    ("allreduce", "parameter_server"): up_and_down(from_root()),
     **{(name, "ring"): around(whole) for name in ("allgather", "allgatherv")},
     **{(name, "pairwise"): everyone(whole) for name in ("alltoall", "alltoallv")},
     **{(name, "pairwise"): everyone(share) for name in ("reduce_scatter", "reduce_scatter_block")},

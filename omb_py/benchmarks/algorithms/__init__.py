@@ -86,6 +86,7 @@ CHPG = "Chan, Heimlich, Purkayastha, van de Geijn 2007"
 TRG = "Thakur, Rabenseifner, Gropp 2005"
 PY = "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms. JPDC 69(2), 2009"
 HFM = "Hensgen, Finkel, Manber: Two algorithms for barrier synchronization. IJPP 17(1), 1988"
+LI = "Li et al.: Scaling distributed machine learning with the parameter server. OSDI 2014"
 PG = "Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. 2007"
 
 BCAST: tuple[Algorithm[Message], ...] = (
@@ -105,6 +106,7 @@ ALLREDUCE: tuple[Algorithm[Sum], ...] = (
     Algorithm("tree", reducing.tree, CHPG, one_segment, cuts=True),
     Algorithm("hierarchical", reducing.hierarchical, "MPICH's smp", whole, by_nodes=True),
     Algorithm("by_size", reducing.by_size, TRG, whole),
+    Algorithm("parameter_server", reducing.parameter_server, LI, whole),
 )
 
 

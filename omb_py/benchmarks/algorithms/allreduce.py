@@ -168,6 +168,20 @@ def up(members: Members, data: Sum) -> Generator[Step, None, Sum]:
     return data
 
 
+def parameter_server(members: Members, data: Sum, longest: int) -> Iterator[Step]:
+    """The first member adds up what the others send, one after the other, and answers each [LI]."""
+    others = range(1, members.number)
+    if members.place:
+        yield from members.send(0, data.current)
+        yield from members.receive(0, data.total)
+        return
+    for other in others:
+        yield from data.contribution(members, other)
+        data = data.grown
+    for other in others:
+        yield from members.send(other, data.total)
+
+
 def hierarchical(members: Members, data: Sum, longest: int) -> Iterator[Step]:
     """Each node adds up, the first ranks of the nodes exchange sums, each node gets the result."""
     nodes = members.nodes
