@@ -36,7 +36,8 @@ class Options:
     name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
     connect hosts, ``backend`` what torch sends by; ``event_loop``, ``progress_mode`` and
-    ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends. ``progress`` is shown
+    ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends, ``object`` what
+    is pickled. ``progress`` is shown
     on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
 
@@ -108,6 +109,7 @@ class Options:
     progress_mode: str | None = None
     in_flight: int | None = None
     grpc_call: str | None = None
+    object: str | None = None
     debug: bool = False
 
     @property

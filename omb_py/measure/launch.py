@@ -168,6 +168,8 @@ def adapted(name: str, options: Options, started: StartedJob) -> Options:
             letters = " ".join(place.value for place in options.placement)
             started.job.note(f"buffer {options.buffer} has no device: {letters} is measured as H H")
         options = replace(options, placement=())
+    if options.object is not None and options.variant is None:
+        options = replace(options, variant=f"object {options.object}")
     if BINDINGS.load(options.binding).point_to_point:
         from omb_py.benchmarks.algorithms import for_point_to_point
 
@@ -192,7 +194,15 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
     return BenchmarkMeasurement(context, binding)
 
 
-BINDING_OPTIONS = ("backend", "event_loop", "grpc_call", "in_flight", "interface", "progress_mode")
+BINDING_OPTIONS = (
+    "backend",
+    "event_loop",
+    "grpc_call",
+    "in_flight",
+    "interface",
+    "object",
+    "progress_mode",
+)
 """Options that only some bindings have a use for."""
 
 

@@ -486,6 +486,12 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Network interface for connections between hosts, of bindings over sockets.",
         ),
         OptionRow(
+            "--object",
+            type=click.Choice(["bytes", "list", "dict", "arrays", "dataframe"]),
+            start_up=False,
+            help="What bindings that pickle send, with as many bytes: default the buffer's array.",
+        ),
+        OptionRow(
             "--thread-level",
             type=click.Choice(THREAD_LEVELS),
             default="single",
