@@ -39,7 +39,7 @@ def sheets(
         raise UsageError(f"--across {unknown[0]}: there is no such column")
     whole = rows[rows["part"].isna() & rows["ranks"].notna()]
     known: set[str] = set()
-    for _, part in benchmarks(whole, (), columns):
+    for _, part in benchmarks(without_followers(whole, columns), (), columns):
         axes = ["bytes", *along(part, "ranks"), *columns]
         for group in number_points(part, axes, [], "auto", statistic):
             for (ranks,), members in by(group.rows, ["ranks"]):
@@ -49,6 +49,19 @@ def sheets(
                     yield made
     if base is not None and base not in known:
         raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
+
+
+FOLLOWERS = ("algorithm", "segment")
+"""What a binding may bring: transports make collectives by an algorithm of ours."""
+
+
+def without_followers(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """The rows without what each configuration has one of, so that it tells none apart."""
+    keys = ["benchmark", *columns]
+    for name in FOLLOWERS:
+        if name not in columns and rows.groupby(keys)[name].nunique(dropna=False).max() == 1:
+            rows = rows.assign(**{name: None})
+    return rows
 
 
 def sheet(

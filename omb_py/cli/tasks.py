@@ -11,7 +11,7 @@ from omb_py.cli.analysis_options import listed
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.measure import pools
-from omb_py.options.types import BYTES, WholeNumber
+from omb_py.options.types import BYTES, Number, WholeNumber
 
 WIDTHS = (14, 10, 17, 12, 12, 10)
 
@@ -78,7 +78,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--task-time",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=0.0,
     show_default=True,
     metavar="US",
