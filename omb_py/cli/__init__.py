@@ -273,7 +273,8 @@ def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
         if launcher.ends_with_first():  # so rank 0 has not failed
             print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
     launcher.end_job(exit_code)
-    if alone and launcher.ranks() > 1 and not launcher.ends_with_first():
+    others_wait = launcher.ranks() > 1 and not launcher.without_mpi()
+    if alone and others_wait and not launcher.ends_with_first():
         abort(exit_code)
     sys.exit(exit_code)
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,20 @@ def test_an_environment_that_contradicts_itself_is_refused(
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=sentence):
         by_sockets.environment()
+
+
+@pytest.mark.skipif(find_spec("ucxx") is not None, reason="ucxx is installed")
+def test_what_is_missing_is_said_once_and_starts_no_mpi() -> None:
+    codes, _, error = ended(start("latency", "--binding", "ucxx", *QUICK, ranks=3))
+    assert codes == [5, 5, 5]
+    assert error.count("pip install 'omb-py[ucxx]'") == 1
+    assert "Abort" not in error
+
+
+def test_a_rank_that_is_left_over_silences_no_other_command(tmp_path: Path) -> None:
+    codes, out, _ = ended(start("list", ranks=2, cwd=tmp_path))
+    assert codes == [0, 0]
+    assert out.count("bindings: ") == 2
 
 
 def test_variables_of_torchrun_left_over_under_mpiexec_are_ignored(

@@ -28,16 +28,13 @@ RANK_VARIABLES = (
     "MV2_COMM_WORLD_RANK",
     "FLUX_TASK_RANK",
     "SLURM_PROCID",
-    "RANK",
 )
 SIZE_VARIABLES = (
     "OMPI_COMM_WORLD_SIZE",
     "PMI_SIZE",
     "MV2_COMM_WORLD_SIZE",
     "FLUX_JOB_SIZE",
-    "WORLD_SIZE",
 )
-"""Those of MPI's launchers first: RANK and WORLD_SIZE are torchrun's, and may be left over."""
 LOCAL_RANK_VARIABLES = (
     "OMB_PY_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -72,18 +69,28 @@ before_output: Callable[[], None] | None = None
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""
-    return _first(RANK_VARIABLES if "TORCHELASTIC_RUN_ID" not in os.environ else ("RANK",), 0)
+    return _first(("RANK",) if without_mpi() else RANK_VARIABLES, 0)
 
 
 def by_mpi() -> bool:
     """Whether a launcher of MPI programs started this process; Slurm's starts others, too."""
-    others = ("SLURM_PROCID", "RANK")
-    return any(name in os.environ for name in RANK_VARIABLES if name not in others)
+    return any(name in os.environ for name in RANK_VARIABLES if name != "SLURM_PROCID")
+
+
+def without_mpi() -> bool:
+    """Whether RANK is this process's rank: torchrun's, or somebody's who names a binding.
+
+    It can be left over in an environment in which other commands are given.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return True
+    named = any(word.startswith("--binding") for word in sys.argv)
+    return named and "RANK" in os.environ and not by_mpi()
 
 
 def ranks() -> int:
     """How many ranks the launcher started, 1 when it does not say."""
-    return _first(SIZE_VARIABLES, 1)
+    return _first(("WORLD_SIZE",) if without_mpi() else SIZE_VARIABLES, 1)
 
 
 def expected_ranks() -> int | None:
