@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mpi4py
 import pytest
@@ -134,13 +135,12 @@ def in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         with (
             monkeypatch.context() as patch,
             own_temporary_folder() as own,
+            mock.patch.dict(os.environ, own | environment),  # restores what the command changes too
             warnings.catch_warnings(record=True) as warned,
         ):
             warnings.simplefilter("default", UserWarning)
             patch.chdir(tmp_path)
             patch.setattr(sys, "argv", ["omb-py", *arguments])
-            for name, value in (own | environment).items():
-                patch.setenv(name, value)
             with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
                 main()
         seconds = time.monotonic() - began

@@ -21,7 +21,7 @@ QUICK = ("-i", "20", "-x", "2", "-m", "4:4096")
 
 @pytest.mark.parametrize("binding", ["tcp", "unix", "asyncio", "multiprocessing", "grpc"])
 def test_a_benchmark_runs_without_mpi(binding: str, tmp_path: Path) -> None:
-    words = ("bibw", "--binding", binding, "-c", *QUICK, "--output", "rows.csv")
+    words = ("bibw", "-W", "4", "--binding", binding, "-c", *QUICK, "--output", "rows.csv")
     codes, out, error = ended(start(*words, cwd=tmp_path))
     assert codes == [0, 0], error
     assert out.count("Pass") == 11

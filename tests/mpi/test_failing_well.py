@@ -40,7 +40,7 @@ FOUND_BY: dict[Line, tuple[str, ...]] = {
 
 REFUSED: dict[Line, tuple[str, ...]] = {
     line(2, "latency --buffer numpi"): ("unknown buffer 'numpi'", "numba, numpy"),
-    line(2, "latency --binding nativ"): ("unknown binding 'nativ'", "buffer, native"),
+    line(2, "latency --binding nativ"): ("unknown binding 'nativ'", "buffer, coroutine"),
     line(2, "latency -T mpi_string"): ("unknown type 'mpi_string'", "mpi_char"),
     line(1, "latency"): ("exactly 2 ranks", "this job has 1"),
     line(3, "bw"): ("exactly 2 ranks",),
