@@ -135,6 +135,20 @@ class Alternative(Generic[P]):
 
 
 @dataclass(frozen=True)
+class OverDask:
+    """The program that a user of Dask would write for a problem.
+
+    ``inputs`` are collections that are computed before anything is timed; ``solve`` makes of them
+    the collection whose computation is timed. ``result`` takes that, computed and still
+    distributed, and gives what `Application.compare` takes.
+    """
+
+    inputs: tuple[Any, ...]
+    solve: Callable[..., Any]
+    result: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Preset:
     """Values of an application's options that belong together, by the names of their fields.
 
@@ -161,6 +175,7 @@ class Application(Generic[P]):
     ``computes`` tells whether a problem has anything to compute: else it has no speed-up.
     ``threads`` tells whether a problem starts threads beside the one that calls MPI.
     ``presets`` are by the names that ``--preset`` has for them.
+    ``over_dask`` gives the program of Dask for a problem and a number of workers, if there is one.
     """
 
     name: str
@@ -182,6 +197,7 @@ class Application(Generic[P]):
     threads: Callable[[P], bool] = lambda problem: False
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
+    over_dask: Callable[[P, int], OverDask] | None = None
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:
         """The settings, without those that have no meaning here."""

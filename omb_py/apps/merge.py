@@ -10,6 +10,7 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Kernel,
+    OverDask,
     Preset,
     Sequential,
     Transfer,
@@ -177,7 +178,7 @@ class Join(Kernel[Tables]):
     def __init__(self, team: Team, problem: Tables) -> None:
         super().__init__(team, problem)
         tables = [
-            [team.filled(column).data for column in generate(problem, side, team)]
+            [team.filled(column).data for column in generate(problem, side, team.ranks, team.rank)]
             for side in (LEFT, RIGHT)
         ]
         self._columns = [column for table in tables for column in table]
@@ -226,10 +227,10 @@ class Join(Kernel[Tables]):
             self._leaving.data[:, table] = shuffle.counts
 
 
-def generate(problem: Tables, side: int, team: Team | None = None) -> tuple[Any, Any]:
+def generate(problem: Tables, side: int, ranks: int = 1, rank: int = 0) -> tuple[Any, Any]:
     """Keys and values of a rank's rows of the left or the right table, or of all rows."""
     total = problem.rows_left if side == LEFT else problem.rows_right
-    begin, end = (0, total) if team is None else share(total, team.ranks, team.rank)
+    begin, end = share(total, ranks, rank)
     keys, values = (
         (random_numbers((problem.seed, side, column), begin, end) * different).astype("int64")
         for column, different in enumerate((problem.keys, LARGEST_VALUE))
@@ -270,26 +271,56 @@ def sequential(problem: Tables) -> Sequential:
     """The merge of pandas; where that is not installed, this module's join on NumPy."""
     import numpy as np
 
-    tables = [generate(problem, side) for side in (LEFT, RIGHT)]
     try:
         import pandas as pd
     except ModuleNotFoundError:
-        columns = [column for table in tables for column in table]
+        columns = [column for side in (LEFT, RIGHT) for column in generate(problem, side)]
         return Sequential("NumPy", lambda: join(np, *columns))
-    left, right = (
-        pd.DataFrame({"key": key, name: value}, copy=False)
-        for name, (key, value) in zip(("left", "right"), tables, strict=True)
-    )
+    left, right = (frame(0, problem, side) for side in (LEFT, RIGHT))
     return Sequential("pandas", lambda: pd.merge(left, right, on="key"))
+
+
+def frame(rank: int, problem: Tables, side: int, ranks: int = 1) -> Any:
+    """A rank's rows of a table, or all, for pandas."""
+    import pandas as pd
+
+    key, value = generate(problem, side, ranks, rank)
+    return pd.DataFrame({"key": key, ("left", "right")[side]: value}, copy=False)
+
+
+def over_dask(problem: Tables, workers: int) -> OverDask:
+    """The merge of two data frames that have a partition for each worker."""
+    from dask import compute, delayed
+    from dask.dataframe import from_map
+
+    def table(side: int) -> Any:
+        meta = frame(0, Tables(0, 0), side)
+        return from_map(frame, range(workers), args=(problem, side, workers), meta=meta)
+
+    def result(joined: Any) -> Any:
+        sums = compute(*map(delayed(checksums_of_frame), joined.to_delayed()))
+        return sum(sums[1:], sums[0])
+
+    return OverDask(
+        (table(LEFT), table(RIGHT)), lambda left, right: left.merge(right, on="key"), result
+    )
+
+
+def checksums_of_frame(joined: Any) -> Any:
+    """The checksums of a joined table of pandas."""
+    import numpy as np
+
+    return checksums(np, *(joined[name].to_numpy() for name in ("key", "left", "right")))
 
 
 def compare(problem: Tables, found: Any, reference: Any) -> CheckedResult:
     """Rows and checksums are whole numbers, so that nothing may differ."""
     import numpy as np
 
-    if not isinstance(reference, tuple):
-        reference = tuple(reference[name].to_numpy() for name in ("key", "left", "right"))
-    expected = checksums(np, *reference)
+    if isinstance(reference, tuple):
+        expected = checksums(np, *reference)
+    else:
+        expected = checksums_of_frame(reference)
     wrong = int((found != expected).sum())
     text = f"{found[0]} rows, {expected[0]} of the sequential program; {wrong} checksums differ"
     return CheckedResult(wrong == 0, text, float(wrong))
@@ -331,4 +362,5 @@ APPLICATION = Application(
         )
     },
     details="Rows per second are those of both tables, not of the result.",
+    over_dask=over_dask,
 )

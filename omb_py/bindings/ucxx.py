@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from omb_py.bindings.transports import Transport, TransportBinding
-from omb_py.core.errors import UnsupportedError
+from omb_py.bindings.transports.ucx import (
+    Array,
+    choose_interface,
+    libucxx,
+    not_connected,
+    versions,
+)
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
-
-try:
-    import ucxx
-    from ucxx._lib import libucxx
-    from ucxx._lib.arr import Array
-except OSError as error:
-    raise UnsupportedError(
-        f"ucxx cannot load its UCX beside that of the MPI library ({error}): start without MPI, by "
-        "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or use an MPI library without UCX"
-    ) from error
 
 
 class UcxTransport(Transport):
@@ -32,8 +27,7 @@ class UcxTransport(Transport):
     serialization = "none"
 
     def __init__(self, control: Control, options: Options) -> None:
-        if options.interface is not None:
-            os.environ.setdefault("UCX_NET_DEVICES", options.interface)
+        choose_interface(options)
         self._context = libucxx.UCXContext(feature_flags=(libucxx.Feature.TAG,))
         self._worker = libucxx.UCXWorker(self._context)
         self._progress = self._worker.progress
@@ -50,10 +44,7 @@ class UcxTransport(Transport):
                 for address in addresses
             ]
         except libucxx.UCXError as error:
-            raise UnsupportedError(
-                f"UCX cannot connect the ranks ({error}): choose other transports by UCX_TLS, or "
-                "--interface"
-            ) from error
+            raise not_connected(error) from error
         self._sends = [endpoint.tag_send for endpoint in self._endpoints]
         self._receives = [endpoint.tag_recv for endpoint in self._endpoints]
 
@@ -77,11 +68,7 @@ class UcxTransport(Transport):
             self._finish(request)
 
     def describe(self) -> dict[str, str]:
-        return {
-            "ucxx": ucxx.__version__,
-            "ucx": ".".join(map(str, ucxx.get_ucx_version())),
-            "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
-        }
+        return versions()
 
     def _finish(self, request: Any) -> None:
         progress = self._progress
