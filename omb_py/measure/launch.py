@@ -12,7 +12,7 @@ from omb_py.bindings import BINDINGS, Binding
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Place
@@ -98,7 +98,8 @@ def start_job(
 def _control(options: Options, stages: Stages, guest: bool) -> Control:
     """What keeps the ranks together: MPI, unless the environment starts ranks without it.
 
-    Raises `UsageError` where there is no MPI, or the binding needs it and has none.
+    Raises `UsageError` where there is no MPI, `UnsupportedError` where torchrun starts ranks whose
+    binding needs it.
     """
     if "RANK" in os.environ and not guest:
         from omb_py.core.job import by_sockets
@@ -106,6 +107,11 @@ def _control(options: Options, stages: Stages, guest: bool) -> Control:
         found = by_sockets.environment()
         if found is not None and not BINDINGS.load(options.binding).needs_mpi:
             return by_sockets.SocketControl(found)
+        if found is not None and launcher.by_torchrun() and not launcher.by_mpi():
+            raise UnsupportedError(
+                f"binding {options.binding} needs MPI, and torchrun starts ranks without it: start "
+                "them with mpiexec, or choose another --binding, such as torch or tcp"
+            )
     from omb_py.core.job.by_mpi import MPIWorld
 
     return MPIWorld(options.thread_level, options.session, stages, guest)

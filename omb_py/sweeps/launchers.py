@@ -259,6 +259,13 @@ def flux(place: Placement) -> list[str]:
     ]
 
 
+def torchrun(place: Placement) -> list[str]:
+    """PyTorch's, for ranks without MPI; raises `OmbError` for more than this node."""
+    if place.nodes > 1:
+        raise OmbError("torchrun starts the ranks of its own node alone: choose nodes = 1")
+    return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]
+
+
 BUILTIN = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
     "openmpi": Launcher(
@@ -270,6 +277,7 @@ BUILTIN = {
     "aprun": Launcher("aprun", aprun),
     "jsrun": Launcher("jsrun", jsrun, launch_node=True),
     "flux": Launcher("flux", flux),
+    "torchrun": Launcher("torchrun", torchrun, in_venv=True),
 }
 
 LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)

@@ -46,6 +46,14 @@ def test_what_needs_mpi_says_so_once() -> None:
     assert "Traceback" not in error
 
 
+def test_torchrun_is_said_to_start_no_mpi() -> None:
+    started = start("latency", *QUICK, TORCHELASTIC_RUN_ID={0: "run", 1: "run"})
+    codes, _, error = ended(started)
+    assert codes == [5, 5]
+    assert error.count("omb-py: ") == 1
+    assert "binding buffer needs MPI, and torchrun starts ranks without it" in error
+
+
 def test_ranks_that_differ_end_together() -> None:
     codes, _, error = ended(start("latency", "--binding", "tcp", *QUICK, WORLD_SIZE={1: "3"}))
     assert 0 not in codes

@@ -77,12 +77,17 @@ def by_mpi() -> bool:
     return any(name in os.environ for name in RANK_VARIABLES if name != "SLURM_PROCID")
 
 
+def by_torchrun() -> bool:
+    """Whether torchrun started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
 def without_mpi() -> bool:
     """Whether RANK is this process's rank: torchrun's, or somebody's who names a binding.
 
     It can be left over in an environment in which other commands are given.
     """
-    if "TORCHELASTIC_RUN_ID" in os.environ:
+    if by_torchrun():
         return True
     named = any(word.startswith("--binding") for word in sys.argv)
     return named and "RANK" in os.environ and not by_mpi()
