@@ -49,7 +49,7 @@ def command() -> None:
     \b
     omb-py dask transpose_sum --workers 4 --preset dask-cuda -o dask.csv
     mpiexec -n 4 omb-py transpose_sum --preset dask-cuda --binding coroutine -o dask.csv
-    omb-py show dask.csv --across binding
+    omb-py scaling dask.csv --rows application --columns binding --value time_s
     """
 
 
@@ -101,13 +101,12 @@ def run(request: ApplicationRequest, workers: int, protocols: tuple[str, ...]) -
     from omb_py.results.application import ApplicationRow
     from omb_py.results.metadata import process_metadata
     from omb_py.results.output import check_output, file_writer
-    from omb_py.results.row import new_run
 
     if unknown := [name for name in protocols if name not in over_dask.PROTOCOLS]:
         raise UsageError(
             f"--protocol: there is no {unknown[0]}: choose from {', '.join(over_dask.PROTOCOLS)}"
         )
-    options, name = request.options, new_run()
+    options = request.options
     check_output(options.output, options.force)
     versions = over_dask.versions()
     writer = None
@@ -115,13 +114,12 @@ def run(request: ApplicationRequest, workers: int, protocols: tuple[str, ...]) -
         writer = file_writer(options.output, ApplicationRow, options.force)
     click.echo(f"# omb-py dask {request.application.name}: distributed {versions['distributed']}")
     line("binding", "workers", "time(s)", "min(s)", "max(s)", request.application.unit, "check")
-    rows = list(over_dask.measure(request, workers, protocols, name))
-    if writer is not None:
-        writer.start(process_metadata(name) | versions)
+    rows = list(over_dask.measure(request, workers, protocols))
     for row in rows:
         times = (f"{value:.4f}" for value in (row.time_s, row.time_low_s, row.time_high_s))
         line(row.binding, str(row.ranks), *times, f"{row.value:.4g}", row.check or "-")
         if writer is not None:
+            writer.start(process_metadata(row.run) | versions)
             writer.row(row)
     if writer is not None:
         writer.finish()

@@ -15,7 +15,7 @@ from omb_py.apps import ApplicationRequest, OverDask, Sequential
 from omb_py.apps.runtime.rows import describe
 from omb_py.core.errors import MissingPackageError, OmbError, needing
 from omb_py.results.application import ApplicationRow
-from omb_py.results.row import columns
+from omb_py.results.row import columns, new_run
 
 PROTOCOLS = ("tcp", "ucxx")
 """What can move data between the workers of a cluster on one node."""
@@ -39,7 +39,7 @@ def versions() -> dict[str, str]:
 
 
 def measure(
-    request: ApplicationRequest, workers: int, protocols: Sequence[str], run: str
+    request: ApplicationRequest, workers: int, protocols: Sequence[str]
 ) -> Iterator[ApplicationRow]:
     """A row for each protocol; their clusters are open together, and take turns in each repeat.
 
@@ -70,7 +70,7 @@ def measure(
         yield ApplicationRow(
             **empty
             | {
-                "run": run,
+                "run": new_run(),
                 "application": application.name,
                 "ranks": workers,
                 "nodes": 1,
