@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
@@ -226,3 +227,15 @@ def calls_of(step: Step) -> tuple[Call, ...]:
 BINDINGS = Registry(
     kind="binding", package="omb_py.bindings", attribute="BINDING", group="omb_py.bindings"
 )
+
+BEFORE_MPI = ("ucxx", "ucxx_async")
+"""Bindings with a UCX of their own. An MPI library that was loaded before with an older one leaves
+them without functions that they need; the other order suits both."""
+
+
+def load_before_mpi(names: Sequence[str]) -> None:
+    """Load those that have to be before MPI; what fails here fails again where it is used."""
+    for name in BEFORE_MPI:
+        if name in names:
+            with suppress(OmbError):
+                BINDINGS.load(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from omb_py.bindings.transports.ucx import (
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
+
+POLLS = 1000
+"""How often the worker is polled for a message before other processes are let run."""
 
 
 class UcxTransport(Transport):
@@ -71,9 +75,12 @@ class UcxTransport(Transport):
         return versions()
 
     def _finish(self, request: Any) -> None:
-        progress = self._progress
+        progress, polls = self._progress, 0
         while not request.completed:
             progress()
+            polls += 1
+            if polls > POLLS:
+                os.sched_yield()  # the sender may wait for this core
         request.check_error()
 
 

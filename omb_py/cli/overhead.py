@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.benchmarks import Benchmark
-from omb_py.bindings import BINDINGS, Binding
+from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.errors import OmbError, UsageError
@@ -45,7 +45,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         options = make_options(values)
         names = chosen(bindings)
         optional = bindings in (None, "all")
-
+        load_before_mpi(names)
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             from omb_py.measure.overhead import OverheadMeasurement
 

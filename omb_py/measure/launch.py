@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
-from omb_py.bindings import BINDINGS, Binding
+from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
@@ -114,6 +114,7 @@ def _control(options: Options, stages: Stages, guest: bool) -> Control:
             )
     from omb_py.core.job.by_mpi import MPIWorld
 
+    load_before_mpi((options.binding,))
     return MPIWorld(options.thread_level, options.session, stages, guest)
 
 

@@ -41,6 +41,10 @@ SPLITS = (
     Split("persistent requests", "persistent", "buffer"),
     Split("pickle", "pickle", "buffer"),
     Split("pickle with data out of band", "pkl5", "pickle"),
+    Split("awaiting in an event loop", "coroutine", "buffer"),
+    Split("asyncio's streams", "asyncio", "tcp"),
+    Split("ucxx's coroutines", "ucxx_async", "ucxx"),
+    Split("torch.distributed on NCCL", "torch", "nccl"),
 )
 """What is reported by name wherever both bindings were measured."""
 

@@ -260,9 +260,11 @@ def flux(place: Placement) -> list[str]:
 
 
 def torchrun(place: Placement) -> list[str]:
-    """PyTorch's, for ranks without MPI; raises `OmbError` for more than this node."""
+    """PyTorch's, for ranks without MPI; raises `OmbError` for what it cannot do."""
     if place.nodes > 1:
         raise OmbError("torchrun starts the ranks of its own node alone: choose nodes = 1")
+    if place.binding not in ("default", "none"):
+        raise OmbError('torchrun binds no ranks to cores: choose binding = "default"')
     return ["--standalone", f"--nproc-per-node={place.ranks_per_node}", "--no-python"]
 
 

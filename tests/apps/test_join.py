@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -107,8 +106,7 @@ def test_checksums_depend_on_pairs_and_not_on_their_order() -> None:
 def test_tables_are_the_same_however_many_ranks_generate_them(ranks: int, rows: int) -> None:
     problem = replace(SMALL, rows_left=rows)
     whole = generate(problem, LEFT)
-    teams: list[Any] = [SimpleNamespace(rank=rank, ranks=ranks) for rank in range(ranks)]
-    parts: list[Any] = [generate(problem, LEFT, team) for team in teams]
+    parts = [generate(problem, LEFT, ranks, rank) for rank in range(ranks)]
     assert [len(keys) for keys, _ in parts] == [
         end - begin for begin, end in (share(rows, ranks, rank) for rank in range(ranks))
     ]
@@ -137,11 +135,9 @@ def test_with_keys_of_their_own_exactly_so_many_rows_match(
 
 @pytest.mark.parametrize("problem", [UNIQUE, replace(SMALL, matching=0.3)])
 def test_fewer_rows_match_however_many_ranks_generate_them(problem: Tables) -> None:
-    teams: list[Any] = [SimpleNamespace(rank=rank, ranks=3) for rank in range(3)]
     whole = generate(problem, RIGHT)[0]
-    assert np.array_equal(
-        np.concatenate([generate(problem, RIGHT, team)[0] for team in teams]), whole
-    )
+    parts = [generate(problem, RIGHT, 3, rank)[0] for rank in range(3)]
+    assert np.array_equal(np.concatenate(parts), whole)
     all_matching = (whole < (problem.keys or problem.rows_left)).mean()
     assert all_matching == pytest.approx(0.3, abs=0.1)
 

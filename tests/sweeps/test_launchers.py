@@ -26,7 +26,10 @@ FULL = {
 """Words of those launchers whose manuals were read."""
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+SEVERAL_NODES = [name for name in LAUNCHERS if name != "torchrun"]
+
+
+@pytest.mark.parametrize("name", SEVERAL_NODES)
 def test_words_say_how_many_ranks_there_are_on_how_many_nodes(name: str) -> None:
     placements = [Placement(nodes, ranks) for nodes in (1, 2, 3, 8) for ranks in (1, 2, 4, 8)]
     assert len({tuple(LAUNCHERS[name].words(place)) for place in placements}) == len(placements)
@@ -37,7 +40,7 @@ def test_words(name: str) -> None:
     assert " ".join(LAUNCHERS[name].words(PLACE)) == FULL[name]
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
+@pytest.mark.parametrize("name", SEVERAL_NODES)
 def test_a_choice_of_binding_is_a_choice(name: str) -> None:
     row = LAUNCHERS[name]
     said = {
@@ -47,6 +50,15 @@ def test_a_choice_of_binding_is_a_choice(name: str) -> None:
     }
     assert said["default"] != said["depth"]
     assert said["none"] != said["core"]
+
+
+def test_torchrun_starts_ranks_of_one_node_where_the_system_puts_them() -> None:
+    words = LAUNCHERS["torchrun"].words
+    assert words(Placement(1, 4)) == ["--standalone", "--nproc-per-node=4", "--no-python"]
+    with pytest.raises(OmbError, match="nodes = 1"):
+        words(Placement(2, 4))
+    with pytest.raises(OmbError, match='binding = "default"'):
+        words(Placement(1, 4, binding="core"))
 
 
 def test_host_files_and_options() -> None:
