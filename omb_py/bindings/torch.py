@@ -24,7 +24,7 @@ from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
 from omb_py.core.errors import LeftOutError, UnsupportedError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.core.job.control import Control
-from omb_py.core.job.network import address_of
+from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -414,7 +414,10 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
         for name in INTERFACES:
             os.environ.setdefault(name, interface)
     patience = timedelta(seconds=CONNECT_SECONDS)
-    host = control.bcast(address_of(control, interface).encode()).decode()
+    own = address_of(control, interface)
+    if backend == "gloo" and (known := interface_of(own)) is not None:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", known)  # else it is what the host's name means
+    host = control.bcast(own.encode()).decode()
     size, leads = control.size, control.rank == 0
     if leads:
         store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)

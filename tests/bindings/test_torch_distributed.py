@@ -66,7 +66,7 @@ CHECKED = (
     "alltoallv -m 1:16",
     "gather -k fixed:1 -m 1:16",
     "scatter -l -m 1:16",
-    "iallreduce -m 4:16",
+    "iallreduce -m 4:4",
     "allreduce --p2p-algorithm ring -m 4:64",
 )
 

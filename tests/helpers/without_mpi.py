@@ -44,7 +44,7 @@ def start(
     return found
 
 
-def ended(ranks: list[subprocess.Popen[str]], within: float = 60) -> tuple[list[int], str, str]:
+def ended(ranks: list[subprocess.Popen[str]], within: float = 120) -> tuple[list[int], str, str]:
     """Exit codes of the ranks, and what they printed to both streams."""
     printed = [rank.communicate(timeout=within) for rank in ranks]
     return (

@@ -120,9 +120,8 @@ class SocketControl(Control):
             self._host = HostControl(self, same)
         return self._host
 
-    def address(self) -> str:
-        """The address of this rank on the network by which rank 0 is reached."""
-        return str(self._peers[0].getsockname()[0]) if self._peers else "127.0.0.1"
+    def address(self) -> str | None:
+        return str(self._peers[0].getsockname()[0]) if self._peers else None
 
     def abort(self, exit_code: int) -> NoReturn:
         self._end(exit_code)

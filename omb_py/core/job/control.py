@@ -85,6 +85,10 @@ class Control(ABC):
         """The values of all ranks combined element by element, on all ranks."""
         return array("d", self.bcast(self.reduce(values, op).tobytes()))
 
+    def address(self) -> str | None:
+        """This rank's address on the network that the ranks agree by; None where nobody knows."""
+        return None
+
     def describe(self) -> dict[str, str]:
         """What a reader of the results needs to know of the job's start."""
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from contextlib import suppress
 
 from omb_py.core.errors import OneRankError
 from omb_py.core.job.control import Control
@@ -18,8 +19,8 @@ SOMEWHERE = ("192.0.2.1", 9)
 def address_of(control: Control, interface: str | None) -> str:
     """This rank's address, on ``interface`` if one is named; collective.
 
-    Loopback where all ranks are on one host, otherwise that by which the host reaches others.
-    Raises `OneRankError` where there is no such interface.
+    Loopback where all ranks are on one host, otherwise that of its connection with rank 0, or that
+    by which the host reaches others. Raises `OneRankError` where there is none.
     """
     host = control.on_host()
     host.free()
@@ -27,12 +28,28 @@ def address_of(control: Control, interface: str | None) -> str:
         return _of_interface(interface)
     if host.size == control.size:
         return "127.0.0.1"
+    if (connected := control.address()) is not None:
+        return connected
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
+        with suppress(OSError):
             probe.connect(SOMEWHERE)
             return str(probe.getsockname()[0])
-        except OSError:
+        try:
             return socket.gethostbyname(socket.gethostname())
+        except OSError as error:
+            raise OneRankError(
+                f"{socket.gethostname()} has no default route, and its name has no address "
+                f"({error.strerror}): choose a network by --interface"
+            ) from error
+
+
+def interface_of(address: str) -> str | None:
+    """The interface that has an IPv4 address."""
+    for _, name in socket.if_nameindex():
+        with suppress(OneRankError):
+            if _of_interface(name) == address:
+                return name
+    return None
 
 
 def _of_interface(name: str) -> str:
