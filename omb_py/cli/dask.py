@@ -12,6 +12,7 @@ from omb_py.apps import APPLICATIONS, Application, ApplicationRequest, RunSettin
 from omb_py.cli import LazyGroup
 from omb_py.cli.analysis_options import listed
 from omb_py.core.errors import UsageError, ValidationError
+from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.options.application import CHOICES, MEASURING, preset_option, problem_parameter
 from omb_py.options.table import shared_options
@@ -106,6 +107,8 @@ def run(request: ApplicationRequest, workers: int, protocols: tuple[str, ...]) -
         raise UsageError(
             f"--protocol: there is no {unknown[0]}: choose from {', '.join(over_dask.PROTOCOLS)}"
         )
+    if launcher.ranks() > 1:
+        raise UsageError("omb-py dask starts its workers itself: leave out mpiexec, use --workers")
     options = request.options
     check_output(options.output, options.force)
     versions = over_dask.versions()

@@ -31,6 +31,12 @@ def test_dask_finds_what_one_process_does(
     assert "# distributed: 20" in (tmp_path / "rows.csv").read_text()
 
 
+def test_ranks_of_mpi_are_no_workers(in_process: Callable[..., Finished]) -> None:
+    done = in_process("dask", "merge", PMI_SIZE="2", PMI_RANK="0")
+    assert done.code == 2
+    assert "leave out mpiexec, use --workers" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
