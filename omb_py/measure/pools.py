@@ -147,15 +147,17 @@ def _mpi(workers: int) -> Iterator[Any]:
 def _mpi_spawn(workers: int) -> AbstractContextManager[Any]:
     from mpi4py.futures import MPIPoolExecutor
 
-    return MPIPoolExecutor(workers)
+    return MPIPoolExecutor(workers, main=False)
 
 
 @contextmanager
 def _mpi_pool(workers: int) -> Iterator[Executor]:
     from mpi4py.util.pool import Pool as MPIPool
 
-    with MPIPool(workers) as pool:
+    with MPIPool(workers, main=False) as pool:
         yield Applied(pool)
+        pool.close()
+        pool.join()  # else MPI ends before its workers do
 
 
 def _context() -> Any:

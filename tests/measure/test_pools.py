@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from omb_py.cli.tasks import command
 from omb_py.core.errors import OmbError
 from omb_py.measure import pools
-from tests.conftest import Finished
+from tests.conftest import BIN, Finished
 
 HERE = ("serial", "thread", "process", "multiprocessing")
 
@@ -115,3 +115,12 @@ def test_ranks_are_workers(mpiexec: Callable[..., Finished]) -> None:
     finished = mpiexec(1, "tasks", "--pool", "mpi")
     assert finished.code == 2
     assert "start it with mpiexec -n N" in finished.err
+
+
+def test_workers_that_mpi_spawns_end_before_it_does(mpiexec: Callable[..., Finished]) -> None:
+    if (BIN / "prterun").exists():
+        pytest.skip("Open MPI spawns where it may use TCP, which tests leave out: it starts slowly")
+    words = "tasks --pool serial,mpi_spawn,mpi_pool --workers 1 --tasks 10 --rounds 1 --sizes 1K"
+    finished = mpiexec(1, *words.split())
+    assert finished.code == 0, finished.err
+    assert finished.out.count(" mpi_pool ") == 4
