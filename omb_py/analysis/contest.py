@@ -51,8 +51,8 @@ def sheets(
         raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
 
 
-FOLLOWERS = ("algorithm", "segment")
-"""What a binding may bring: transports make collectives by an algorithm of ours."""
+FOLLOWERS = ("algorithm", "segment", "variant")
+"""What a binding may bring: an own algorithm for collectives, options as a label."""
 
 
 def without_followers(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

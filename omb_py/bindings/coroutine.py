@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
@@ -41,6 +41,15 @@ class Progress(ABC):
         """Nothing is waited for any more."""
 
 
+class BusyPoll(Progress):
+    """Each coroutine tests its own requests, and lets nothing else run meanwhile."""
+
+    async def wait(self, requests: Sequence[MPI.Request]) -> None:
+        test = MPI.Request.Testall
+        while not test(requests):
+            pass
+
+
 class Poll(Progress):
     """Each coroutine tests its own requests, and lets others run in between."""
 
@@ -50,50 +59,59 @@ class Poll(Progress):
             await pause(0)
 
 
+class Awaited(NamedTuple):
+    """Requests, and the future that a coroutine awaits until they are complete."""
+
+    requests: Sequence[MPI.Request]
+    future: asyncio.Future[None]
+
+    def outcome(self) -> Callable[[], None] | None:
+        """What completes the future, by an error where one has failed; None until then."""
+        try:
+            done = MPI.Request.Testall(self.requests)
+        except MPI.Exception as error:
+            return partial(self.future.set_exception, error)
+        return partial(self.future.set_result, None) if done else None
+
+
 class Poller(Progress):
     """One task tests the requests of all, as long as there are any; others wait for futures."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Sequence[MPI.Request], asyncio.Future[None]]] = []
+        self._waiting: list[Awaited] = []
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self, requests: Sequence[MPI.Request]) -> None:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._waiting.append((requests, future))
+        self._waiting.append(Awaited(requests, future))
         if self._task is None:
             self._task = loop.create_task(self._poll())
         await future
 
     async def _poll(self) -> None:
         while self._waiting:
-            self._waiting = [one for one in self._waiting if not _completed(*one)]
+            for one in list(self._waiting):
+                if (complete := one.outcome()) is not None:
+                    self._waiting.remove(one)
+                    complete()
             await asyncio.sleep(0)
         self._task = None
-
-
-def _completed(requests: Sequence[MPI.Request], future: asyncio.Future[None]) -> bool:
-    if not MPI.Request.Testall(requests):
-        return False
-    future.set_result(None)
-    return True
 
 
 class ProgressThread(Progress):
     """A thread tests the requests of all, and wakes the event loop."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Sequence[MPI.Request], Callable[[], Any]]] = []
+        self._waiting: list[Awaited] = []
         self._changed = threading.Condition()
         self._ended = False
         threading.Thread(target=self._poll, name="omb-py: MPI progress", daemon=True).start()
 
     async def wait(self, requests: Sequence[MPI.Request]) -> None:
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        wake = partial(loop.call_soon_threadsafe, future.set_result, None)
+        future = asyncio.get_running_loop().create_future()
         with self._changed:
-            self._waiting.append((requests, wake))
+            self._waiting.append(Awaited(requests, future))
             self._changed.notify()
         await future
 
@@ -107,15 +125,15 @@ class ProgressThread(Progress):
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._ended)
                 waiting = list(self._waiting)
-            done = [one for one in waiting if MPI.Request.Testall(one[0])]
-            if done:
-                with self._changed:
-                    self._waiting = [one for one in self._waiting if one not in done]
-                for _, wake in done:
-                    wake()
+            for one in waiting:
+                if (complete := one.outcome()) is not None:
+                    with self._changed:
+                        self._waiting.remove(one)
+                    one.future.get_loop().call_soon_threadsafe(complete)
 
 
 MODES: dict[str, Callable[[], Progress]] = {
+    "busy": BusyPoll,
     "poll": Poll,
     "poller": Poller,
     "thread": ProgressThread,

@@ -26,7 +26,7 @@ class Sender:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._waiting: queue.SimpleQueue[tuple[Any, Event]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[tuple[Any, Event] | None] = queue.SimpleQueue()
         self.last: Event | None = None
         Thread(target=self._send, name="omb-py: sender", daemon=True).start()
 
@@ -36,9 +36,12 @@ class Sender:
         self._waiting.put((data, self.last))
         return self.last
 
+    def end(self) -> None:
+        """End the thread, when all is sent."""
+        self._waiting.put(None)
+
     def _send(self) -> None:
-        while True:
-            data, sent = self._waiting.get()
+        for data, sent in iter(self._waiting.get, None):
             try:
                 self._connection.send_bytes(data)
             except OSError:
@@ -131,6 +134,8 @@ class ConnectionTransport(Transport):
                 one.wait()
 
     def close(self) -> None:
+        for sender in self._senders.values():
+            sender.end()
         for connection in self._connections.values():
             connection.close()
 
@@ -142,6 +147,7 @@ class MultiprocessingBinding(TransportBinding):
     """``connection.send_bytes(array)`` and ``connection.recv_bytes_into(array)``."""
 
     name = "multiprocessing"
+    own_options = ()
     connect = ConnectionTransport
 
 

@@ -6,6 +6,7 @@ both times. On a device waiting means synchronizing the stream.
 
 from __future__ import annotations
 
+import atexit
 import os
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -98,8 +99,9 @@ class TorchBinding(Binding):
         self._cells.clear()
 
     def close(self) -> None:
+        group, self._group = self._group, None
         if dist.is_initialized():
-            dist.destroy_process_group(self._group)
+            dist.destroy_process_group(group)
 
     def _started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
         """What comes before a step outside of the time, and a callable that starts the step.
@@ -384,12 +386,16 @@ class TorchLoop(PythonLoop):
 
 
 def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any, list[int]]:
-    """The process group of these ranks, and their ranks among all of torch's; collective."""
+    """The process group of these ranks, and their ranks among all of torch's; collective.
+
+    None is the group of all, to which nothing but torch refers: else it would outlive its end.
+    """
     whole = control.whole()
     if not dist.is_initialized():
         _initialize(whole, backend, interface)
+        atexit.register(_end)
     if control.size == whole.size:
-        return dist.group.WORLD, list(range(whole.size))
+        return None, list(range(whole.size))
     ranks = [int(rank) for rank in control.allgather(b"%d" % whole.rank)]
     try:
         return dist.new_group(ranks, use_local_synchronization=True), ranks
@@ -432,6 +438,12 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
             f"torch cannot connect the ranks by {backend} ({text}): choose another --backend, or "
             "--interface"
         ) from error
+
+
+def _end() -> None:
+    """Join torch's threads, which end the process by a signal where Python ends before them."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> None:

@@ -39,6 +39,7 @@ class UnixBinding(TransportBinding):
     """``socket.sendmsg([length, array])`` and ``recvmsg_into`` over Unix domain sockets."""
 
     name = "unix"
+    own_options = ()
     connect = UnixTransport
 
 

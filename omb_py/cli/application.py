@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from omb_py.apps import Application
 from omb_py.apps.runtime import math_threads
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
-from omb_py.measure.launch import start_job
+from omb_py.measure.launch import check_binding_options, labelled, start_job
 from omb_py.options.application import application_parameters, make_request
 
 
@@ -20,11 +21,13 @@ def application_command(application: Application[Any]) -> click.Command:
 
     def callback(**values: Any) -> None:
         request = make_request(application, values)
+        request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
         with start_job(application.name, request.options) as found:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
+            check_binding_options(request.options, (request.options.binding,))
             writers = partial(graph_writers, request.options)
             measure(
                 Setting(

@@ -13,7 +13,7 @@ from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.options import Options
-from omb_py.measure.launch import launch
+from omb_py.measure.launch import check_binding_options, launch
 from omb_py.options.option import Option
 from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
@@ -94,12 +94,16 @@ def chosen(text: str | None) -> tuple[str, ...]:
 
 def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> list[Binding]:
     """The bindings called ``names``; ``optional`` ones that cannot be here get a note."""
+    check_binding_options(options, names)
     found = []
     for name in names:
         try:
-            found.append(BINDINGS.load(name)(job.control.communicator, options))
+            binding: Binding = BINDINGS.load(name)(job.control.communicator, options)
         except OmbError as error:
             if not optional:
                 raise
             job.note(f"left out: {error}")
+        else:
+            job.at_end(binding.close)
+            found.append(binding)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, StartUp
@@ -175,8 +175,7 @@ def adapted(name: str, options: Options, started: StartedJob) -> Options:
             letters = " ".join(place.value for place in options.placement)
             started.job.note(f"buffer {options.buffer} has no device: {letters} is measured as H H")
         options = replace(options, placement=())
-    if options.object is not None and options.variant is None:
-        options = replace(options, variant=f"object {options.object}")
+    options = labelled(options)
     if BINDINGS.load(options.binding).point_to_point:
         from omb_py.benchmarks.algorithms import for_point_to_point
 
@@ -191,7 +190,9 @@ def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
         from omb_py.measure.startup import StartUpMeasurement
 
         return StartUpMeasurement(context, benchmark.start_up)
-    binding = load_binding(options)(context.job.control.communicator, options)
+    check_binding_options(options, (options.binding,))
+    binding: Binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
+    context.job.at_end(binding.close)
     if options.verify_algorithm:
         from omb_py.measure.algorithm_check import AlgorithmCheck
 
@@ -213,16 +214,32 @@ BINDING_OPTIONS = (
 """Options that only some bindings have a use for."""
 
 
-def load_binding(options: Options) -> type[Binding]:
-    """The binding that the options name; raises `UsageError` where it has no use for one."""
-    binding: type[Binding] = BINDINGS.load(options.binding)
-    for name in BINDING_OPTIONS:
-        if getattr(options, name) is not None and name not in binding.own_options:
+def check_binding_options(options: Options, bindings: Sequence[str]) -> None:
+    """Raise `UsageError` for an option that none of these bindings has a use for."""
+    given = [name for name in BINDING_OPTIONS if getattr(options, name) is not None]
+    known: set[str] = set()
+    for one in bindings if given else ():
+        with suppress(OmbError):  # one that cannot be here is refused, or left out, when it is made
+            known.update(BINDINGS.load(one).own_options)
+    for name in given:
+        if name not in known:
             raise UsageError(
-                f"--{name.replace('_', '-')} has no meaning for binding {options.binding}: leave "
-                "it out, or choose another --binding"
+                f"--{name.replace('_', '-')} has no meaning for binding {', '.join(bindings)}: "
+                "leave it out, or choose another binding"
             )
-    return binding
+
+
+def labelled(options: Options) -> Options:
+    """The options with what was chosen of the binding as their label, unless they have one.
+
+    It tells results apart; a network interface is of the machine, not of the measurement.
+    """
+    names = (name for name in BINDING_OPTIONS if name != "interface")
+    chosen = {name: getattr(options, name) for name in names}
+    words = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    if options.variant is not None or not words:
+        return options
+    return replace(options, variant=", ".join(words).replace("_", " "))
 
 
 def stages_of(benchmark: Benchmark) -> Stages:

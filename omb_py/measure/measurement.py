@@ -140,8 +140,6 @@ class Measurement(ABC):
         finish_writers(job, writers, self.run_name, metadata)
         if note is not None:
             job.note(note)
-        for binding in self.bindings:
-            binding.close()
         if self._clock is not None:
             self._clock.free()
         if self._stepped:

@@ -76,8 +76,9 @@ CHOICES = (
     ),
 )
 SHARED = frozenset(
-    "output force format quiet progress buffer binding pickle_protocol devices gpu_aware staging "
-    "variant thread_level timeout debug".split()
+    "output force format quiet progress buffer binding backend event_loop grpc_call interface "
+    "pickle_protocol progress_mode devices gpu_aware staging variant thread_level timeout "
+    "debug".split()
 )
 """Options of benchmarks that applications have too."""
 

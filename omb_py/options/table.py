@@ -458,11 +458,11 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             "--progress-mode",
-            type=click.Choice(["poll", "poller", "thread"]),
+            type=click.Choice(["busy", "poll", "poller", "thread"]),
             show_default="poll",
             start_up=False,
-            help="Who tests MPI requests for binding coroutine: each coroutine, one for all, or a "
-            "thread.",
+            help="Who tests MPI requests for binding coroutine: each coroutine, without letting "
+            "others run (busy) or in turn (poll), one task for all, or a thread.",
         ),
         OptionRow(
             "--in-flight",

@@ -111,7 +111,8 @@ MEASURED = {
         "empty for other benchmarks"
     ),
     "variant": (
-        "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`"
+        "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
+        "without one, the options of the binding, such as `progress mode thread`"
     ),
     "files, files_min, files_max": (
         "files that a part of the start opened, of `import_time`: mean, minimum and maximum of "

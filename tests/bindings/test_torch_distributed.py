@@ -15,12 +15,15 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.helpers.without_mpi import ended, start
+from tests.helpers.without_mpi import ended, free_port, start
 
 SYSTEM = "/usr/bin/python3"
 """Debian's Python, which the package python3-torch is for."""
 
 ROOT = Path(__file__).parents[2]
+
+STREAMS_AS_THEY_ARE = ("--redirects", "9:0", "--tee", "9:0")
+"""For a rank that is not there: by default torchrun 1.13 fails on Python 3.11."""
 
 Measure = Callable[..., tuple[list[int], str, str]]
 
@@ -39,12 +42,17 @@ pytestmark = pytest.mark.skipif(python_with_torch() is None, reason="no torch wi
 
 
 @pytest.fixture
-def measure(tmp_path: Path) -> Measure:
-    """Runs a benchmark on ranks without MPI; exit codes, what was printed, and errors."""
-    lent = tmp_path / "lent"  # of what omb-py needs, the system's Python has all but click
+def path(tmp_path: Path) -> str:
+    """The PYTHONPATH of omb-py, and of click, which alone the system's Python lacks."""
+    lent = tmp_path / "lent"
     lent.mkdir()
     (lent / "click").symlink_to(Path(click.__file__).parent)
-    path = os.pathsep.join([str(ROOT), str(lent)])
+    return os.pathsep.join([str(ROOT), str(lent)])
+
+
+@pytest.fixture
+def measure(tmp_path: Path, path: str) -> Measure:
+    """Runs a benchmark on ranks without MPI; exit codes, what was printed, and errors."""
     python = python_with_torch()
     assert python is not None
 
@@ -90,6 +98,44 @@ def test_starting_a_call_is_told_apart_from_waiting_for_it(
     assert "# backend: gloo" in lines
     (row,) = csv.DictReader(line for line in lines if not line.startswith("#"))
     assert 0 < float(row["queued_mean_us"]) < float(row["sample_mean_us"])
+
+
+@pytest.mark.parametrize("rendezvous", [(), ("--standalone",)], ids=["static", "standalone"])
+@pytest.mark.parametrize("binding", ["torch", "tcp"])
+def test_torchrun_starts_the_ranks(
+    tmp_path: Path, path: str, rendezvous: tuple[str, ...], binding: str
+) -> None:
+    python = python_with_torch()
+    assert python is not None
+    start = [python, "-m", "torch.distributed.run", "--nproc_per_node", "2", *rendezvous]
+    if not rendezvous:
+        start += ["--master_port", str(free_port())]
+    words = f"allreduce --binding {binding} -c -m 4:4 -i 10 -x 2 --output rows.csv".split()
+    done = subprocess.run(
+        [*start, *STREAMS_AS_THEY_ARE, "-m", "omb_py", *words],
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Pass") == 1
+    assert "# started_by: torchrun" in (tmp_path / "rows.csv").read_text()
+
+
+def test_its_threads_have_ended_when_python_does(measure: Measure, tmp_path: Path) -> None:
+    """One that needs Python after its end would end the process by a signal."""
+    (tmp_path / "lent" / "sitecustomize.py").write_text(
+        "import atexit, os, sys\n"
+        "at_end = lambda: print('threads:', len(os.listdir('/proc/self/task')), file=sys.stderr)\n"
+        "atexit.register(at_end)\n"
+    )
+    codes, _, error = measure("alltoallv -m 1:1", ranks=3)
+    assert codes == [0, 0, 0], error
+    threads = [int(line.split()[1]) for line in error.splitlines() if line.startswith("threads:")]
+    assert len(threads) == 3
+    assert max(threads) <= 3, "the main one, one that watches the others, and one of torch's own"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import Finished
+from tests.conftest import Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.mpi.lines import CHECKED, lines, named
 
@@ -20,7 +21,9 @@ needs_uvloop = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is
 PAIRS = named("latency multi_lat sendrecv")
 WINDOWS = named("bw bibw mbw_mr")
 WAYS = ("tcp", "unix", "asyncio", "multiprocessing", "grpc", "grpc --grpc-call stream")
-COROUTINES = ("coroutine", "coroutine --progress-mode poller")
+MODES = ("busy", "poll", "poller", "thread --thread-level multiple")
+COROUTINES = tuple(f"coroutine --progress-mode {mode}" for mode in MODES)
+PROGRAM = Path(__file__).parent / "programs" / "truncated.py"
 
 
 def lines_of(way: str) -> list[Line]:
@@ -75,6 +78,34 @@ def test_results_say_how_messages_travel_and_what_they_cost(
     assert float(row["cpu_us"]) > 0
 
 
+@pytest.mark.parametrize("mode", ["busy", "poll", "poller", "thread"])
+def test_a_request_that_fails_ends_the_wait_for_it(mpi: str, tmp_path: Path, mode: str) -> None:
+    done = run([mpi, "-n", "1", sys.executable, str(PROGRAM), mode], {}, tmp_path, timeout=30)
+    assert (done.code, done.out) == (0, "refused\n"), done.err
+
+
+def test_options_of_a_binding_tell_results_apart(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    quick = ("--repeats", "1", "--output", "o.csv")
+    for words in (("--progress-mode", "busy"), ("--event-loop", "asyncio"), ("--label", "mine")):
+        finished = mpiexec(2, "halo", "--binding", "coroutine", *words, *quick)
+        assert finished.code == 0, finished.err
+    rows = rows_of(tmp_path / "o.csv")
+    labels = list(dict.fromkeys(row["variant"] for row in rows))
+    assert labels == ["progress mode busy", "event loop asyncio", "mine"]
+
+
+@needs_grpc
+@pytest.mark.parametrize("name", ["scan", "put_latency", "latency_mt"])
+def test_open_streams_end_with_the_job_that_fails(
+    mpiexec: Callable[..., Finished], name: str
+) -> None:
+    finished = mpiexec(2, name, "--binding", "grpc", "--grpc-call", "stream", timeout=30)
+    assert finished.code == 5
+    assert len(finished.sentences) == 1
+
+
 @needs_uvloop
 def test_coroutines_run_in_another_event_loop(
     mpiexec: Callable[..., Finished], tmp_path: Path
@@ -98,6 +129,9 @@ def test_coroutines_run_in_another_event_loop(
         ("latency --binding tcp --send-mode synchronous", "binding tcp has no ssend"),
         ("latency --binding tcp --backend gloo", "--backend has no meaning for binding tcp"),
         ("latency --binding buffer --interface lo", "--interface has no meaning for binding b"),
+        ("latency --binding unix --interface lo", "--interface has no meaning for binding unix"),
+        ("kmeans --binding tcp --backend nccl", "--backend has no meaning for binding tcp"),
+        ("overhead latency --bindings tcp,buffer --backend nccl", "no meaning for binding tcp, b"),
         ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
         ("latency --binding coroutine --progress-mode thread", "add --thread-level multiple"),
         ("bw --binding coroutine --in-flight 2", "--in-flight is for ping-pongs"),
@@ -107,7 +141,7 @@ def test_coroutines_run_in_another_event_loop(
 def test_what_cannot_be_is_one_sentence(
     mpiexec: Callable[..., Finished], words: str, sentence: str
 ) -> None:
-    finished = mpiexec(2, *words.split(), "-i", "2")
+    finished = mpiexec(2, *words.split())
     assert finished.code != 0
     assert finished.err.count(sentence) == 1
     assert "Traceback" not in finished.err

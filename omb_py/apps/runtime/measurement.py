@@ -136,6 +136,7 @@ class Measurement:
         setting, job = self._setting, self._job
         with job.agreement():
             team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
+            job.at_end(team.close)
         with job.agreement():
             return self._application.kernel(team, problem)
 

@@ -193,11 +193,16 @@ class Team:
     def release(self) -> None:
         """Give back what bound calls hold; none of them is made again. Collective."""
         self._binding.release()
-        self._binding.close()
         for team in self._teams:
             team.release()
+
+    def close(self) -> None:
+        """Close the connections of this team and of its parts. Collective."""
+        for team in self._teams:
+            team.close()
             team.comm.Free()
         self._teams.clear()
+        self._binding.close()
 
     def describe(self) -> dict[str, str]:
         """What a reader of the results needs to know of the binding."""

@@ -24,6 +24,9 @@ from omb_py.core.options import Options
 AsyncCall: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 AsyncCalls: TypeAlias = tuple[AsyncCall, ...]
 
+Link: TypeAlias = tuple[bool, int]
+"""Whether messages are sent, and the peer: those of one link are moved in order."""
+
 
 class AsyncBinding(Binding):
     """Each step is a coroutine; one that is called by itself runs the event loop to its end."""
@@ -147,7 +150,7 @@ class AsyncTransportBinding(AsyncBinding):
         self.rank = control.rank
         self.transport = type(self).connect(control, options, self.event_loop)
         self._cells: dict[Slot, list[Any]] = {}
-        self._last: dict[tuple[bool, int], asyncio.Task[None]] = {}
+        self._last: dict[Link, asyncio.Task[None]] = {}
 
     def awaitable(self, step: Step) -> AsyncCall:
         if isinstance(step, Local):
@@ -187,8 +190,8 @@ class AsyncTransportBinding(AsyncBinding):
         self.transport.close()
         super().close()
 
-    def _part(self, call: Call) -> tuple[tuple[bool, int], AsyncCall]:
-        """The direction and peer of a message, and what moves it."""
+    def _part(self, call: Call) -> tuple[Link, AsyncCall]:
+        """The link of a message, and what moves it."""
         if call.function not in ("send", "recv", "isend", "irecv"):
             raise UnsupportedError(self.lacks(call.function))
         assert call.peer is not None
@@ -197,36 +200,34 @@ class AsyncTransportBinding(AsyncBinding):
         move = self.transport.send if sends else self.transport.receive
         return (sends, call.peer), partial(move, call.peer, data)
 
-    async def _all(self, parts: Sequence[tuple[tuple[bool, int], AsyncCall]]) -> None:
+    async def _all(self, parts: Sequence[tuple[Link, AsyncCall]]) -> None:
         if len(parts) == 1 and not self._last:
             await parts[0][1]()
             return
-        by_way: dict[tuple[bool, int], list[AsyncCall]] = {}
-        for way, move in parts:
-            by_way.setdefault(way, []).append(move)
-        await asyncio.gather(*(self._in_order(way, moves) for way, moves in by_way.items()))
+        by_link: dict[Link, list[AsyncCall]] = {}
+        for link, move in parts:
+            by_link.setdefault(link, []).append(move)
+        await asyncio.gather(*(self._in_order(link, moves) for link, moves in by_link.items()))
 
-    async def _in_order(self, way: tuple[bool, int], moves: Sequence[AsyncCall]) -> None:
-        before = self._last.get(way)
+    async def _in_order(self, link: Link, moves: Sequence[AsyncCall]) -> None:
+        before = self._last.get(link)
         if before is not None and before is not asyncio.current_task():
             await before
         for move in moves:
             await move()
 
-    async def _begin(
-        self, part: tuple[tuple[bool, int], AsyncCall], held: list[Any], index: int
-    ) -> None:
-        way, move = part
-        before = self._last.get(way)
+    async def _begin(self, part: tuple[Link, AsyncCall], held: list[Any], index: int) -> None:
+        link, move = part
+        before = self._last.get(link)
 
         async def run() -> None:
             if before is not None:
                 await before
             await move()
-            if self._last.get(way) is task:
-                del self._last[way]
+            if self._last.get(link) is task:
+                del self._last[link]
 
-        task = held[index] = self._last[way] = self.event_loop.create_task(run())
+        task = held[index] = self._last[link] = self.event_loop.create_task(run())
 
 
 async def _local(action: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ import os
 from omb_py.core.errors import MissingPackageError, UnsupportedError
 from omb_py.core.options import Options
 
+os.environ.setdefault("UCX_WARN_UNUSED_ENV_VARS", "n")  # UCX warns of variables that ucxx sets
 try:
     import ucxx
     from ucxx._lib import libucxx

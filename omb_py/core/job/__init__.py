@@ -6,8 +6,8 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from math import fsum, inf
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -65,6 +65,7 @@ class Job:
         """Whether this is the first rank of its host; known once `nodes` was called."""
         self._debug = debug
         self._guest = guest
+        self._at_end = ExitStack()
 
     @property
     def comm(self) -> MPI.Intracomm:
@@ -83,6 +84,9 @@ class Job:
         traceback: TracebackType | None,
     ) -> None:
         """Leave in order when every rank does; otherwise say why and abort the job."""
+        shared = isinstance(error, OmbError) and error.shared
+        if error is None or isinstance(error, SystemExit) or shared:
+            self._at_end.close()
         if self._guest and error is not None:
             return
         if error is None or isinstance(error, SystemExit):
@@ -90,7 +94,7 @@ class Job:
             return
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         code = getattr(error, "exit_code", code)
-        if isinstance(error, OmbError) and error.shared:
+        if shared:
             if self.rank == 0:
                 self._say(sentence(error), error)
             self.control.barrier()  # the launcher ends the job when the first rank leaves
@@ -100,6 +104,10 @@ class Job:
         self._say(f"rank {self.rank}: {sentence(error)}", error)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self.control.abort(code)
+
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call ``close`` when all ranks leave in order, before those that were given earlier."""
+        self._at_end.callback(close)
 
     def _say(self, text: str, error: BaseException) -> None:
         if self._debug:

@@ -52,7 +52,7 @@ def environment() -> Environment | None:
 
     Raises `UsageError` where it contradicts itself.
     """
-    if "TORCHELASTIC_RUN_ID" not in os.environ and launcher.by_mpi():
+    if launcher.by_mpi() and not launcher.by_torchrun():
         return None
     given = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
     if "RANK" not in given or "WORLD_SIZE" not in given:
@@ -81,7 +81,7 @@ class SocketControl(Control):
         """Connect; raises `OmbError` where that cannot be."""
         self.rank = found.rank
         self.size = found.size
-        self._by = "torchrun" if found.by_agent else "environment"
+        self._by = "torchrun" if launcher.by_torchrun() else "environment"
         self._leaving = False
         self._host: HostControl | None = None
         if self.rank == 0:

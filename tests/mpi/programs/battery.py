@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,8 @@ def measure(
     context = RunContext(
         benchmark, options, types, buffer, job, None, more_writers=lambda: [Kept(record)]
     )
-    BenchmarkMeasurement(context, binding).run()
+    with closing(binding):
+        BenchmarkMeasurement(context, binding).run()
 
 
 class Battery:
