@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from omb_py.core import VERSION, archive
-from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, OneRankError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
 TYPE_CHECKING = False
@@ -242,7 +242,8 @@ def run() -> NoReturn:
 
             print_exception(error)
         alone = isinstance(error, OmbError) and not error.shared
-        leave(sentence(error), getattr(error, "exit_code", 1), alone)
+        unheard = isinstance(error, OneRankError) and launcher.without_mpi()
+        leave(sentence(error), getattr(error, "exit_code", 1), alone, unheard)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -254,10 +255,11 @@ def show_commands(error: click.ClickException) -> NoReturn:
     sys.exit(error.exit_code)
 
 
-def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
+def leave(text: str, exit_code: int, alone: bool = False, unheard: bool = False) -> NoReturn:
     """Say ``text``, on rank 0 for all that fail alike, and end this process and the job.
 
-    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init.
+    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init. ``unheard``: rank 0
+    does not know of it.
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
@@ -270,7 +272,7 @@ def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
             discard_output()  # Python would try once more at its end, and say so in its own words
     else:
         launcher.stagger(rank)
-        if launcher.ends_with_first():  # so rank 0 has not failed
+        if unheard or launcher.ends_with_first():  # so rank 0 has not failed
             print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
     launcher.end_job(exit_code)
     others_wait = launcher.ranks() > 1 and not launcher.without_mpi()

@@ -11,7 +11,9 @@ from omb_py.benchmarks import Benchmark
 from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.measure.launch import check_binding_options, launch
 from omb_py.options.option import Option
@@ -46,6 +48,8 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         names = chosen(bindings)
         optional = bindings in (None, "all")
         load_before_mpi(names)
+        if launcher.without_mpi() and not any(BINDINGS.load(name).needs_mpi for name in names):
+            options = replace(options, binding=names[0])
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             from omb_py.measure.overhead import OverheadMeasurement
 

@@ -12,9 +12,10 @@ from math import ceil
 from typing import Any
 
 from omb_py.benchmarks import Case, Metric, Plan
+from omb_py.benchmarks.algorithms import for_point_to_point
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
-from omb_py.core.dataclass import dataclass
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import BUSY, median_interval, percentile, relative_spread
 from omb_py.measure.measurement import Measurement, RunContext
@@ -105,16 +106,20 @@ class OverheadMeasurement(Measurement):
         """The plan and the loops of the bindings, those left out that cannot do it.
 
         Bindings share a plan and its memory, unless it is set up: then each has one of its own.
+        Those that only send from rank to rank share one by an own algorithm.
         """
         loops: list[Loop] = []
         pace = self.pace()
         plan, _ = self.plan(case)
+        plans: dict[str | None, Plan] = {None: plan}
         is_set_up = self.job.total(sum(len(exchange.setup) for exchange in plan.exchanges)) > 0
         for binding in list(self.bindings):
-            if loops and is_set_up:
-                plan, _ = self.plan(case)
+            algorithm = self._algorithm(binding)
+            if algorithm not in plans or (loops and is_set_up):
+                options = replace(case.options, algorithm=algorithm)
+                plans[algorithm], _ = self.plan(replace(case, options=options))
             try:
-                loops.append(self.loop(binding, plan, pace))
+                loops.append(self.loop(binding, plans[algorithm], pace))
             except OmbError as error:
                 if not self._optional:
                     raise
@@ -126,6 +131,12 @@ class OverheadMeasurement(Measurement):
                 f"fewer than two bindings can do {self.benchmark.name}: name others with --bindings"
             )
         return plan, loops
+
+    def _algorithm(self, binding: Binding) -> str | None:
+        """Our algorithm by which a binding makes the collective; None for the library's."""
+        if not binding.point_to_point:
+            return None
+        return for_point_to_point(self.benchmark.name, self.options).algorithm
 
     def _take_turns(self, loops: list[Loop], block: int) -> list[array[float]]:
         """The seconds of every binding, block by block."""
@@ -155,10 +166,19 @@ class OverheadMeasurement(Measurement):
         base = next(iter(medians))
         pairs = [Split("", name, base) for name in medians]
         pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]
-        return [self._row(case, split, medians, iterations) for split in pairs]
+        algorithms = {binding.name: self._algorithm(binding) for binding in self.bindings}
+        return [
+            self._row(case, split, medians, iterations, algorithms[split.binding])
+            for split in pairs
+        ]
 
     def _row(
-        self, case: Case, split: Split, medians: dict[str, list[float]], iterations: int
+        self,
+        case: Case,
+        split: Split,
+        medians: dict[str, list[float]],
+        iterations: int,
+        algorithm: str | None,
     ) -> OverheadRow:
         ours, theirs = medians[split.binding], medians[split.base]
         added = [a - b for a, b in zip(ours, theirs, strict=True)]
@@ -178,6 +198,7 @@ class OverheadMeasurement(Measurement):
             staged=self.options.staging if on_device(case) else None,
             binding=split.binding,
             base=split.base,
+            algorithm=algorithm,
             split=split.name or None,
             mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
             thread_level=self.job.thread_level,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
 from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
@@ -12,13 +13,6 @@ from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.measure.progress import Display
-
-
-class Described(Protocol):
-    """Something that can tell what a reader of the results needs to know of it."""
-
-    def describe(self) -> dict[str, str]:
-        """Its properties, by name."""
 
 
 class Started(Protocol):
@@ -43,7 +37,7 @@ def start_writers(
     run: str,
     nodes: list[Node],
     opened: Callable[[], list[Writer[Any]]],
-    bindings: Sequence[Described] = (),
+    bindings: Sequence[Binding] = (),
 ) -> list[Writer[Any]]:
     """The writers that ``opened`` and the setting make on rank 0, started.
 
@@ -83,13 +77,15 @@ def finish_writers(
 
 
 def _metadata(
-    setting: Started, run: str, nodes: list[Node], bindings: Sequence[Described]
+    setting: Started, run: str, nodes: list[Node], bindings: Sequence[Binding]
 ) -> dict[str, str]:
     from omb_py.results.metadata import describe_devices, describe_nodes, process_metadata
 
     found = process_metadata(run) | setting.buffer.describe() | setting.job.describe()
     for binding in bindings:
-        found |= binding.describe()
+        for key, text in binding.describe().items():
+            if found.setdefault(key, text) != text:
+                found[f"{binding.name}_{key}"] = text
     found["hosts"] = describe_nodes(nodes)
     if setting.buffer.device is not None:
         found["devices"] = describe_devices(nodes)

@@ -136,6 +136,9 @@ OVERHEAD = {
         "as above"
     ),
     "binding, base": "what is compared with what",
+    "algorithm": (
+        "our algorithm, by which a binding that only sends from rank to rank makes the collective"
+    ),
     "split": (
         "what the two tell apart, where that has a name; empty for the comparison of every "
         "binding with the first"

@@ -33,6 +33,7 @@ class OverheadWriter(Writer[OverheadRow]):
         self._options = options
         self._rounds = rounds
         self._thread_level = options.thread_level
+        self._named: set[str] = set()
 
     def start(self, metadata: dict[str, str]) -> None:
         latency = self._benchmark.metric is Metric.LATENCY
@@ -61,10 +62,13 @@ class OverheadWriter(Writer[OverheadRow]):
         text = f"{size:<12}{row.binding:<12}{row.median_us:12.3f}"
         if row.binding != row.base:
             text += (
-                f"{row.added_us:+12.3f}{interval(row.added_low_us, row.added_high_us):>21}"
-                f"{row.ratio:10.2f}{interval(row.ratio_low, row.ratio_high, sign=''):>19}"
+                f"{row.added_us:+12.3f} {interval(row.added_low_us, row.added_high_us):>20}"
+                f"{row.ratio:10.2f} {interval(row.ratio_low, row.ratio_high, sign=''):>18}"
             )
         self._line(text)
+        if row.algorithm is not None and row.binding not in self._named:
+            self._named.add(row.binding)
+            self._line(f"#   {row.binding}: by own algorithm {row.algorithm}")
         if contradicts(row):
             self._line(
                 f"#   {row.binding}: the quotient of the medians is "

@@ -117,7 +117,8 @@ class OverheadRow:
 
     Times are medians over the rounds, of a latency or of one message of a window; ``added_us`` and
     ``ratio`` are medians of the rounds' own differences and quotients, with the 95 % intervals of
-    those medians. ``split`` names what the two bindings tell apart, where that has a name.
+    those medians. ``split`` names what the two bindings tell apart, where that has a name;
+    ``algorithm`` is ours, of a binding that makes the collective of messages between two ranks.
     """
 
     run: str
@@ -129,6 +130,7 @@ class OverheadRow:
     staged: bool | None
     binding: str
     base: str
+    algorithm: str | None
     split: str | None
     mpi_type: str | None
     thread_level: str

@@ -60,6 +60,21 @@ def test_ranks_that_differ_end_together() -> None:
     assert "WORLD_SIZE=3" in error
 
 
+def test_a_rank_that_cannot_reach_rank_0_says_so() -> None:
+    ranks = start("latency", "--binding", "tcp", *QUICK, MASTER_ADDR={1: "nowhere.invalid"})
+    _, _, error = ended(ranks[1:])
+    ranks[0].kill()
+    ended(ranks[:1])
+    assert error.count("rank 1: cannot reach rank 0 at nowhere.invalid") == 1
+
+
+def test_what_bindings_add_is_measured_without_mpi() -> None:
+    words = "overhead allreduce --bindings tcp,asyncio --sizes 8 -i 60 --rounds 6".split()
+    codes, out, error = ended(start(*words, ranks=3))
+    assert codes == [0, 0, 0], error
+    assert "asyncio's streams (asyncio - tcp)" in out
+
+
 def killed_when_connected(ranks: list[subprocess.Popen[str]], victim: int) -> None:
     out = ranks[0].stdout
     assert out is not None
@@ -74,8 +89,9 @@ def test_a_killed_rank_ends_the_others(victim: int) -> None:
     words = ("multi_lat", "--binding", "tcp", "-m", "1:1", "-i", "100000000")
     ranks = start(*words, ranks=4)
     killed_when_connected(ranks, victim)
-    codes, _, _ = ended(ranks, within=10)
+    codes, _, error = ended(ranks, within=10)
     assert 0 not in codes
+    assert error.count(f"rank {victim} ended without saying why") == 1
 
 
 def test_a_port_in_use_is_said() -> None:

@@ -140,3 +140,18 @@ def test_the_protocol_of_pickle_is_an_option(
     job = mpiexec(2, "latency", "--sizes", "8", "--binding", "pkl5", "--pickle-protocol", "4")
     assert job.code == 2
     assert "pkl5 needs protocol 5" in job.sentences[0]
+
+
+def test_transports_make_collectives_by_own_algorithms_beside_the_librarys(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    words = ("--sizes", "8,64", *QUICK, "--bindings", "buffer,tcp,multiprocessing")
+    job = mpiexec(3, "overhead", "bcast", *words, "--output", "o.csv")
+    assert job.code == 0, job.err
+    table = read(tmp_path / "o.csv")
+    assert list(table.binding) == ["buffer", "tcp", "multiprocessing"] * 2
+    assert list(table.algorithm.fillna("library")) == ["library", "by_size", "by_size"] * 2
+    assert job.out.count("#   tcp: by own algorithm by_size") == 1
+    metadata = (tmp_path / "o.csv").read_text()
+    assert "# serialization: none: 8 bytes of length" in metadata
+    assert "# multiprocessing_serialization: none: send_bytes" in metadata

@@ -79,7 +79,7 @@ class Measurement:
         alternative = self._kernel(other.problem) if other else None
         run, nodes = new_run(), self._nodes
         writers: list[Writer[Any]] = start_writers(
-            setting, run, nodes, self.open_writers, [kernel.team]
+            setting, run, nodes, self.open_writers, [kernel.team.binding]
         )
         with math_threads.limit_threads(self._settings.threads):
             blas = math_threads.describe()

@@ -85,13 +85,13 @@ class Team:
         self.xp = buffer.array_module()
         self.phases = Phases() if phases is None else phases
         self._split_wait = split_wait and self.ranks > 1
-        self._binding: Binding = BINDINGS.load(options.binding)(comm, options)
+        self.binding: Binding = BINDINGS.load(options.binding)(comm, options)
         self._settle = buffer.wait()
         self.computing: AbstractContextManager[None] = Timed(
             self.phases.seconds, Phase.COMPUTE, self._settle
         )
         self._waiting = Timed(self.phases.seconds, Phase.WAIT)
-        self._barrier = self._binding.bind(Call("barrier")) if self.ranks > 1 else None
+        self._barrier = self.binding.bind(Call("barrier")) if self.ranks > 1 else None
         self._staging: Any = None
         self._teams: list[Team] = []
 
@@ -120,7 +120,7 @@ class Team:
 
         Of objects that is so anyway: what arrives is another one, written to memory afterwards.
         """
-        return (IN_PLACE if self._binding.passes_addresses else message), message
+        return (IN_PLACE if self.binding.passes_addresses else message), message
 
     def on_host(self, data: Any) -> Any:
         """An array to compute with as a NumPy array."""
@@ -192,7 +192,7 @@ class Team:
 
     def release(self) -> None:
         """Give back what bound calls hold; none of them is made again. Collective."""
-        self._binding.release()
+        self.binding.release()
         for team in self._teams:
             team.release()
 
@@ -202,18 +202,14 @@ class Team:
             team.close()
             team.comm.Free()
         self._teams.clear()
-        self._binding.close()
-
-    def describe(self) -> dict[str, str]:
-        """What a reader of the results needs to know of the binding."""
-        return self._binding.describe()
+        self.binding.close()
 
     def _arranged(self, steps: Sequence[Step]) -> tuple[Step, ...]:
         """The steps, with what memory on a device needs around them.
 
         Where ranks can only send to each other, a collective is made of that.
         """
-        if self._binding.point_to_point:
+        if self.binding.point_to_point:
             steps = [one for step in steps for one in self._point_to_point(step)]
         calls = [call for step in steps for call in calls_of(step)]
         messages = [message for call in calls for message in call.messages]
@@ -229,7 +225,7 @@ class Team:
             sent = (message for call in calls for message in self._sent(call))
             inputs = tuple(Content.of(self.rank, message.memory) for message in sent)
             steps = self._staging.exchange(CheckedIteration(tuple(steps), inputs=inputs)).steps
-        devices.check(self._binding, [Iteration(tuple(steps))], self.options)
+        devices.check(self.binding, [Iteration(tuple(steps))], self.options)
         assert self._settle is not None
         return (self._settle, *steps)
 
@@ -255,11 +251,11 @@ class Team:
 
     def _made(self, step: Step, phase: Phase | None) -> BoundCall:
         """One step, bound, timed and counted."""
-        deliver = self._binding.deliver
+        deliver = self.binding.deliver
         calls = calls_of(step)
-        bound = self._binding.bind(step)
-        if not self._binding.passes_addresses and any(map(_copied, calls)):
-            bound = partial(_bind_and_make, self._binding, step)
+        bound = self.binding.bind(step)
+        if not self.binding.passes_addresses and any(map(_copied, calls)):
+            bound = partial(_bind_and_make, self.binding, step)
         waits = isinstance(step, Call) and step.function in ("wait", "waitall")
         seconds = self.phases.seconds
         phase = phase or (Phase.WAIT if waits else Phase.COMMUNICATE)

@@ -197,7 +197,7 @@ class SocketControl(Control):
                     continue
                 rank = self._watched.index(peer) + 1 if self.rank == 0 else 0
                 text = f"omb-py: rank {rank} ended without saying why: see what stopped it"
-                if self.rank == 0:
+                if self.rank < 2:  # rank 0, or the first of those that lose it
                     print(text, file=sys.stderr, flush=True)
                 self._end(1)
 
