@@ -36,6 +36,15 @@ CONNECT_SECONDS = 60.0
 INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 """Variables by which backends take ``--interface``."""
 
+ALL_GATHER, REDUCE_SCATTER = (
+    next(name for name in names if hasattr(dist, name))
+    for names in (
+        ("all_gather_single", "all_gather_into_tensor"),
+        ("reduce_scatter_single", "reduce_scatter_tensor"),
+    )
+)
+"""The names of functions over one tensor; torch 2.13 calls the second ones deprecated."""
+
 Start = Callable[[], Sequence[Any] | None]
 """A callable that starts a step's work and returns what is to be waited for."""
 
@@ -172,9 +181,9 @@ class TorchBinding(Binding):
         into = self._tensor(received)
         own = into.chunk(self._size)[self._rank] if len(into) else into
         given = self._tensor(source) if isinstance(source, Message) else own
-        if self._lacks("all_gather_into_tensor", lambda a, b: (b, a)):
+        if self._lacks(ALL_GATHER, lambda a, b: (b, a)):
             return self._collective(dist.all_gather, list(into.chunk(self._size)), given)
-        return self._collective(dist.all_gather_into_tensor, into, given)
+        return self._collective(getattr(dist, ALL_GATHER), into, given)
 
     def _reduction(self, call: Call) -> tuple[Sequence[BoundCall], Start]:
         source, target = call.operands
@@ -206,19 +215,19 @@ class TorchBinding(Binding):
         source, target = call.operands
         if not isinstance(source, Message) or not isinstance(target, Message):
             raise UnsupportedError(
-                "torch's reduce_scatter_tensor leaves no result where MPI's in-place form does: "
+                f"torch's {REDUCE_SCATTER} leaves no result where MPI's in-place form does: "
                 "leave out -l"
             )
         if call.counts is not None and len(set(call.counts)) > 1:
             raise LeftOutError("torch scatters parts of one length, and the ranks' parts differ")
         given = self._tensor(source, typed=True)
         part = self._tensor(target, typed=True)[: len(given) // self._size]
-        if self._lacks("reduce_scatter_tensor", lambda a, b: (a, b)):
+        if self._lacks(REDUCE_SCATTER, lambda a, b: (a, b)):
             raise UnsupportedError(
-                f"{self._backend} of torch {torch.__version__} has no reduce_scatter_tensor: use a "
+                f"{self._backend} of torch {torch.__version__} has no {REDUCE_SCATTER}: use a "
                 "newer torch"
             )
-        return self._collective(dist.reduce_scatter_tensor, part, given, dist.ReduceOp.SUM)
+        return self._collective(getattr(dist, REDUCE_SCATTER), part, given, dist.ReduceOp.SUM)
 
     def _alltoall(self, call: Call) -> Start:
         source, received = call.operands

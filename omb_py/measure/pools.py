@@ -287,11 +287,11 @@ def open_pools(request: TaskRequest, after: ExitStack) -> list[Opened]:
     opened = []
     for name in request.pools:
         pool = POOLS[name]
-        begin = perf_counter()
         try:
-            executor = after.enter_context(pool.open(request.workers))
-            ready = perf_counter()
             with _said(pool):
+                begin = perf_counter()
+                executor = after.enter_context(pool.open(request.workers))
+                ready = perf_counter()
                 executor.submit(task, b"").result(PATIENCE)
         except OmbError:
             raise
