@@ -12,7 +12,7 @@ from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
 
 HEADINGS = (
-    f"# {'Size':<10}{'Binding':<12}{'Median(us)':>12}{'Added(us)':>12}{'95% interval':>21}"
+    f"# {'Size':<10}{'Binding':<16}{'Median(us)':>12}{'Added(us)':>12}{'95% interval':>21}"
     f"{'Ratio':>10}{'95% interval':>19}"
 )
 
@@ -59,7 +59,7 @@ class OverheadWriter(Writer[OverheadRow]):
             )
             return
         size = "-" if row.bytes is None else str(row.bytes)
-        text = f"{size:<12}{row.binding:<12}{row.median_us:12.3f}"
+        text = f"{size:<12}{row.binding:<16}{row.median_us:12.3f}"
         if row.binding != row.base:
             text += (
                 f"{row.added_us:+12.3f} {interval(row.added_low_us, row.added_high_us):>20}"
