@@ -9,7 +9,13 @@ import pandas as pd
 
 from omb_py.analysis.plots.charts import number_points
 from omb_py.analysis.plots.groups import along, benchmarks, by
-from omb_py.analysis.plots.winner import Contender, best, contenders, name_of
+from omb_py.analysis.plots.winner import (
+    Contender,
+    best,
+    contenders,
+    name_of,
+    without_followers,
+)
 from omb_py.analysis.values import label
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
@@ -49,19 +55,6 @@ def sheets(
                     yield made
     if base is not None and base not in known:
         raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
-
-
-FOLLOWERS = ("algorithm", "segment", "variant")
-"""What a binding may bring: an own algorithm for collectives, options as a label."""
-
-
-def without_followers(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """The rows without what each configuration has one of, so that it tells none apart."""
-    keys = ["benchmark", *columns]
-    for name in FOLLOWERS:
-        if name not in columns and rows.groupby(keys)[name].nunique(dropna=False).max() == 1:
-            rows = rows.assign(**{name: None})
-    return rows
 
 
 def sheet(

@@ -28,12 +28,15 @@ from omb_py.analysis.plots.style import (
     readable_on,
     text_width,
 )
-from omb_py.analysis.values import CONFIGURATION
+from omb_py.analysis.values import CONFIGURATION, differing_columns
 from omb_py.core.text.units import digits, size_text
 
 CHOSEN = ("library_algorithm", "algorithm", "segment", "variant")
 """What a map is about unless ``lines`` say so, where rows differ in it; else all of the
 configuration in which they differ."""
+
+FOLLOWERS = ("algorithm", "segment", "variant")
+"""What a binding may bring: an own algorithm for collectives, options as a label."""
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 PALEST = 0.2
@@ -120,6 +123,8 @@ def winner_maps(
     """
     whole = rows[rows["part"].isna() & rows["ranks"].notna()]
     for _, part in benchmarks(whole, (), lines):
+        others = [name for name in CONFIGURATION if name not in FOLLOWERS]
+        part = without_followers(part, lines or differing_columns(part, others))
         columns = list(lines or contest(part))
         axes = ["bytes", *along(part, "ranks"), *columns]
         for group in number_points(part, axes, [], value, statistic):
@@ -131,10 +136,18 @@ def winner_maps(
 def contest(rows: pd.DataFrame) -> tuple[str, ...]:
     """The columns that tell contenders apart."""
     for names in (CHOSEN, CONFIGURATION):
-        different = [name for name in names if rows[name].nunique(dropna=False) > 1]
-        if different:
-            return tuple(different)
+        if found := differing_columns(rows, names):
+            return tuple(found)
     return CHOSEN[:1]
+
+
+def without_followers(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """The rows without what each configuration has one of, so that it tells none apart."""
+    keys = ["benchmark", *columns]
+    for name in FOLLOWERS:
+        if name not in columns and rows.groupby(keys, dropna=False)[name].nunique(False).max() == 1:
+            rows = rows.assign(**{name: None})
+    return rows
 
 
 def winner_map(group: Group, axes: Sequence[str], columns: Sequence[str]) -> WinnerMap:

@@ -109,6 +109,17 @@ def test_without_algorithms_the_configurations_compete() -> None:
     assert chart.names == ("buffer", "pickle")
 
 
+def test_an_algorithm_that_a_binding_brings_tells_no_contenders_apart() -> None:
+    brought = {"buffer": None, "tcp": "by_size", "unix": "by_size"}
+    rows = [
+        measured(None, value, binding=name, algorithm=brought[name])
+        for name, value in (("buffer", 6.0), ("tcp", 3.0), ("unix", 1.0))
+    ]
+    chart = only(of(*rows), kind="winner")
+    assert chart.names == ("buffer", "tcp", "unix")
+    assert chart.cells[0][0].text == f"unix 3.00{TIMES}"
+
+
 def test_runs_of_one_contender_are_its_median_between_extremes() -> None:
     rows = [measured("ring", value) for value in (1.0, 2.0, 3.0)] + [measured("linear", 2.5)]
     ((cell,),) = only(of(*rows), kind="winner").cells

@@ -79,6 +79,18 @@ def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:
     assert {len(column) for column in data["points"].values()} == {32}
 
 
+def test_bindings_stand_side_by_side_with_the_best_in_bold(tmp_path: Path) -> None:
+    names = ("buffer", "native", "pickle")
+    page = report(
+        read(tmp_path, [row(8, 1.0 + place, binding=name) for place, name in enumerate(names)])
+    )
+    table = page[page.index('id="contest"') : page.index('id="findings"')]
+    assert re.findall(r"<strong>(.*?)</strong>", table) == ["1.00 µs"]
+    assert "2.00 µs (2.00x)" in table
+    two = report(read(tmp_path, [row(8, 1.0, binding=name) for name in names[:2]]))
+    assert 'id="contest"' not in two
+
+
 def visible(page: str) -> str:
     """The text of a page without its style and scripts."""
     text = re.sub(r"<(style|script)[^>]*>.*?</\1>", " ", page, flags=re.DOTALL)
