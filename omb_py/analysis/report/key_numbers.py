@@ -9,6 +9,7 @@ from math import log2
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.contest import MPI
 from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
@@ -103,8 +104,10 @@ def key_number(
     names = distinguishing_columns(frame)
     named = names or ["binding", "buffer", "mpi"]
     labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
-    # of equally common setups the first of the file, not the best
-    chosen = int(frame.sort_values(["common", "series"], ascending=[False, True]).index[0])
+    # of equally common setups MPI as most programs call it, or the first of the file, not the best
+    order = frame.assign(other=frame["binding"] != MPI)
+    order = order.sort_values(["common", "other", "series"], ascending=[False, True, True])
+    chosen = int(order.index[0])
     row = frame.iloc[chosen]
     best = float(frame["value"].iloc[0])
     shown = sorted({*range(min(MAX_LINES, len(frame))), chosen})

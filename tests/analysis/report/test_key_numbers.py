@@ -70,6 +70,12 @@ def test_each_says_how_well_it_is_known(
     assert number.spread == spread
 
 
+def test_of_setups_with_as_many_points_mpis_own_is_on_the_card(tmp_path: Path) -> None:
+    rows = [row(8, value, binding=name) for name, value in (("asyncio", 9.0), ("buffer", 3.0))]
+    (number,) = numbers(tmp_path, *rows)
+    assert (number.how, number.value) == ("buffer", "3.00 µs")
+
+
 def test_the_same_setup_is_on_every_card_whether_it_is_best_or_not(tmp_path: Path) -> None:
     latency, rate = numbers(
         tmp_path,
