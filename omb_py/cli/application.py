@@ -27,7 +27,8 @@ def application_command(application: Application[Any]) -> click.Command:
             from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
-            check_binding_options(request.options, (request.options.binding,))
+            with found.job.agreement():
+                check_binding_options(request.options, (request.options.binding,))
             writers = partial(graph_writers, request.options)
             measure(
                 Setting(

@@ -102,7 +102,9 @@ def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> 
     found = []
     for name in names:
         try:
-            binding: Binding = BINDINGS.load(name)(job.control.communicator, options)
+            with job.agreement():
+                made = BINDINGS.load(name)
+            binding: Binding = made(job.control.communicator, options)
         except OmbError as error:
             if not optional:
                 raise

@@ -165,7 +165,10 @@ def display_of(options: Options) -> AbstractContextManager[Display | None]:
 
 
 def adapted(name: str, options: Options, started: StartedJob) -> Options:
-    """The options with the choices that are left to the buffer, which is known now."""
+    """The options with the choices that are left to the buffer, which is known now; collective.
+
+    Raises `SharedError` where what the binding needs is not here.
+    """
     if options.window_kind is None:
         # what MPI allocates is on the host
         kind = "allocate" if started.buffer.device is None else "create"
@@ -176,7 +179,9 @@ def adapted(name: str, options: Options, started: StartedJob) -> Options:
             started.job.note(f"buffer {options.buffer} has no device: {letters} is measured as H H")
         options = replace(options, placement=())
     options = labelled(options)
-    if BINDINGS.load(options.binding).point_to_point:
+    with started.job.agreement():
+        point_to_point = BINDINGS.load(options.binding).point_to_point
+    if point_to_point:
         from omb_py.benchmarks.algorithms import for_point_to_point
 
         options = for_point_to_point(name, options)

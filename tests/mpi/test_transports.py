@@ -106,6 +106,17 @@ def test_open_streams_end_with_the_job_that_fails(
     assert len(finished.sentences) == 1
 
 
+@pytest.mark.skipif(find_spec("ucxx") is not None, reason="ucxx is installed")
+@pytest.mark.parametrize("words", ["bw --binding ucxx", "overhead bw --bindings buffer,ucxx"])
+def test_a_missing_package_is_one_sentence_of_all_ranks(
+    mpiexec: Callable[..., Finished], words: str
+) -> None:
+    finished = mpiexec(3, *words.split())
+    assert finished.code == 5
+    assert "Abort" not in finished.err
+    assert finished.err.count("omb-py: a binding of UCX needs the Python package ucxx") == 1
+
+
 @needs_uvloop
 def test_coroutines_run_in_another_event_loop(
     mpiexec: Callable[..., Finished], tmp_path: Path
