@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from omb_py.bindings.tcp import connected
@@ -48,8 +49,8 @@ class StreamTransport(AsyncTransport):
             raise OmbError(f"the connection to rank {peer} is closed: see what ended it") from error
 
     def close(self) -> None:
-        for _, writer in self._streams.values():
-            writer.close()
+        writers = [writer for _, writer in self._streams.values()]
+        self._event_loop.run_until_complete(_closed(writers))
 
     def describe(self) -> dict[str, str]:
         return {"address": self._address}
@@ -59,6 +60,12 @@ async def _opened(stream: socket.socket) -> tuple[Any, Any]:
     reader, writer = await asyncio.open_connection(sock=stream)
     writer.transport.set_write_buffer_limits(high=0)  # so that drain leaves nothing to send
     return reader, writer
+
+
+async def _closed(writers: Sequence[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        writer.close()
+    await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
 
 class AsyncioBinding(AsyncTransportBinding):

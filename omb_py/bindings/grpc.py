@@ -41,7 +41,8 @@ class GrpcTransport(Transport):
             queue.SimpleQueue() for _ in range(control.size)
         ]
         address = address_of(control, options.interface)
-        self._server = grpc.server(ThreadPoolExecutor(2 * control.size + 2), options=CHANNEL)
+        self._threads = ThreadPoolExecutor(2 * control.size + 2)
+        self._server = grpc.server(self._threads, options=CHANNEL)
         handlers = {
             "unary": grpc.unary_unary_rpc_method_handler(self._take),
             "stream": grpc.stream_unary_rpc_method_handler(self._take_all),
@@ -117,7 +118,8 @@ class GrpcTransport(Transport):
             outgoing.put(END)
         for channel in self._channels:
             channel.close()
-        self._server.stop(None)
+        self._server.stop(None).wait()
+        self._threads.shutdown()
 
     def describe(self) -> dict[str, str]:
         return {"grpc": grpc.__version__, "grpc_call": self._call}

@@ -56,6 +56,8 @@ class TorchBinding(Binding):
     needs_mpi = False
     serves_threads = False
     own_options = ("backend", "interface")
+    initialized = False
+    """Whether torch's group of all ranks is ours: a program may have made one of its own."""
 
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
@@ -109,8 +111,10 @@ class TorchBinding(Binding):
 
     def close(self) -> None:
         group, self._group = self._group, None
-        if dist.is_initialized():
+        if group is not None:
             dist.destroy_process_group(group)
+        else:
+            _end()
 
     def _started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:
         """What comes before a step outside of the time, and a callable that starts the step.
@@ -397,17 +401,20 @@ class TorchLoop(PythonLoop):
 def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any, list[int]]:
     """The process group of these ranks, and their ranks among all of torch's; collective.
 
-    None is the group of all, to which nothing but torch refers: else it would outlive its end.
+    None is our group of all, to which nothing but torch refers: else it would outlive its end.
     """
     whole = control.whole()
     if not dist.is_initialized():
         _initialize(whole, backend, interface)
+        TorchBinding.initialized = True
         atexit.register(_end)
-    if control.size == whole.size:
+    if TorchBinding.initialized and control.size == whole.size:
         return None, list(range(whole.size))
-    ranks = [int(rank) for rank in control.allgather(b"%d" % whole.rank)]
+    ranks = [int(rank) for rank in control.allgather(b"%d" % dist.get_rank())]
+    if control.size == whole.size:  # each with a name of its own: gloo finds the ranks by that
+        return dist.new_group(ranks, backend=backend), ranks
     try:
-        return dist.new_group(ranks, use_local_synchronization=True), ranks
+        return dist.new_group(ranks, backend=backend, use_local_synchronization=True), ranks
     except TypeError:
         raise UnsupportedError(
             f"torch {torch.__version__} cannot make groups of some ranks by these alone: use torch "
@@ -451,8 +458,9 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
 
 def _end() -> None:
     """Join torch's threads, which end the process by a signal where Python ends before them."""
-    if dist.is_initialized():
+    if TorchBinding.initialized and dist.is_initialized():
         dist.destroy_process_group()
+    TorchBinding.initialized = False
 
 
 def _complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> None:

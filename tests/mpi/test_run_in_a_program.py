@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.conftest import run
 
 PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
+OTHER_BINDINGS = PROGRAM.with_name("measuring_bindings.py")
 
 
 @pytest.mark.parametrize("started", ["before", "after"])
@@ -40,3 +42,14 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
         strict=True,
     ):
         assert words in line
+
+
+def test_bindings_close_what_they_opened(mpi: str, tmp_path: Path) -> None:
+    """A group that the program made with torch goes on as it was."""
+    packages = {"grpc": "grpc", "torch": "torch"}
+    names = ["tcp", "unix", "asyncio", "multiprocessing", "coroutine"]
+    names += [name for name, package in packages.items() if find_spec(package)]
+    command = [mpi, "-n", "3", sys.executable, str(OTHER_BINDINGS), *names]
+    job = run(command, {}, tmp_path, timeout=120)
+    assert job.code == 0, job.err
+    assert job.out.splitlines() == [f"{name} ['Pass'] 0" for name in names]

@@ -16,8 +16,9 @@ except ModuleNotFoundError as error:
     raise MissingPackageError("a binding of UCX", "ucxx", "pip install 'omb-py[ucxx]'") from error
 except OSError as error:
     raise UnsupportedError(
-        f"ucxx cannot load its UCX beside that of the MPI library ({error}): start without MPI, by "
-        "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or use an MPI library without UCX"
+        f"ucxx cannot load its UCX beside that of the MPI library ({error}): import ucxx before "
+        "mpi4py.MPI in programs, or start without MPI, by RANK, WORLD_SIZE, MASTER_ADDR and "
+        "MASTER_PORT"
     ) from error
 
 __all__ = ["Array", "choose_interface", "libucxx", "not_connected", "ucxx", "versions"]
