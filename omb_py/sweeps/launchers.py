@@ -117,6 +117,8 @@ class Launcher:
     """Whether a virtual environment may have it, beside the MPI library that belongs to it."""
     launch_node: bool = False
     """Whether the first host of a job starts programs and runs none of them."""
+    starts_mpi: bool = True
+    """Whether its ranks can use MPI."""
 
     def command(self, place: Placement) -> list[str]:
         """The words that a program and its arguments follow.
@@ -279,7 +281,7 @@ BUILTIN = {
     "aprun": Launcher("aprun", aprun),
     "jsrun": Launcher("jsrun", jsrun, launch_node=True),
     "flux": Launcher("flux", flux),
-    "torchrun": Launcher("torchrun", torchrun, in_venv=True),
+    "torchrun": Launcher("torchrun", torchrun, in_venv=True, starts_mpi=False),
 }
 
 LAUNCHERS = Rows(BUILTIN, "omb_py.launchers", Launcher)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
@@ -16,6 +19,7 @@ from omb_py.buffers import on_device
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
+from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, checked, combinations, planned_sizes
 from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
@@ -289,6 +293,43 @@ def devices(buffer: str, machine: Machine) -> tuple[Setting, ...]:
     return (Setting("device", ",".join(str(number) for number in machine.devices)),)
 
 
+LOAD = """\
+import sys
+from omb_py.bindings import BINDINGS
+from omb_py.core.errors import MissingPackageError
+try:
+    print(BINDINGS.load(sys.argv[1]).needs_mpi)
+except MissingPackageError:
+    print(False)
+"""
+"""Prints whether a binding sends by MPI; one without its package says so when it is measured."""
+
+
+@cache
+def needs_mpi(binding: str) -> bool:
+    """Whether a binding sends by MPI, or cannot be loaded without; loaded in another process."""
+    found = subprocess.run(
+        [sys.executable, "-c", LOAD, binding],
+        env=os.environ | {"MPI4PY_RC_INITIALIZE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() != "False"
+
+
+def check_launcher(point: Point, benchmark: Benchmark, machine: Machine) -> None:
+    """Raise `NotHereError` where a point needs MPI and the launcher starts ranks without it."""
+    launcher = LAUNCHERS.get(machine.launcher)
+    if launcher is None or launcher.starts_mpi:
+        return
+    mpi = f"needs MPI, without which launcher {machine.launcher} starts ranks"
+    if benchmark.family == APPLICATION or benchmark.start_up is not None:
+        raise NotHereError(f"it {mpi}")
+    if needs_mpi(point.binding):
+        raise NotHereError(f"binding {point.binding} {mpi}")
+
+
 def selectable(benchmark: str) -> bool:
     """Whether the benchmark can be told which sizes to measure."""
     found = target(benchmark)
@@ -302,6 +343,7 @@ def sized(
 
     Raises `NotHereError` when it cannot be on this machine, `UsageError` for wrong options.
     """
+    check_launcher(point, benchmark, machine)
     if not benchmark.ranks.allow(point.ranks):
         raise NotHereError(f"its benchmark runs on {benchmark.ranks.value}")
     word, function = point.library_algorithm, function_of(benchmark.name)

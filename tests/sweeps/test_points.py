@@ -53,6 +53,21 @@ def test_sizes_over_the_memory_limit_are_not_planned() -> None:
     assert max(point.sizes) == 32 << 20
 
 
+def test_a_launcher_without_mpi_measures_what_needs_none() -> None:
+    experiments = (
+        {"benchmarks": "latency", "bindings": ["buffer", "tcp", "pickle", "asyncio"]},
+        {"benchmarks": ["kmeans", "init"], "bindings": "tcp"},
+    )
+    found = plan(sweep(*experiments), machine(launcher="torchrun"))
+    assert [point.binding for point in found.points] == ["tcp", "asyncio"]
+    why = "needs MPI, without which launcher torchrun starts ranks"
+    assert [one.reason for one in found.left_out] == [
+        f"binding buffer {why}",
+        f"binding pickle {why}",
+        f"it {why}",
+    ]
+
+
 def test_families_and_all() -> None:
     everything = {found.name for found in all_benchmarks()}
     found = plan(sweep({"benchmarks": "all", "ranks": [2, 4], "sizes": "64"}), machine())
