@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "Measure more": ("overhead", "tasks", "dask", "sweep", "job", "machine", "bundle"),
+    "Measure more": (
+        "overhead",
+        "checkpoint",
+        "tasks",
+        "dask",
+        "sweep",
+        "job",
+        "machine",
+        "bundle",
+    ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
     "Analyze results": ("show", "compare", "plot", "report", "model", "scaling", "convert"),
 }
