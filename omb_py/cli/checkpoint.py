@@ -42,7 +42,7 @@ RESTARTED = ("open", "read", "close", "total")
     callback=listed,
     metavar="NAME[,...]",
     help="Methods to compare: file_per_rank, shared, collective, gather, numpy, pickle, hdf5, "
-    "async, thread.  [default: those whose packages are installed]",
+    "async, thread.  [default: those whose packages are installed; gather up to 8 GiB in all]",
 )
 @click.option(
     "--size",
@@ -56,7 +56,7 @@ RESTARTED = ("open", "read", "close", "total")
 @click.option(
     "--rounds",
     type=WholeNumber(min=1),
-    default=5,
+    default=7,
     show_default=True,
     metavar="N",
     help="Rounds, in which methods take turns.",
@@ -159,7 +159,7 @@ def command(
         on_nodes = nodes_of_ranks(job.control)
         chosen_shift = default_shift(on_nodes) if shift is None else shift % job.ranks
         if names is None:  # rank 0 decides, lest packages differ between nodes
-            names = tuple(job.text_of(",".join(usual()), 0).split(","))
+            names = tuple(job.text_of(",".join(usual(job.ranks * max(sizes))), 0).split(","))
         request = CheckpointRequest(
             tuple(METHODS[name] for name in dict.fromkeys(names)),
             sizes,
@@ -261,18 +261,18 @@ def print_heading(request: CheckpointRequest, on_nodes: Sequence[int], folder: s
 def print_size(found: list[Measured]) -> None:
     """All methods at a size: writing, reading, and computing meanwhile."""
     from omb_py.measure.checkpoints import rounds as parts
-    from omb_py.measure.checkpoints.rows import bandwidth, middle, overhead
+    from omb_py.measure.checkpoints.rows import bandwidth, hides, middle, overhead
 
     click.echo("\n# Write: ms of the slowest rank, median over the rounds")
     line("method", "size", *WRITTEN, "GB/s")
     for one in found:
         stored = {part: middle(times) for part, times in one.stored.items()}
         stored[parts.OVERHEAD] = middle(overhead(one))
-        rate = bandwidth(one, stored[parts.TOTAL]) / GIGABYTE
+        rate = "-" if hides(one) else rate_text(bandwidth(one, one.stored[parts.TOTAL]))
         cells = map(milliseconds, map(stored.get, WRITTEN))
-        line(one.method, size_text(one.size), *cells, f"{rate:.3g}")
+        line(one.method, size_text(one.size), *cells, rate)
     for one in found:
-        if parts.ALONE in one.stored:
+        if hides(one):
             alone, beside = middle(one.stored[parts.ALONE]), middle(one.stored[parts.COMPUTE])
             click.echo(
                 f"# {one.method}: computing took {milliseconds(alone)} ms alone, "
@@ -282,10 +282,10 @@ def print_size(found: list[Measured]) -> None:
     line("method", "size", *RESTARTED, "GB/s", "check")
     for one in found:
         times = [middle(one.restarted[part]) for part in RESTARTED]
-        rate = bandwidth(one, times[-1]) / GIGABYTE
+        rate = rate_text(bandwidth(one, one.restarted[parts.TOTAL]))
         check = "Pass" if one.passed else "Fail"
         cells = map(milliseconds, times)
-        line(one.method, size_text(one.size), *cells, f"{rate:.3g}", check)
+        line(one.method, size_text(one.size), *cells, rate, check)
 
 
 def print_intervals(found: list[Measured], hours: float, nodes: Sequence[int]) -> None:
@@ -318,6 +318,11 @@ def time_text(seconds: float) -> str:
 def milliseconds(seconds: float | None) -> str:
     """Milliseconds of a part; a dash where a method does not have it."""
     return "-" if seconds is None else f"{seconds * MILLISECONDS:.2f}"
+
+
+def rate_text(rate: float) -> str:
+    """Bytes per second as GB/s."""
+    return digits(rate / GIGABYTE)
 
 
 def line(*cells: str) -> None:

@@ -78,7 +78,8 @@ MEASURED = {
     "in_place": "whether MPI_IN_PLACE was used, where that is a choice",
     "layout": "`-D`, where that is a choice",
     "part": (
-        "what a row is of where that is not the whole: `topology creation`, or a part of the start"
+        "what a row is of where that is not the whole: `topology creation`, or a part of the start "
+        "or of a checkpoint"
     ),
     "overall_us, overall_p50_us": (
         "mean and median time of a non-blocking call with computing in it; `latency_us` and "
@@ -107,8 +108,8 @@ MEASURED = {
         "nothing"
     ),
     "file_sync": (
-        "whether MPI_File_sync follows each write to a file, inside the time (definition); "
-        "empty for other benchmarks"
+        "whether MPI_File_sync follows each write to a file, or a sync each checkpoint, inside the "
+        "time (definition); empty for other benchmarks"
     ),
     "variant": (
         "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "

@@ -21,7 +21,7 @@ from omb_py.cli.checkpoint import command
 from omb_py.core.errors import MissingPackageError, OmbError
 from omb_py.measure.checkpoints import interval
 from omb_py.measure.checkpoints.content import CHUNK, fill, first_difference
-from omb_py.measure.checkpoints.methods import TABLE, Place
+from omb_py.measure.checkpoints.methods import GATHERED, TABLE, Place, usual
 from omb_py.measure.checkpoints.rounds import Measured, Timed, check_space
 from omb_py.measure.checkpoints.rows import overhead
 from omb_py.measure.checkpoints.shift import default_shift
@@ -125,7 +125,7 @@ def test_steps_after_a_failure_are_taken_and_the_first_one_is_said() -> None:
 
 
 def test_a_checkpoint_costs_what_it_adds_to_computing() -> None:
-    times = {"total": (5.0, 7.0, 5.0), "blocking": (1.0, 1.5, 1.0)}
+    times: dict[str, tuple[float, ...]] = {"total": (5.0, 7.0, 5.0), "blocking": (1.0, 1.5, 1.0)}
     times["compute alone"] = (3.5, 3.0, 6.0)
     found = Measured("async", 8, 2, times, {}, True)
     assert overhead(found) == (1.5, 4.0, 1.0), "no less than blocking"
@@ -146,6 +146,10 @@ def test_a_package_that_is_missing_is_named(
     comm: Any = SimpleNamespace(rank=0, size=1)
     with pytest.raises(MissingPackageError, match=r"needs the Python package h5py.*omb-py\[hdf5\]"):
         TABLE["hdf5"].make(Place(comm, str(tmp_path), 8, 0))
+
+
+def test_no_rank_gathers_more_than_it_may_have_memory_for() -> None:
+    assert {*usual(GATHERED)} - {*usual(GATHERED + 1)} == {"gather"}
 
 
 REMOVING = """

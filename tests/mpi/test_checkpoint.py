@@ -52,7 +52,7 @@ def test_every_method_stores_and_restarts(
     job = mpiexec(ranks, *words, "--dir", "storage", "--output", "rows.csv")
     assert (job.code, job.sentences) == (0, []), job.err
     rows = rows_of(tmp_path / "rows.csv")
-    methods = usual()
+    methods = usual(1)
     for size in ("100001", "8"):
         for method in methods:
             for benchmark, parts in PARTS.items():

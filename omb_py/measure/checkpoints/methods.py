@@ -486,10 +486,17 @@ METHODS = Rows(TABLE, "omb_py.checkpoints", Method)
 """By name; those of other distributions come by entry points."""
 
 
-def usual() -> tuple[str, ...]:
-    """The names of our methods whose packages are installed."""
+GATHERED = 8 << 30
+"""Bytes of all ranks from which one rank may not have the memory for them."""
+
+
+def usual(nbytes: int) -> tuple[str, ...]:
+    """The names of our methods whose packages are installed, for so many bytes of all ranks."""
     from importlib.util import find_spec
 
     return tuple(
-        name for name, one in TABLE.items() if one.package is None or find_spec(one.package)
+        name
+        for name, one in TABLE.items()
+        if (one.package is None or find_spec(one.package))
+        and (one.make is not Gather or nbytes <= GATHERED)
     )

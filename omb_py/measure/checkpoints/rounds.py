@@ -40,7 +40,7 @@ class CheckpointRequest:
 
     methods: tuple[Method, ...]
     sizes: tuple[int, ...]
-    rounds: int = 5
+    rounds: int = 7
     sync: bool = True
     shift: int = 1
     drop_cache: bool = True

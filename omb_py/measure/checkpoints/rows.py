@@ -45,9 +45,14 @@ def overhead(measured: Measured) -> tuple[float, ...]:
     return tuple(max(total - hidden, blocked) for total, hidden, blocked in rounds)
 
 
-def bandwidth(measured: Measured, seconds: float) -> float:
-    """Bytes per second of all ranks."""
-    return measured.ranks * measured.size / seconds
+def bandwidth(measured: Measured, seconds: Sequence[float]) -> float:
+    """Bytes per second of all ranks, by the median."""
+    return measured.ranks * measured.size / middle(seconds)
+
+
+def hides(measured: Measured) -> bool:
+    """Whether ranks computed while the method wrote: its total then is no time of a transfer."""
+    return ALONE in measured.stored
 
 
 def rows_of(run: str, measured: Measured, request: CheckpointRequest) -> Iterator[Row]:
@@ -55,13 +60,17 @@ def rows_of(run: str, measured: Measured, request: CheckpointRequest) -> Iterato
     stored = {part: times for part, times in measured.stored.items() if part != ALONE}
     for part, times in (stored | {OVERHEAD: overhead(measured)}).items():
         more: dict[str, Any] = {"file_sync": request.sync}
-        if part in (COMPUTE, OVERHEAD) and ALONE in measured.stored:
+        if part in (COMPUTE, OVERHEAD) and hides(measured):
             alone = summarize([one * MICROSECONDS for one in measured.stored[ALONE]])
             more |= {"compute_us": alone.mean, "compute_p50_us": alone.percentile(50)}
+        if part in (WRITE, TOTAL) and not hides(measured):
+            more["bandwidth_MBps"] = bandwidth(measured, times) / MEGABYTE
         yield _row(run, measured, STORE, part, times, **more)
     for part, times in measured.restarted.items():
-        variant = None if request.drop_cache else "cache kept"
-        yield _row(run, measured, RESTART, part, times, variant=variant)
+        more = {} if request.drop_cache else {"variant": "cache kept"}
+        if part in (READ, TOTAL):
+            more["bandwidth_MBps"] = bandwidth(measured, times) / MEGABYTE
+        yield _row(run, measured, RESTART, part, times, **more)
 
 
 def _row(
@@ -73,7 +82,6 @@ def _row(
     **more: Any,
 ) -> Row:
     summary = summarize([one * MICROSECONDS for one in seconds])
-    median = summary.percentile(50)
     low, high = summary.median_interval
     found: dict[str, Any] = dict.fromkeys(COLUMNS) | {
         "run": run,
@@ -89,7 +97,7 @@ def _row(
         "sample_mean_us": summary.mean,
         "sample_stddev_us": summary.stddev,
         "sample_min_us": summary.percentile(0),
-        "sample_p50_us": median,
+        "sample_p50_us": summary.percentile(50),
         "sample_max_us": summary.percentile(100),
         "median_low_us": low,
         "median_high_us": high,
@@ -98,6 +106,4 @@ def _row(
         "validation": "Pass" if measured.passed else "Fail",
         "part": None if part == TOTAL else part,
     }
-    if part in (WRITE, READ, TOTAL) and median > 0:
-        found["bandwidth_MBps"] = bandwidth(measured, median / MICROSECONDS) / MEGABYTE
     return Row(**found | more)
