@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 
 ATTEMPTS = 50
@@ -90,7 +90,7 @@ def _make(parent: str) -> str:
     try:
         return mkdtemp(prefix=".omb-py-checkpoint-", dir=os.path.abspath(parent))
     except OSError as error:
-        raise OmbError(
+        raise UsageError(
             f"--dir {parent}: cannot make a folder there ({error.strerror}): name a folder that "
             "you can write to"
         ) from error
