@@ -42,7 +42,7 @@ RESTARTED = ("open", "read", "close", "total")
     callback=listed,
     metavar="NAME[,...]",
     help="Methods to compare: file_per_rank, shared, collective, gather, numpy, pickle, hdf5, "
-    "async, thread.  [default: those whose packages are installed; gather up to 8 GiB in all]",
+    "async, thread.  [default: those whose packages are installed; gather below 2 GiB in all]",
 )
 @click.option(
     "--size",
@@ -272,6 +272,8 @@ def print_size(found: list[Measured]) -> None:
         cells = map(milliseconds, map(stored.get, WRITTEN))
         line(one.method, size_text(one.size), *cells, rate)
     for one in found:
+        if one.variant is not None:
+            click.echo(f"# {one.method}: {one.variant}")
         if hides(one):
             alone, beside = middle(one.stored[parts.ALONE]), middle(one.stored[parts.COMPUTE])
             click.echo(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ from omb_py.core.registry import Rows
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+
+PIECE = 1 << 30
+"""Bytes of one call: Open MPI counts to 2^31, and MPICH's non-blocking writes stop there."""
 
 PATIENCE = 60.0
 """Seconds in which a non-blocking write changes its file: MPICH never completes one that fails."""
@@ -46,6 +49,9 @@ class Checkpoint(ABC):
     Each step is timed. What a step raises is said for it; the steps after it are taken all the
     same, since other ranks may wait in them, and what those raise then is not.
     """
+
+    variant: str | None = None
+    """Which of several things the method does here, in a few words."""
 
     def __init__(self, place: Place) -> None:
         """Allocate what all rounds need, apart from the data itself."""
@@ -260,12 +266,13 @@ class Independent(Checkpoint):
         self._transfer(self._file.Write_at, data, self.rank)
 
     def _transfer(self, call: Callable[..., None], data: Any, owner: int) -> None:
-        """One call for the part of the file that has the data of rank ``owner``."""
+        """Calls for the part of the file that has the data of rank ``owner``."""
         from mpi4py import MPI
 
         status = MPI.Status()
-        call(owner * self.place.size, data, status)
-        check_count(status, len(data))
+        for start, piece in pieces(data):
+            call(owner * self.place.size + start, piece, status)
+            check_count(status, len(piece))
 
     def sync(self) -> None:
         self._file.Sync()
@@ -306,37 +313,40 @@ class Async(Independent, BackgroundCheckpoint):
         from mpi4py import MPI
 
         self._copy = like_data(place)
-        self._request: Any = None
-        self._status = MPI.Status()
+        self._pending: list[tuple[Any, int]] = []
         self._asks_first = MPI.get_vendor()[0] == "Open MPI"  # 5.0 dies of a failed request
 
     def write(self, data: Any) -> None:
-        self._request = None
+        self._pending = []
         self._copy[:] = data
-        self._request = self._file.Iwrite_at(self.rank * self.place.size, self._copy)
+        for start, piece in pieces(self._copy):
+            request = self._file.Iwrite_at(self.rank * self.place.size + start, piece)
+            self._pending.append((request, len(piece)))
 
     def progress(self) -> None:
-        if not self._request:
-            return
+        self._pending = [one for one in self._pending if not self._is_complete(*one)]
+
+    def _is_complete(self, request: MPI.Request, nbytes: int) -> bool:
+        """Whether a request has written all; raises `OSError` where it wrote less."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        if not (request.Get_status if self._asks_first else request.Test)(status):
+            return False
+        check_count(status, nbytes)
         if self._asks_first:
-            if not self._request.Get_status(self._status):
-                return
-            request, self._request = self._request, None
-            check_count(self._status, self.place.size)
             request.Free()
-        elif self._request.Test(self._status):
-            self._request = None  # another test would empty the status
+        return True
 
     def wait(self) -> None:
-        last, since = -1, perf_counter()
-        while self._request:
+        changed, since = -1, perf_counter()
+        while self._pending:
             self.progress()
-            changed = os.stat(self._path).st_mtime_ns
-            if changed != last:
-                last, since = changed, perf_counter()
-            elif perf_counter() - since > PATIENCE:
-                raise OSError(f"MPI has written nothing for {PATIENCE:.0f} s")
-        check_count(self._status, self.place.size)
+            if perf_counter() - since > PATIENCE:
+                before, changed = changed, os.stat(self._path).st_mtime_ns
+                if changed == before:
+                    raise OSError(f"MPI has written nothing for {PATIENCE:.0f} s")
+                since = perf_counter()
 
     def sync(self) -> None:
         """MPI_File_sync, and an fsync: MPICH 5.0.2 makes none after MPI_File_iwrite_at."""
@@ -399,6 +409,7 @@ class Hdf5(Checkpoint):
             ) from error
         self._h5py: Any = h5py
         self._parallel = bool(h5py.get_config().mpi)
+        self.variant = "one file" if self._parallel else "h5py without MPI: a file for each rank"
         self._driver = {"driver": "mpio", "comm": place.comm} if self._parallel else {}
 
     def path(self, name: str, rank: int) -> str:
@@ -448,6 +459,12 @@ def like_data(place: Place) -> Any:
     return np.full(place.size, 1, np.uint8)
 
 
+def pieces(data: Any) -> Iterator[tuple[int, Any]]:
+    """An array in pieces that any MPI library can write at once, and the place of each."""
+    for start in range(0, len(data), PIECE):
+        yield start, data[start : start + PIECE]
+
+
 def check_count(status: MPI.Status, expected: int) -> None:
     """Raise `OSError` where a call stored or read fewer bytes, without an error of its own."""
     from mpi4py import MPI
@@ -486,8 +503,8 @@ METHODS = Rows(TABLE, "omb_py.checkpoints", Method)
 """By name; those of other distributions come by entry points."""
 
 
-GATHERED = 8 << 30
-"""Bytes of all ranks from which one rank may not have the memory for them."""
+GATHERED = (2 << 30) - 1
+"""Bytes of all ranks beyond which a rank may not have the memory, nor MPI a number, for them."""
 
 
 def usual(nbytes: int) -> tuple[str, ...]:

@@ -52,7 +52,8 @@ class Measured:
     """One method at one size, on rank 0: seconds of each round by part, of the slowest rank.
 
     A part that the method does not have is absent. ``stored`` are those of the checkpoint,
-    ``restarted`` of reading it; ``passed`` says whether all data was right.
+    ``restarted`` of reading it; ``passed`` says whether all data was right, ``variant`` what a
+    method that can do several things did.
     """
 
     method: str
@@ -61,6 +62,7 @@ class Measured:
     stored: dict[str, tuple[float, ...]]
     restarted: dict[str, tuple[float, ...]]
     passed: bool
+    variant: str | None = None
 
 
 class Timed:
@@ -138,7 +140,8 @@ class Rounds:
             parts = self._parts(checkpoint)
             times = self._slowest(stored[name], parts), self._slowest(restarted[name], RESTARTING)
             failed = self._job.total(int(name in self.faults))
-            found.append(Measured(name, self._place.size, self._job.ranks, *times, not failed))
+            of_all = self._place.size, self._job.ranks
+            found.append(Measured(name, *of_all, *times, not failed, checkpoint.variant))
         return found if self._job.rank == 0 else []
 
     def _parts(self, checkpoint: Checkpoint) -> list[str]:

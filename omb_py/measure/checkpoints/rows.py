@@ -67,7 +67,8 @@ def rows_of(run: str, measured: Measured, request: CheckpointRequest) -> Iterato
             more["bandwidth_MBps"] = bandwidth(measured, times) / MEGABYTE
         yield _row(run, measured, STORE, part, times, **more)
     for part, times in measured.restarted.items():
-        more = {} if request.drop_cache else {"variant": "cache kept"}
+        words = [measured.variant, None if request.drop_cache else "cache kept"]
+        more = {"variant": ", ".join(filter(None, words)) or None}
         if part in (READ, TOTAL):
             more["bandwidth_MBps"] = bandwidth(measured, times) / MEGABYTE
         yield _row(run, measured, RESTART, part, times, **more)
@@ -105,5 +106,6 @@ def _row(
         "warmup": 1,
         "validation": "Pass" if measured.passed else "Fail",
         "part": None if part == TOTAL else part,
+        "variant": measured.variant,
     }
     return Row(**found | more)
