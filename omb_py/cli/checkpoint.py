@@ -125,7 +125,7 @@ def command(
     force: bool,
     debug: bool,
 ) -> None:
-    """Measure checkpoints: storing the state of all ranks, and restarting from it.
+    """Measure checkpoints: store the state of ranks, restart from it.
 
     Each rank writes its bytes, then reads those of another rank and checks them. Methods take
     turns. Times are those of the slowest rank.

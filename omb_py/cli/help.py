@@ -56,22 +56,18 @@ def screen(
     lines = ["Usage: omb-py [-h | --version] COMMAND ...", START, ""]
     lines.append(f"Benchmarks (all {number}, and those of plug-ins: omb-py list):")
     for name in shown:
-        lines += _entry(name, families[name], max_lines=1)
-    lines += _entry("others", dict.fromkeys(others), max_lines=2)
-    lines += _entry("applications", applications, max_lines=1)
+        lines.append(_entry(name, families[name]))
+    lines.append(_entry("others", dict.fromkeys(others)))
+    lines.append(_entry("applications", applications))
     for heading, names in commands.items():
         lines.append(f"{heading}:")
         lines += [f"  {name:<12}{summary(name, WIDTH - 14)}" for name in names]
     return "\n".join(lines)
 
 
-def _entry(name: str, members: Iterable[str], max_lines: int) -> list[str]:
-    """A name, then its members in a column of their own, cut after so many lines."""
-    texts = wrap(
-        ", ".join(members),
-        WIDTH - 18,
-        max_lines=max_lines,
-        placeholder=" ...",
-        break_on_hyphens=False,
+def _entry(name: str, members: Iterable[str]) -> str:
+    """A name, then as many of its members as the line has room for."""
+    (text,) = wrap(
+        ", ".join(members), WIDTH - 18, max_lines=1, placeholder=" ...", break_on_hyphens=False
     )
-    return [f"  {name if text is texts[0] else '':<16}{text}" for text in texts]
+    return f"  {name:<16}{text}"
