@@ -149,14 +149,14 @@ def command(
     remover = Remover() if launcher.rank() == 0 else None
     from omb_py.core.job import Job
     from omb_py.core.job.by_mpi import MPIWorld
-    from omb_py.measure.checkpoints.rounds import CheckpointRequest, measure
-    from omb_py.measure.checkpoints.shift import default_shift, nodes_of_ranks
+    from omb_py.core.job.node_map import first_ranks
+    from omb_py.measure.checkpoints.rounds import CheckpointRequest, default_shift, measure
 
     with Job(MPIWorld("multiple", session=False), debug) as job:
         job.expect(launcher.expected_ranks())
         job.check_launcher()
         places = job.nodes()
-        on_nodes = nodes_of_ranks(job.control)
+        on_nodes = first_ranks(job.control)
         chosen_shift = default_shift(on_nodes) if shift is None else shift % job.ranks
         if names is None:  # rank 0 decides, lest packages differ between nodes
             names = tuple(job.text_of(",".join(usual(job.ranks * max(sizes))), 0).split(","))

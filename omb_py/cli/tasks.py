@@ -11,22 +11,9 @@ from omb_py.cli.analysis_options import listed
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.measure import pools
-from omb_py.options.types import BYTES, Number, WholeNumber
+from omb_py.options.types import SIZE_LIST, Number, WholeNumber
 
 WIDTHS = (14, 10, 17, 12, 12, 10)
-
-
-class Sizes(click.ParamType):  # type: ignore[type-arg]
-    """Message sizes with commas between, as in ``0,1K``."""
-
-    name = "sizes"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        return tuple(BYTES.convert(part, param, ctx) for part in str(value).split(","))
 
 
 @click.command("tasks", context_settings={"help_option_names": ["-h", "--help"]})
@@ -46,7 +33,7 @@ class Sizes(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--sizes",
-    type=Sizes(),
+    type=SIZE_LIST,
     default="0,1K,64K,1M",
     show_default=True,
     metavar="BYTES[,...]",

@@ -22,9 +22,8 @@ from omb_py.core.errors import MissingPackageError, OmbError
 from omb_py.measure.checkpoints import interval
 from omb_py.measure.checkpoints.content import CHUNK, fill, first_difference
 from omb_py.measure.checkpoints.methods import GATHERED, TABLE, Place, usual
-from omb_py.measure.checkpoints.rounds import Measured, Timed, check_space
+from omb_py.measure.checkpoints.rounds import Measured, Timed, check_space, default_shift
 from omb_py.measure.checkpoints.rows import overhead
-from omb_py.measure.checkpoints.shift import default_shift
 
 COSTS = st.floats(1e-3, 1e4)
 SHARES = st.floats(1e-7, 0.5)

@@ -65,6 +65,23 @@ class Measured:
     variant: str | None = None
 
 
+def default_shift(nodes: Sequence[int]) -> int:
+    """The smallest shift by which the most ranks read what another node wrote; else 1.
+
+    ``nodes`` has the node of each rank. 0 for a single rank. The number of ranks on a node is
+    enough where they fill one node after the other (as IOR's ``-C`` has it), 1 where they go round.
+    """
+    ranks = len(nodes)
+    if ranks == 1:
+        return 0
+
+    def far(shift: int) -> int:
+        return sum(nodes[rank] != nodes[(rank + shift) % ranks] for rank in range(ranks))
+
+    most_on_node = max(map(nodes.count, set(nodes)))
+    return max(range(1, min(most_on_node, ranks - 1) + 1), key=far)
+
+
 class Timed:
     """Times the steps of a rank, and keeps the first failure.
 
