@@ -1,0 +1,174 @@
+"""Going on when ranks fail: ULFM (User-Level Failure Mitigation), where this job has it.
+
+Open MPI has it in jobs that ``mpirun --with-ft ulfm`` starts. MPICH 5 exports some of its
+functions, but they abort the job, and its launcher ends a job whose rank died.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from omb_py.core.errors import OmbError, UnsupportedError
+from omb_py.core.mpi.tool_interface import ToolInterface
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+FINALIZE_SECONDS = 5.0
+"""How long MPI_Finalize may take after ranks have failed; Open MPI 5 sometimes never returns."""
+
+HUNG = "did not return from MPI_Finalize"
+"""What the sentence says of a rank that was ended there; sweeps count it."""
+
+RANK_TAG = 1
+
+
+def check(name: str) -> None:
+    """Raise `UnsupportedError` unless ranks of this job can fail and ``name`` go on."""
+    from mpi4py import MPI
+
+    library = MPI.get_vendor()[0]
+    if library != "Open MPI":
+        raise UnsupportedError(
+            f"{name} lets ranks fail, which ends every job of {library}: use Open MPI 5, and start "
+            "it with 'mpirun --with-ft ulfm'"
+        )
+    tools = ToolInterface()
+    try:
+        enabled = bool(tools.control("mpi_ft_enable").read())
+    except OmbError:
+        enabled = False
+    finally:
+        tools.close()
+    if not enabled:
+        raise UnsupportedError(
+            f"{name} lets ranks fail, which this job would not survive: start it with 'mpirun "
+            "--with-ft ulfm' of Open MPI 5"
+        )
+
+
+def fail() -> NoReturn:
+    """Let this rank fail, by a signal that nothing can catch."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise SystemExit  # not reached
+
+
+def is_failure(comm: MPI.Intracomm) -> bool:
+    """Whether an error on ``comm`` can be that of a failed rank: one is known, or it is revoked.
+
+    The classes of errors do not tell: Open MPI 5.0.11 reports some failures as MPI_ERR_OTHER.
+    """
+    group = comm.Get_failed()
+    failed = group.size > 0
+    group.Free()
+    return failed or comm.Is_revoked()
+
+
+def shrink(comm: MPI.Intracomm) -> MPI.Intracomm:
+    """The communicator of the survivors, in the same order; collective over them.
+
+    ``comm`` is revoked first, so that none of them waits in it any more.
+    """
+    if not comm.Is_revoked():
+        comm.Revoke()
+    survivors: Any = comm.Shrink()
+    return survivors  # type: ignore[no-any-return]
+
+
+def failed_ranks(comm: MPI.Intracomm, survivors: MPI.Intracomm) -> tuple[int, ...]:
+    """The ranks of ``comm`` that are not among ``survivors``, which `shrink` made of it."""
+    from mpi4py import MPI
+
+    before, after = comm.Get_group(), survivors.Get_group()
+    numbers = MPI.Group.Translate_ranks(before, list(range(before.size)), after)
+    before.Free()
+    after.Free()
+    return tuple(rank for rank, number in enumerate(numbers) if number == MPI.UNDEFINED)
+
+
+class Replacement:
+    """Processes that take the place of failed ranks, step by step; collective over the survivors.
+
+    They are started with this process's own command line, and come back from `join`.
+    """
+
+    def __init__(self, survivors: MPI.Intracomm, rank: int, failed: Sequence[int]) -> None:
+        """``rank`` is this process's in the communicator in which the ranks ``failed``."""
+        self._survivors = survivors
+        self._rank = rank
+        self._failed = failed
+        self._spawned: Any = None
+        self._merged: Any = None
+
+    def spawn(self) -> None:
+        """Start them (MPI_Comm_spawn)."""
+        words = ["-m", "omb_py", *sys.argv[1:]]
+        self._spawned = self._survivors.Spawn(sys.executable, words, len(self._failed))
+
+    def merge(self) -> None:
+        """Make one communicator of survivors and replacements (MPI_Intercomm_merge)."""
+        self._merged = self._spawned.Merge(False)
+
+    def reorder(self) -> MPI.Intracomm:
+        """Put all in the order of the ranks before the failure (MPI_Comm_split)."""
+        from mpi4py import MPI
+
+        if self._survivors.rank == 0:
+            for number, rank in enumerate(self._failed):
+                self._spawned.Send([array("i", [rank]), 1, MPI.INT], number, RANK_TAG)
+        comm: MPI.Intracomm = self._merged.Split(0, self._rank)
+        return comm
+
+    def finish(self) -> None:
+        """Give back what only the replacement needed: MPI_Finalize would fail over it."""
+        self._merged.Free()
+        self._spawned.Disconnect()
+
+
+def is_replacement() -> bool:
+    """Whether this process was started in the place of a failed rank."""
+    from mpi4py import MPI
+
+    return bool(MPI.Comm.Get_parent() != MPI.COMM_NULL)
+
+
+def join() -> MPI.Intracomm:
+    """The communicator in which a replacement takes its place; see `Replacement`."""
+    from mpi4py import MPI
+
+    parent: Any = MPI.Comm.Get_parent()
+    merged = parent.Merge(True)
+    rank = array("i", [0])
+    parent.Recv([rank, 1, MPI.INT], 0, RANK_TAG)
+    comm: MPI.Intracomm = merged.Split(0, rank[0])
+    merged.Free()
+    parent.Disconnect()
+    return comm
+
+
+def limit_finalize(rank: int) -> None:
+    """End this process, with a sentence, if it is still in MPI_Finalize after `FINALIZE_SECONDS`.
+
+    A child process watches: mpi4py holds the interpreter's lock in MPI_Finalize, so that neither
+    threads nor handlers of signals would run.
+    """
+    parent = os.getpid()
+    if os.fork():
+        return
+    try:
+        end = time.monotonic() + FINALIZE_SECONDS
+        while time.monotonic() < end:
+            time.sleep(0.05)
+            if os.getppid() != parent:
+                return
+        text = f"omb-py: rank {rank} {HUNG} within {FINALIZE_SECONDS:g} s of a failure and was "
+        os.write(2, f"{text}killed: results are complete\n".encode())
+        os.kill(parent, signal.SIGKILL)
+    finally:
+        os._exit(0)
