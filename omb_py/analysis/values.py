@@ -47,6 +47,7 @@ EXPERIMENT = (
     "test_calls",
     "compute_target",
     "partitions",
+    "failed",
     "threads",
     "nodes",
     "file_sync",

@@ -60,6 +60,16 @@ class StartUp(Enum):
     PARTS = "each part of it"
 
 
+class Recovery(Enum):
+    """What is measured of a job whose ranks fail."""
+
+    DETECT = "when operations report it"
+    REVOKE = "MPI_Comm_revoke"
+    SHRINK = "MPI_Comm_shrink"
+    AGREE = "MPI_Comm_agree"
+    RESPAWN = "the replacement of failed ranks"
+
+
 @dataclass(frozen=True)
 class Defaults:
     """Native OMB's defaults for one family: iteration counts and range of sizes in bytes."""
@@ -211,12 +221,14 @@ FEATURES = {
     "library_algorithm": "algorithms of the MPI library",
     "node_map": "the node of each rank, for algorithms of omb-py's own",
     "nodes": "the node of each rank, as `Case.nodes`",
+    "operations": "what reports a failed rank",
     "overlap": "computing while calls are under way",
     "pairs": "pairs of ranks",
     "partitions": "parts of a message",
     "placement": "where each end's messages lie",
     "print_rate": "the message rate",
     "processes": "forked processes",
+    "repeated": "iterations of parts",
     "root": "the root, fixed or another in each iteration",
     "send_mode": "synchronous, buffered and ready sends",
     "spawned": "processes that MPI_Comm_spawn starts",
@@ -225,6 +237,7 @@ FEATURES = {
     "threads": "threads that send and receive",
     "topology": "neighbours",
     "vary_window": "a table over windows",
+    "victims": "ranks that fail",
     "window": "messages in flight",
     "window_kind": "how a window is made",
     "window_sync": "how accesses are completed",
@@ -244,10 +257,11 @@ class Benchmark:
     ``elements`` is the only length of a message, where there is but one; ``parts`` must divide it.
     ``preset`` are defaults of options that are not everybody's, ``heading`` lines below the banner.
     ``slowest`` makes the slowest rank's time that of an iteration, rather than the ranks' mean.
-    ``start_up`` says what is measured of a job's start; there is then no plan. ``native`` is
-    false for what native OMB lacks. ``collective`` is true where all ranks make one call together,
-    so that the slowest of them counts; ``leading_blank`` where native OMB's output begins with an
-    empty line. ``options`` are words of `FEATURES`.
+    ``start_up`` says what is measured of a job's start, ``recovery`` of one whose ranks fail: there
+    is then no plan, and each row is a part; ``part_names`` are those that complete results have.
+    ``native`` is false for what native OMB lacks. ``collective`` is true where all ranks make one
+    call together, so that the slowest of them counts; ``leading_blank`` where native OMB's output
+    begins with an empty line. ``options`` are words of `FEATURES`.
 
     Raises `BenchmarkError` for other words.
     """
@@ -275,6 +289,8 @@ class Benchmark:
     value: str = "Avg Latency(us)"
     slowest: bool = False
     start_up: StartUp | None = None
+    recovery: Recovery | None = None
+    part_names: Callable[[Options], tuple[str, ...]] = lambda options: ()
     native: bool = True
     collective: bool = False
     leading_blank: bool = True
@@ -287,6 +303,11 @@ class Benchmark:
             hint = f"did you mean {near[0]!r}?" if near else "see omb_py.benchmarks.FEATURES"
             raise BenchmarkError(f"benchmark {self.name} has unknown option {unknown[0]!r}: {hint}")
 
+    @property
+    def planned(self) -> bool:
+        """Whether it has a plan, whose calls a binding makes again and again."""
+        return self.start_up is None and self.recovery is None
+
     def counts(self, options: Options, size: int) -> tuple[int, int]:
         """Timed iterations and warm-up iterations for messages of ``size`` bytes."""
         large = size > LARGE_MESSAGE_BYTES and self.sized
@@ -296,6 +317,11 @@ class Benchmark:
             iterations if options.iterations is None else options.iterations,
             warmup if options.warmup is None else options.warmup,
         )
+
+
+def no_plan(case: Case) -> Plan:
+    """What is measured once in a job has no plan."""
+    raise NotImplementedError
 
 
 BENCHMARK_MODULES = Registry(

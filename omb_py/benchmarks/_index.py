@@ -91,4 +91,9 @@ MODULES = {
             partitioned_latency partitioned_bw
         """,
     },
+    "recovery": {
+        "fault tolerance": """
+            ft_detect ft_revoke ft_shrink ft_agree ft_respawn
+        """,
+    },
 }

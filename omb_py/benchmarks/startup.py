@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, StartUp
-
-
-def no_plan(case: Case) -> Plan:
-    """A start cannot be repeated in a job."""
-    raise NotImplementedError
+from omb_py.benchmarks import Benchmark, Defaults, StartUp, no_plan
+from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
+from omb_py.core.options import Options
 
 
 def start_up(
@@ -23,8 +20,14 @@ def start_up(
         defaults=Defaults(1, 0, 1, 0, smallest=0, largest=0),
         sized=False,
         start_up=measured,
+        part_names=init_part if measured is StartUp.INIT else lambda options: (TOTAL,),
         native=native,
     )
+
+
+def init_part(options: Options) -> tuple[str, ...]:
+    """The only part of `init`."""
+    return (SESSION if options.session else INIT,)
 
 
 BENCHMARKS = (

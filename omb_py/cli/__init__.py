@@ -181,18 +181,22 @@ def info_command() -> None:
     print_info()
 
 
+UNPLANNED = ("start-up", "fault tolerance")
+"""Families of benchmarks whose calls no binding makes."""
+
+
 class OverheadCommands(LazyGroup):
     """One command for each benchmark."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from omb_py.benchmarks import all_benchmarks
 
-        return [benchmark.name for benchmark in all_benchmarks() if not benchmark.start_up]
+        return [benchmark.name for benchmark in all_benchmarks() if benchmark.planned]
 
     def names(self) -> dict[str, str]:
         from omb_py.cli.completion import measured
 
-        return {name: family for name, family in measured().items() if family != "start-up"}
+        return {name: family for name, family in measured().items() if family not in UNPLANNED}
 
     def find(self, name: str) -> click.Command:
         from omb_py.benchmarks import find_benchmark

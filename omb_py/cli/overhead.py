@@ -35,12 +35,12 @@ COMPARED = "What is compared"
 def overhead_command(benchmark: Benchmark) -> click.Command:
     """The command that compares bindings on ``benchmark``.
 
-    Raises `UsageError` for one that measures the start.
+    Raises `UsageError` for one whose calls no binding makes.
     """
-    if benchmark.start_up is not None:
+    if not benchmark.planned:
         raise UsageError(
-            f"{benchmark.name} measures the start of MPI, which passes through no binding, so "
-            "there is nothing to compare: leave out overhead"
+            f"{benchmark.name} measures what passes through no binding, so there is nothing to "
+            "compare: leave out overhead"
         )
 
     def callback(bindings: str | None, rounds: int, **values: Any) -> None:

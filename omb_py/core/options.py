@@ -20,6 +20,13 @@ VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Window sizes of ``-V``."""
 
 
+OPERATIONS = ("recv", "barrier", "allreduce")
+"""What can report a failed rank."""
+
+NODE = "node"
+"""What stands for all ranks of the last node."""
+
+
 @dataclass(frozen=True)
 class Options:
     """Every option of every benchmark; ``None`` leaves the choice to the benchmark.
@@ -37,7 +44,8 @@ class Options:
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
     connect hosts, ``backend`` what torch sends by; ``event_loop``, ``progress_mode`` and
     ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends, ``object`` what
-    is pickled. ``progress`` is shown
+    is pickled. ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
+    node, and ``failures`` how often; ``operations`` report it. ``progress`` is shown
     on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
 
@@ -110,6 +118,9 @@ class Options:
     in_flight: int | None = None
     grpc_call: str | None = None
     object: str | None = None
+    victims: tuple[int, ...] | str | None = None
+    failures: int = 1
+    operations: tuple[str, ...] = ()
     debug: bool = False
 
     @property

@@ -30,10 +30,9 @@ def measure(
     ``display`` is as in `launch`. Raises what a measurement does, and `UsageError` for what gives
     no rows here.
     """
-    if benchmark.start_up is not None:
-        raise UsageError(
-            f"{benchmark.name} measures the start of a job, which is over: run it alone"
-        )
+    if not benchmark.planned:
+        over = "the start of a job, which is over" if benchmark.start_up else "ranks that fail"
+        raise UsageError(f"{benchmark.name} measures {over}: run it alone")
     if options.verify_algorithm:
         raise UsageError("--verify-algorithm counts messages and gives no rows: run it alone")
     options = replace(options, quiet=True, format="csv")

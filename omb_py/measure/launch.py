@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.measurement import Measurement, RunContext
     from omb_py.measure.progress import Display
+    from omb_py.measure.recovery import RecoveryMeasurement
     from omb_py.measure.startup import StartUpMeasurement
     from omb_py.results.writer import Writer
 
@@ -188,9 +189,15 @@ def adapted(name: str, options: Options, started: StartedJob) -> Options:
     return options
 
 
-def measurement(context: RunContext) -> Measurement | StartUpMeasurement:
+def measurement(
+    context: RunContext,
+) -> Measurement | StartUpMeasurement | RecoveryMeasurement:
     """The measurement that the options select."""
     benchmark, options = context.benchmark, context.options
+    if benchmark.recovery is not None:
+        from omb_py.measure.recovery import RecoveryMeasurement
+
+        return RecoveryMeasurement(context, benchmark.recovery)
     if benchmark.start_up is not None:
         from omb_py.measure.startup import StartUpMeasurement
 

@@ -10,7 +10,7 @@ from omb_py.core.job import Combined
 from omb_py.core.memory import Place
 from omb_py.core.options import Options
 from omb_py.core.statistics import Summary, percentile, summarize
-from omb_py.results.row import Row
+from omb_py.results.row import COLUMNS, Row
 
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
@@ -74,7 +74,6 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     messages = outcome.plan.messages
     rate = messages / summary.mean * scale
     sized = benchmark.sized
-    interval = summary.median_interval
     events, queued = (
         None if part is None else summarize([seconds * scale for seconds in part.samples])
         for part in (outcome.on_device, outcome.queued)
@@ -104,21 +103,6 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         messages_per_s=None if latency else rate,
         algbw_GBps=bandwidths[0],
         busbw_GBps=bandwidths[1],
-        sample_mean_us=summary.mean,
-        sample_stddev_us=summary.stddev,
-        sample_min_us=summary.percentile(0),
-        sample_p50_us=summary.percentile(50),
-        median_low_us=interval[0],
-        median_high_us=interval[1],
-        sample_p90_us=summary.percentile(90),
-        sample_p95_us=summary.percentile(95),
-        sample_p99_us=summary.percentile(99),
-        sample_p999_us=summary.percentile(99.9),
-        sample_max_us=summary.percentile(100),
-        slowest_mean_us=slowest.mean if slowest else None,
-        slowest_p50_us=slowest.percentile(50) if slowest else None,
-        slowest_p99_us=slowest.percentile(99) if slowest else None,
-        slowest_max_us=slowest.percentile(100) if slowest else None,
         event_mean_us=events.mean if events else None,
         event_p50_us=events.percentile(50) if events else None,
         queued_mean_us=queued.mean if queued else None,
@@ -152,10 +136,69 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         files=None,
         files_min=None,
         files_max=None,
+        failed=None,
         library_algorithm=options.library_algorithm,
         variant=options.variant,
+        **_samples(summary, slowest),
         **_choices(benchmark, case),
     )
+
+
+def make_unplanned_row(
+    run: str, benchmark: Benchmark, options: Options, part: str, ranks: int, **found: Any
+) -> Row:
+    """The row of a part of what has no plan, with the columns ``found``; others stay empty."""
+    common: dict[str, Any] = {
+        "run": run,
+        "benchmark": benchmark.name,
+        "ranks": ranks,
+        "buffer": options.buffer,
+        "percentiles": (),
+        "iterations": 1,
+        "warmup": 0,
+        "part": part,
+        "variant": options.variant,
+    }
+    empty: dict[str, Any] = dict.fromkeys(COLUMNS)
+    return Row(**(empty | common | found))
+
+
+def times_of(combined: Combined) -> dict[str, Any]:
+    """The columns of the latencies of ranks: of the mean over them, and of the slowest."""
+    own, slowest = (
+        None if samples is None else summarize([seconds * MICROSECONDS for seconds in samples])
+        for samples in (combined.samples, combined.slowest)
+    )
+    assert own is not None
+    return {
+        "latency_us": own.mean,
+        "latency_min_us": combined.lowest * MICROSECONDS,
+        "latency_max_us": combined.highest * MICROSECONDS,
+        "iterations": len(combined.samples),
+        **_samples(own, slowest),
+    }
+
+
+def _samples(summary: Summary, slowest: Summary | None) -> dict[str, Any]:
+    """The columns of samples, and of those of the slowest rank."""
+    low, high = summary.median_interval
+    return {
+        "sample_mean_us": summary.mean,
+        "sample_stddev_us": summary.stddev,
+        "sample_min_us": summary.percentile(0),
+        "sample_p50_us": summary.percentile(50),
+        "median_low_us": low,
+        "median_high_us": high,
+        "sample_p90_us": summary.percentile(90),
+        "sample_p95_us": summary.percentile(95),
+        "sample_p99_us": summary.percentile(99),
+        "sample_p999_us": summary.percentile(99.9),
+        "sample_max_us": summary.percentile(100),
+        "slowest_mean_us": slowest.mean if slowest else None,
+        "slowest_p50_us": slowest.percentile(50) if slowest else None,
+        "slowest_p99_us": slowest.percentile(99) if slowest else None,
+        "slowest_max_us": slowest.percentile(100) if slowest else None,
+    }
 
 
 def make_part_row(

@@ -23,10 +23,10 @@ from omb_py.core.mpi.startup_timer import (
 )
 from omb_py.measure import devices
 from omb_py.measure.measurement import RunContext, check_ranks
-from omb_py.measure.rows import MICROSECONDS
+from omb_py.measure.rows import MICROSECONDS, make_unplanned_row
 from omb_py.measure.writers import start_writers
 from omb_py.results.output import benchmark_writers
-from omb_py.results.row import COLUMNS, Row, new_run
+from omb_py.results.row import Row, new_run
 
 
 @dataclass(frozen=True)
@@ -129,19 +129,10 @@ def _row(
     context: RunContext, run: str, part: Part, number: int, seconds: Spread, files: Spread
 ) -> Row:
     """The row of part ``number``; what is of calls stays empty."""
-    found: dict[str, Any] = dict.fromkeys(COLUMNS) | {
-        "run": run,
-        "benchmark": context.benchmark.name,
-        "ranks": context.job.ranks,
-        "buffer": context.options.buffer,
+    found: dict[str, Any] = {
         "latency_us": seconds.mean[number] * MICROSECONDS,
         "latency_min_us": seconds.minimum[number] * MICROSECONDS,
         "latency_max_us": seconds.maximum[number] * MICROSECONDS,
-        "percentiles": (),
-        "iterations": 1,
-        "warmup": 0,
-        "part": part.name,
-        "variant": context.options.variant,
     }
     if part.files is not None:
         found |= {
@@ -149,4 +140,5 @@ def _row(
             "files_min": int(files.minimum[number]),
             "files_max": int(files.maximum[number]),
         }
-    return Row(**found)
+    benchmark, options = context.benchmark, context.options
+    return make_unplanned_row(run, benchmark, options, part.name, context.job.ranks, **found)

@@ -78,7 +78,7 @@ class OptionRow:
 
     ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
     belong to all benchmarks, or to all that move data where ``sized`` is set, of messages of more
-    than one size where ``varied`` is. Benchmarks of the start have it where ``start_up`` is set,
+    than one size where ``varied`` is. Benchmarks without a plan have it where ``unplanned`` is set,
     and comparisons of bindings where ``overhead`` is.
     """
 
@@ -88,7 +88,7 @@ class OptionRow:
         feature: str | None = None,
         sized: bool = False,
         varied: bool = False,
-        start_up: bool = True,
+        unplanned: bool = True,
         overhead: bool = True,
         **settings: Any,
     ) -> None:
@@ -96,13 +96,13 @@ class OptionRow:
         self.feature = feature
         self.sized = sized
         self.varied = varied
-        self.start_up = start_up
+        self.unplanned = unplanned
         self.overhead = overhead
         self.settings = settings
 
     def applies(self, benchmark: Benchmark) -> bool:
         """Whether ``benchmark`` has this option."""
-        if not self.start_up and benchmark.start_up is not None:
+        if not self.unplanned and not benchmark.planned:
             return False
         if self.feature is not None:
             return self.feature in benchmark.options

@@ -11,7 +11,7 @@ from omb_py.core.calls.topology import DEFAULT_TOPOLOGY
 from omb_py.core.datatypes.layout import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
-from omb_py.core.options import MAX_ITERATIONS
+from omb_py.core.options import MAX_ITERATIONS, OPERATIONS
 from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.options.option import Option, OptionRow, note_once
 from omb_py.options.types import (
@@ -29,6 +29,7 @@ from omb_py.options.types import (
     THREADS,
     TOPOLOGY,
     VALIDATION_LOG,
+    VICTIMS,
     WARMUP,
     Graphs,
     OwnAlgorithm,
@@ -206,33 +207,68 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Processes to spawn.",
         ),
         OptionRow("--node-map", **NODES, feature="nodes"),
+        OptionRow(
+            *("--operation", "operations"),
+            type=click.Choice(OPERATIONS),
+            multiple=True,
+            show_default="each of them",
+            feature="operations",
+            help="The operation that reports the failed rank; repeat it for several.",
+        ),
+        OptionRow(
+            "--victims",
+            type=VICTIMS,
+            show_default="the last rank",
+            metavar="RANK,…|node",
+            feature="victims",
+            help="The ranks that are killed (SIGKILL) at once, or all ranks of the last node.",
+        ),
+        OptionRow(
+            "--failures",
+            **count(1),
+            default=1,
+            feature="victims",
+            help="How often ranks are killed, one time after the other.",
+        ),
     ),
     "How it is sampled": (
         OptionRow(
             *("-i", "--iterations"),
             **count(1),
-            start_up=False,
+            unplanned=False,
             help="Timed iterations per message size.",
+        ),
+        OptionRow(
+            *("-i", "--iterations"),
+            **count(1),
+            feature="repeated",
+            help="Timed iterations of each part that can be repeated.",
+        ),
+        OptionRow(
+            *("-x", "--warmup"),
+            **count(0),
+            feature="repeated",
+            help="Iterations before the timed ones.",
         ),
         OptionRow(
             *("-x", "--warmup"),
             type=WARMUP,
             metavar="N|auto",
-            start_up=False,
+            unplanned=False,
             help="Iterations before the timed ones; auto: until the median settles.",
         ),
         OptionRow(
             "--precision",
             type=PRECISION,
             metavar="P%",
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Stop a size once the median is known to within ±P % at 95 % confidence.",
         ),
         OptionRow(
             "--max-time",
             **seconds(),
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Stop timing a size after SECONDS.",
         ),
@@ -240,7 +276,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "--max-iterations",
             **count(1),
             show_default=str(MAX_ITERATIONS),
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Upper limit of iterations per size with --precision.",
         ),
@@ -362,7 +398,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             type=MEMBER_NAME,
             default="buffer",
             metavar="NAME",
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Kind of call: see omb-py list.",
         ),
@@ -439,13 +475,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "--pickle-protocol",
             type=WholeNumber(0, HIGHEST_PROTOCOL),
             metavar="N",
-            start_up=False,
+            unplanned=False,
             help="Protocol of bindings that pickle; mpi4py's default is the latest.",
         ),
         OptionRow(
             "--backend",
             metavar="NAME",
-            start_up=False,
+            unplanned=False,
             help="Backend of binding torch: gloo, nccl, mpi, ucc or another that this torch has; "
             "default gloo, for memory on a device nccl.",
         ),
@@ -453,14 +489,14 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "--event-loop",
             type=click.Choice(["asyncio", "uvloop"]),
             show_default="asyncio",
-            start_up=False,
+            unplanned=False,
             help="Event loop of bindings with coroutines.",
         ),
         OptionRow(
             "--progress-mode",
             type=click.Choice(["busy", "poll", "poller", "thread"]),
             show_default="poll",
-            start_up=False,
+            unplanned=False,
             help="Who tests MPI requests for binding coroutine: each coroutine, without letting "
             "others run (busy) or in turn (poll), one task for all, or a thread.",
         ),
@@ -469,26 +505,26 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             type=WholeNumber(min=1),
             show_default="1",
             metavar="N",
-            start_up=False,
+            unplanned=False,
             help="Ping-pongs at once in an iteration, each a coroutine, for binding coroutine.",
         ),
         OptionRow(
             "--grpc-call",
             type=click.Choice(["unary", "stream"]),
             show_default="unary",
-            start_up=False,
+            unplanned=False,
             help="For binding grpc: a call for each message, or one for all to a rank.",
         ),
         OptionRow(
             "--interface",
             metavar="NAME",
-            start_up=False,
+            unplanned=False,
             help="Network interface for connections between hosts, of bindings over sockets.",
         ),
         OptionRow(
             "--object",
             type=click.Choice(["bytes", "list", "dict", "arrays", "dataframe"]),
-            start_up=False,
+            unplanned=False,
             help="What bindings that pickle send, with as many bytes: default the buffer's array.",
         ),
         OptionRow(
@@ -535,7 +571,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             *("--stats", "statistics"),
             is_flag=True,
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Also print median, its 95 % confidence interval, standard deviation, minimum, "
             "maximum and iterations.",
@@ -553,7 +589,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             metavar="[P,P,…]",
             default=(),
             show_default=False,
-            start_up=False,
+            unplanned=False,
             overhead=False,
             help="Also print percentiles, attached to the letter: -z50,90,99.9. Without a list: "
             "50,90,99.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.core.errors import UsageError
+from omb_py.core.options import NODE
 from omb_py.core.text.numbers import parse_bytes, parse_count, parse_decimal, parse_whole
 
 if TYPE_CHECKING:
@@ -139,6 +140,16 @@ def precision(text: str) -> float:
     return percent / 100
 
 
+def victims(text: str) -> tuple[int, ...] | str:
+    """Ranks separated by commas, as in 2 or 1,3; or ``node``."""
+    if text == NODE:
+        return text
+    found = counts(text.split(","), f"{text!r} is neither ranks, as in 2 or 1,3, nor {NODE}")
+    if 0 in found:
+        raise ValueError("rank 0 writes the results: choose others")
+    return tuple(sorted(set(found)))
+
+
 def root(text: str) -> int | None:
     """``fixed:RANK`` or ``rotate``; None stands for the latter."""
     if text == "rotate":
@@ -258,4 +269,5 @@ SIZE_RANGE = TextType("[min:]max", size_range)
 THREADS = TextType("n[:n]", thread_counts)
 TOPOLOGY = TextType("topology", topology)
 VALIDATION_LOG = TextType("log[:dir]", validation_log)
+VICTIMS = TextType("rank,…|node", victims)
 WARMUP = TextType("n|auto", warmup)

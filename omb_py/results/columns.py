@@ -78,8 +78,8 @@ MEASURED = {
     "in_place": "whether MPI_IN_PLACE was used, where that is a choice",
     "layout": "`-D`, where that is a choice",
     "part": (
-        "what a row is of where that is not the whole: `topology creation`, or a part of the start "
-        "or of a checkpoint"
+        "what a row is of where that is not the whole: `topology creation`, or a part of the "
+        "start, of a failure or of a checkpoint"
     ),
     "overall_us, overall_p50_us": (
         "mean and median time of a non-blocking call with computing in it; `latency_us` and "
@@ -119,6 +119,7 @@ MEASURED = {
         "files that a part of the start opened, of `import_time`: mean, minimum and maximum of "
         "a rank"
     ),
+    "failed": "ranks that were killed, of `ft_*`",
 }
 """Of each row of a benchmark: the meaning by names, which commas separate."""
 

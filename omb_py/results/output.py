@@ -28,6 +28,10 @@ def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row
 
     Raises `OmbError` when the output file cannot be written or holds something else.
     """
+    if benchmark.recovery is not None:
+        from omb_py.results.text import RecoveryWriter
+
+        return _writers(Row, RecoveryWriter(sys.stdout, benchmark, options), options)
     if benchmark.start_up is not None:
         from omb_py.results.text import StartUpWriter
 

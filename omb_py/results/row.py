@@ -24,12 +24,13 @@ class Row:
     ``event_*`` are the samples by events on the device, where the calls are its work.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
     ``part`` names what a row is of where that is not the benchmark as a whole. ``overall_us`` to
-    ``overlap_percent`` are of calls that overlap with computing, the samples of their
-    communication alone. ``files`` is how many of them a part of the start opened, the mean over
-    the ranks; such a part has neither calls nor samples. ``library_algorithm`` is what the MPI
-    library was told to do, ``algorithm`` the word of ``--algorithm``, ``segment`` the bytes of what
-    it cuts messages into, ``file_sync`` whether each write to a file was brought to the disk,
-    ``variant`` the user's own name for what else was chosen.
+    ``overlap_percent`` are of calls that overlap with computing, the samples of their communication
+    alone. ``files`` is how many of them a part of the start opened, the mean over the ranks; such a
+    part has neither calls nor samples. ``failed`` is how many of the ranks were killed before.
+    ``library_algorithm`` is what the MPI library was told to do, ``algorithm`` the word of
+    ``--algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether each
+    write to a file was brought to the disk, ``variant`` the user's own name for what else was
+    chosen.
     """
 
     run: str
@@ -104,6 +105,7 @@ class Row:
     files: float | None
     files_min: int | None
     files_max: int | None
+    failed: int | None
     library_algorithm: str | None
     algorithm: str | None
     segment: int | None

@@ -13,6 +13,7 @@ from omb_py.results.row import Row, percent_text
 from omb_py.results.writer import Writer
 
 PART_WIDTH = 14
+PART_NAME_WIDTH = 24
 NUMBER_WIDTHS = (12, 12, 12, 12, 9, 9)
 """Of minimum, mean and maximum time, and of minimum, mean and maximum number of files."""
 
@@ -43,6 +44,37 @@ class StartUpWriter(Writer[Row]):
         else:
             cells = (minimum, mean, maximum, *counts(row))
             self._line(f"{row.part:<{PART_WIDTH}}{align(cells)}")
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class RecoveryWriter(Writer[Row]):
+    """A line for each part: its ranks, those of them that failed, and times in microseconds."""
+
+    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
+        self._stream = stream
+        self._benchmark = benchmark
+        self._options = options
+
+    def start(self, metadata: dict[str, str]) -> None:
+        self._line(banner(self._benchmark, self._options, metadata))
+
+    def section(self, datatype: Datatype | None) -> None:
+        heads = ("Ranks", "Failed", "Min(us)", "Avg(us)", "Max(us)", "Iterations")
+        self._cells("# Part", heads)
+
+    def row(self, row: Row) -> None:
+        times = (row.latency_min_us, row.latency_us, row.latency_max_us)
+        numbers = (f"{value:.2f}" for value in times)
+        counted = (str(row.ranks), str(row.failed), *numbers, str(row.iterations))
+        self._cells(str(row.part), counted)
+
+    def _cells(self, part: str, cells: tuple[str, ...]) -> None:
+        widths = (8, 8, 14, 14, 14, 12)
+        text = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        self._line(f"{part:<{PART_NAME_WIDTH}}{text}")
 
     def _line(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -155,7 +187,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     accelerator = metadata.get("accelerator")
     ours = [f"omb-py {VERSION}: buffer {options.buffer}"]
     ours += [f"benchmark {benchmark.name}"] if benchmark.name in TITLED_AS_BW else []
-    ours += [f"binding {options.binding}"] if benchmark.start_up is None else []
+    ours += [f"binding {options.binding}"] if benchmark.planned else []
     ours += [f"ranks {metadata['ranks']}"]
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []

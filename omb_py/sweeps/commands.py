@@ -109,8 +109,10 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     variables = [f"LD_PRELOAD={':'.join(preload)}"] if preload else []
     variables += [] if library is None else [f"{PROFILER}={library}"]
     place = placement(point, where.machine, where.hosts)
+    launcher = LAUNCHERS[where.launcher]
     return [
-        *LAUNCHERS[where.launcher].command(place),
+        *launcher.command(place),
+        *(launcher.outliving_ranks if point.loses_ranks else ()),
         *(["env", *variables] if variables else []),
         *program(where.machine),
         *(recorder(where.profile) if profiled and library is None else []),

@@ -44,7 +44,7 @@ def guess_on(point: Point, cores: int) -> float:
     benchmark = target(point.benchmark)
     crowd = max(1.0, point.ranks_per_node / cores)
     start = START_SECONDS * crowd
-    if benchmark.start_up is not None:
+    if not benchmark.planned:
         return start
     if benchmark.family == APPLICATION:
         return start + APPLICATION_SECONDS * crowd

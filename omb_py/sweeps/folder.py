@@ -15,13 +15,14 @@ from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Point, in_parts
+from omb_py.sweeps.points import Point, has_all_parts
+from omb_py.sweeps.targets import target
 from omb_py.sweeps.toml import read
 
 DONE, SHORT, UNSUPPORTED = "done", "short", "unsupported"
-FAILED, TIMED_OUT, STOPPED = "failed", "timed out", "stopped"
+FAILED, TIMED_OUT, STOPPED, HUNG = "failed", "timed out", "stopped", "hung"
 """How an attempt ends: all rows are there; there was no memory for some, or no algorithm; it
-cannot be measured here; it broke; it took too long; we ended it."""
+cannot be measured here; it broke; it took too long; we ended it, or did so after its last row."""
 
 FAILURES = (FAILED, TIMED_OUT)
 """Those that are worth another try."""
@@ -34,7 +35,10 @@ NO_SIZE = 0
 
 
 class Attempt(BaseModel):
-    """One start of the launcher. ``seconds`` it took, ``rows`` it added, ``said`` is its excuse."""
+    """One start of the launcher. ``seconds`` it took, ``rows`` it added, ``said`` is its excuse.
+
+    ``hung`` if it had to be ended after its last row, as MPI needs it where ranks have failed.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,6 +48,7 @@ class Attempt(BaseModel):
     outcome: str
     rows: int
     said: str = ""
+    hung: bool = False
 
 
 class State(BaseModel):
@@ -134,8 +139,8 @@ class Folder:
     def measured(self, point: Point) -> tuple[int, ...]:
         """The sizes in bytes whose rows are there, in their order in the file."""
         rows = list(whole_rows(self.csv(point)))
-        if in_parts(point.benchmark):
-            return (NO_SIZE,) if any(row.get("part") == "total" for row in rows) else ()
+        if not target(point.benchmark).planned:
+            return (NO_SIZE,) if has_all_parts(point, rows) else ()
         own = (row.get("bytes") or NO_SIZE for row in rows if not row.get("part"))
         return tuple(int(size) for size in own)
 

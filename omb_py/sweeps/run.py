@@ -142,6 +142,12 @@ def end(
     ``short`` is why there are too few nodes for ``larger`` points.
     """
     list_profiles(reporter, folder, plan.points)
+    hung = sum(one.hung for point in plan.points for one in folder.state(point).attempts)
+    if hung:
+        reporter.say(
+            f"{count(hung, 'run')} of jobs whose ranks failed hung after the last row and had to "
+            "be ended; their results are complete"
+        )
     given_up = [point for point in plan.points if folder.state(point).given_up]
     left = [point for point in plan.points if folder.missing(point)]
     list_points(reporter, folder, given_up, "could not be measured here")

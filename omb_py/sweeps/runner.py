@@ -23,6 +23,7 @@ from omb_py.core.errors import (
     UnsupportedError,
     UsageError,
 )
+from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
 from omb_py.sweeps import commands, processes, profiling
 from omb_py.sweeps import folder as outcomes
@@ -42,6 +43,9 @@ NO_PROFILE = (
 )
 
 LOOK_SECONDS = 0.5
+END_SECONDS = 20.0
+"""What a launcher has after the last row of a job whose ranks failed: some never end."""
+
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
 """Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
 
@@ -154,6 +158,7 @@ class Runner:
         excuse, words = last_words(self.folder.log(point))
         outcome = judge(code, ended, left, excuse)
         said = "" if outcome in (outcomes.DONE, outcomes.STOPPED) else excuse or words
+        hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
             said = f"not at its end after {duration(self.time_limit)} (time_limit)"
         attempt = Attempt(
@@ -163,6 +168,7 @@ class Runner:
             outcome=outcome,
             rows=len(self.folder.measured(point)) - before,
             said=said,
+            hung=hung,
         )
         state = self.folder.state(point)
         lost = left if outcome in (outcomes.SHORT, outcomes.UNSUPPORTED) else ()
@@ -243,8 +249,11 @@ class Runner:
                 self.reporter.row_added(point, self.folder.missing(point), len(missing))
             if self.stop:
                 return outcomes.STOPPED
+            if point.loses_ranks and not self.folder.missing(point):
+                limit = min(limit, time.monotonic() + END_SECONDS)
             if time.monotonic() > limit:
-                return outcomes.TIMED_OUT
+                complete = not self.folder.missing(point)
+                return outcomes.HUNG if complete else outcomes.TIMED_OUT
         return self._ended_by_us(process.returncode)
 
     def _ended_by_us(self, code: int) -> str | None:

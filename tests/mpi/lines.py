@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from omb_py.benchmarks import Benchmark, all_benchmarks
 from tests.helpers.battery import FILE, Line, line
 
-MEASURED = [benchmark for benchmark in all_benchmarks() if not benchmark.start_up]
+MEASURED = [benchmark for benchmark in all_benchmarks() if benchmark.planned]
 WITH_DATA = [benchmark for benchmark in MEASURED if benchmark.sized]
 WITHOUT_DATA = [benchmark for benchmark in MEASURED if not benchmark.sized]
 ONE_SIDED = [benchmark for benchmark in WITH_DATA if benchmark.family == "one-sided"]

@@ -66,7 +66,7 @@ class Turns:
         Ours is called by its binding, or `OURS` where the benchmark has none.
         """
         ours = (sys.executable, "-m", "omb_py", self.benchmark)
-        if find_benchmark(self.benchmark).start_up is not None:
+        if not find_benchmark(self.benchmark).planned:
             return {
                 self.native: (str(self.binary), *self.options),
                 OURS: (*ours, *self.options),

@@ -48,7 +48,7 @@ OF_FILES = ("suite", "mpi", "hosts")
 GROWING = ("hosts", "pairs", "nodes")
 """What may grow with the ranks."""
 
-COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes")
+COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
 
 
 def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:

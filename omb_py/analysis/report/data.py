@@ -39,6 +39,7 @@ TITLES = {
     "test_calls": "MPI_Test calls",
     "compute_target": "Computing on",
     "partitions": "Partitions",
+    "failed": "Failed ranks",
     "threads": "Threads",
     "nodes": "Nodes",
     "file_sync": "File synchronised",

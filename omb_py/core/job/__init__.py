@@ -105,6 +105,11 @@ class Job:
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
         self.control.abort(code)
 
+    def continue_on(self, comm: MPI.Intracomm) -> None:
+        """Go on with the ranks of ``comm``, since others have failed; its rank 0 is this job's."""
+        self.control.continue_on(comm)
+        self.rank, self.ranks = self.control.rank, self.control.size
+
     def at_end(self, close: Callable[[], object]) -> None:
         """Call ``close`` when all ranks leave in order, before those that were given earlier."""
         self._at_end.callback(close)
@@ -122,7 +127,7 @@ class Job:
 
     def expect(self, ranks: int | None) -> None:
         """Raise `SharedError` when it is not these ranks that MPI has, if a number is given."""
-        if ranks not in (None, self.ranks):
+        if ranks not in (None, self.ranks) and not self.control.is_spawned:
             library = " ".join(mpi.version().split())
             raise SharedError(
                 f"{ranks} ranks were started and MPI has {self.ranks}: the launcher is not that of "

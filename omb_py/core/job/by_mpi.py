@@ -34,6 +34,14 @@ class MPIControl(Control):
     def communicator(self) -> MPI.Intracomm:
         return self.comm
 
+    @property
+    def is_spawned(self) -> bool:
+        return bool(self._mpi.Comm.Get_parent() != self._mpi.COMM_NULL)
+
+    def continue_on(self, communicator: MPI.Intracomm) -> None:
+        self.comm = communicator
+        self.rank, self.size = communicator.rank, communicator.size
+
     def barrier(self) -> None:
         self.comm.Barrier()
 

@@ -47,6 +47,15 @@ class Control(ABC):
     def abort(self, exit_code: int) -> NoReturn:
         """End all processes of the job from this rank alone."""
 
+    @property
+    def is_spawned(self) -> bool:
+        """Whether other processes of the job have started these."""
+        return False
+
+    def continue_on(self, communicator: Any) -> None:
+        """Agree with the ranks of ``communicator`` from now on, since others have failed."""
+        raise NotImplementedError
+
     def whole(self) -> Control:
         """All ranks of the job, of which these are some."""
         return self

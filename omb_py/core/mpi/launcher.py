@@ -173,8 +173,13 @@ def stagger(rank: int) -> None:
 
 def ends_with_first() -> bool:
     """Whether the first rank that leaves with an error, by `end_job`, is known to end the job."""
-    known = _hydra_channel() is not None or "OMPI_COMM_WORLD_RANK" in os.environ
-    return known and ranks() > 1
+    open_mpi = "OMPI_COMM_WORLD_RANK" in os.environ and not outlives_ranks()
+    return (open_mpi or _hydra_channel() is not None) and ranks() > 1
+
+
+def outlives_ranks() -> bool:
+    """Whether the job goes on when a rank ends too early: ``mpirun --with-ft ulfm`` of Open MPI."""
+    return os.environ.get("OMPI_MCA_mpi_ft_enable") in ("1", "true")  # noqa: SIM112 - its name
 
 
 def end_job(exit_code: int) -> None:

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from omb_py.core.errors import OmbError, UnsupportedError
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi.tool_interface import ToolInterface
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ HUNG = "did not return from MPI_Finalize"
 RANK_TAG = 1
 
 
-def check(name: str) -> None:
-    """Raise `UnsupportedError` unless ranks of this job can fail and ``name`` go on."""
+def check() -> None:
+    """Raise `UnsupportedError` unless this job goes on when ranks fail."""
     from mpi4py import MPI
 
     library = MPI.get_vendor()[0]
     if library != "Open MPI":
         raise UnsupportedError(
-            f"{name} lets ranks fail, which ends every job of {library}: use Open MPI 5, and start "
-            "it with 'mpirun --with-ft ulfm'"
+            f"every job of {library} ends when a rank fails: use Open MPI 5, and start the job "
+            "with 'mpirun --with-ft ulfm'"
         )
     tools = ToolInterface()
     try:
@@ -48,8 +48,19 @@ def check(name: str) -> None:
         tools.close()
     if not enabled:
         raise UnsupportedError(
-            f"{name} lets ranks fail, which this job would not survive: start it with 'mpirun "
-            "--with-ft ulfm' of Open MPI 5"
+            "this job would end when a rank fails: start it with 'mpirun --with-ft ulfm' of Open "
+            "MPI 5"
+        )
+
+
+def check_spawn() -> None:
+    """Raise `UsageError` where processes that replace ranks could not be reached, and MPI hangs."""
+    transports = os.environ.get("OMPI_MCA_btl", "")  # noqa: SIM112 - its name
+    names = transports.removeprefix("^").split(",")
+    if transports and ("tcp" in names) == transports.startswith("^"):
+        raise UsageError(
+            "Open MPI connects processes that replace ranks by TCP, which OMPI_MCA_btl="
+            f"{transports} excludes: add it, as in OMPI_MCA_btl=self,sm,tcp"
         )
 
 
@@ -131,15 +142,8 @@ class Replacement:
         self._spawned.Disconnect()
 
 
-def is_replacement() -> bool:
-    """Whether this process was started in the place of a failed rank."""
-    from mpi4py import MPI
-
-    return bool(MPI.Comm.Get_parent() != MPI.COMM_NULL)
-
-
 def join() -> MPI.Intracomm:
-    """The communicator in which a replacement takes its place; see `Replacement`."""
+    """The communicator in which a process that was spawned as a `Replacement` takes its place."""
     from mpi4py import MPI
 
     parent: Any = MPI.Comm.Get_parent()

@@ -20,8 +20,10 @@ from omb_py.results.readers.formats.omb import (
     cells_of,
     columns_of,
     detail_of,
+    failure_part_of_line,
     is_sized,
     laid_out,
+    of_failures,
     options_of_banner,
     options_of_command,
     pairs_only,
@@ -42,7 +44,7 @@ TELLING = ("#", "osu_", "Time took")
 """What lines have in them that matter outside a table."""
 
 LOOKS_LIKE_A_ROW = re.compile(r"\d+(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
-LOOKS_LIKE_A_PART = re.compile(r"\S+\s+\d+\.\d*\s")
+LOOKS_LIKE_A_PART = re.compile(r"\S+(?: \S+)?\s+(?:\d+\s+\d+\s+)?\d+\.\d*\s")
 SIZE = re.compile(r"0|[1-9]\d{0,17}")
 NARROW = (10,)
 """The width of native OMB's only value column in latency_mp, whose heading has 18."""
@@ -199,8 +201,13 @@ def row(state: Reading, line: str, index: int) -> None:
     if line.lstrip()[:1].isalpha() and (start := start_of_line(line.strip())):
         add(state, index, **start)
         return
+    parts = None
     if state.table["benchmark"] == "import_time":
-        if part := part_of_line(line.rstrip()):
+        parts = part_of_line
+    elif state.table["benchmark"] in of_failures():
+        parts = failure_part_of_line
+    if parts is not None:
+        if part := parts(line.rstrip()):
             add(state, index, **part)
         elif LOOKS_LIKE_A_PART.match(line):
             state.notes.add(index, "not a whole row, left out")

@@ -28,7 +28,15 @@ from omb_py.core.memory import Place
 from omb_py.core.mpi.startup_timer import INIT, SESSION, TOTAL
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import summarize
-from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
+from omb_py.measure.rows import (
+    Outcome,
+    Overlap,
+    Starts,
+    make_part_row,
+    make_row,
+    make_unplanned_row,
+    times_of,
+)
 from omb_py.options.parse import parse
 from omb_py.options.table import parameters
 from omb_py.results import row
@@ -36,7 +44,7 @@ from omb_py.results.csv import CsvWriter
 from omb_py.results.readers.formats import omb
 from omb_py.results.row import COLUMNS, KINDS, Row
 from omb_py.results.sink import StreamSink
-from omb_py.results.text import StartUpWriter, TextWriter, VariedWindowWriter
+from omb_py.results.text import RecoveryWriter, StartUpWriter, TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
 from tests.helpers.properties import examples
 
@@ -126,10 +134,11 @@ def outcome(benchmark: Benchmark, options: Options, size: int, chance: random.Ra
 
 def write(benchmark: Benchmark, options: Options, chance: random.Random, folder: Path) -> None:
     """The text and the CSV of one run, each in a folder of its own."""
+    text: Any = VariedWindowWriter if options.vary_window else TextWriter
     if benchmark.start_up is not None:
-        text: type[StartUpWriter | TextWriter] = StartUpWriter
-    else:
-        text = VariedWindowWriter if options.vary_window else TextWriter
+        text = StartUpWriter
+    elif benchmark.recovery is not None:
+        text = RecoveryWriter
     printed, table = io.StringIO(), io.BytesIO()
     writers: list[Writer[Row]] = [
         text(printed, benchmark, options),
@@ -159,6 +168,8 @@ def rows_of(
     """The rows of one element type."""
     if benchmark.start_up is not None:
         return start_rows(benchmark, options, chance)
+    if benchmark.recovery is not None:
+        return failure_rows(benchmark, options, chance)
     sizes = [0]
     if benchmark.sized:
         sizes = sorted({datatype.itemsize << chance.randrange(20) for _ in range(3)})
@@ -182,6 +193,18 @@ def rows_of(
                 what = ("run", benchmark, case, result.plan)
                 found.append(make_part_row(*what, "topology creation", result.combined))
             found.append(make_row("run", benchmark, case, result))
+    return found
+
+
+def failure_rows(benchmark: Benchmark, options: Options, chance: random.Random) -> list[Row]:
+    """The rows of one failure."""
+    found = []
+    for part in benchmark.part_names(options):
+        samples = seconds(chance)
+        combined = Combined(samples, 0.5 * min(samples), 2 * max(samples), samples)
+        columns = times_of(combined) | {"failed": chance.randrange(4)}
+        what = ("run", benchmark, options, part, ranks_of(benchmark))
+        found.append(make_unplanned_row(*what, **columns))
     return found
 
 

@@ -87,6 +87,14 @@ START_PART = re.compile(
 
 START_WIDTHS = (14, 12, 12, 12, 12, 9, 9)
 
+FAILURE_PART = re.compile(
+    r"(?P<part>\S+(?: \S+)?) +(\d{1,9}) +(\d{1,9})"
+    r" +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,9})"
+)
+"""A part of a failure: ranks, those that failed, minimum, mean and maximum, iterations."""
+
+FAILURE_WIDTHS = (24, 8, 8, 14, 14, 14, 12)
+
 MILLISECONDS = r"(\d{1,12}(?:\.\d\d)?) ms"
 INIT = re.compile(
     rf"nprocs: (\d{{1,9}}), min: {MILLISECONDS}, max: {MILLISECONDS}, avg: {MILLISECONDS}"
@@ -195,6 +203,12 @@ def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
         title = benchmark.title.lower()
         found[title] = (*found.get(title, ()), benchmark.name)
     return found | {title: (name,) for title, name in ODD_TITLES.items()}
+
+
+@cache
+def of_failures() -> frozenset[str]:
+    """Benchmarks of jobs whose ranks fail."""
+    return frozenset(item.name for item in all_benchmarks() if item.recovery is not None)
 
 
 @cache
@@ -341,3 +355,20 @@ def start_of_line(line: str) -> dict[str, Any] | None:
         names = ("ranks", "latency_us", "latency_min_us", "latency_max_us")
         return dict(zip(names, (int(match[1]), mean, minimum, maximum), strict=True))
     return None
+
+
+def failure_part_of_line(line: str) -> dict[str, Any] | None:
+    """The columns of a part of a failure; None for another line, or one that lost a digit."""
+    match = FAILURE_PART.fullmatch(line)
+    if match is None or line != laid_out([*match.groups()], FAILURE_WIDTHS):
+        return None
+    part, ranks, failed, lowest, mean, highest, iterations = match.groups()
+    return {
+        "part": part,
+        "ranks": int(ranks),
+        "failed": int(failed),
+        "latency_us": float(mean),
+        "latency_min_us": float(lowest),
+        "latency_max_us": float(highest),
+        "iterations": int(iterations),
+    }

@@ -1,0 +1,133 @@
+"""Ranks that fail, and the others that go on: Open MPI's ULFM, by real kills."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omb_py.benchmarks.recovery import AROUND_FAILURE, REPLACED, REVOKED
+from omb_py.core.options import OPERATIONS
+from tests.conftest import OMB_PY, Finished, rows_of, run
+from tests.mpi.vendor import VENDOR
+
+on_open_mpi = pytest.mark.skipif(VENDOR != "Open MPI", reason="ULFM is Open MPI's")
+START = ("--with-ft", "ulfm")
+Start = Callable[..., Finished]
+
+
+@pytest.fixture
+def outliving(mpi: str, tmp_path: Path) -> Start:
+    """``outliving(ranks, *arguments)`` runs the command in a job that outlives its ranks."""
+
+    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
+        command = [mpi, *START, "-n", str(ranks), OMB_PY, *arguments]
+        return run(command, environment, tmp_path, timeout=100)
+
+    return start
+
+
+@on_open_mpi
+def test_every_operation_reports_a_failed_rank(outliving: Start, tmp_path: Path) -> None:
+    job = outliving(5, "ft_detect", "--output", "rows.csv")
+    assert (job.code, job.sentences) == (0, []), job.err
+    rows = rows_of(tmp_path / "rows.csv")
+    assert [row["part"] for row in rows] == [*OPERATIONS]
+    assert [row["ranks"] for row in rows] == ["5", "4", "3"]
+    assert {row["failed"] for row in rows} == {"1"}
+    for row in rows:
+        low, mean, high = (float(row[f"latency_{name}us"]) for name in ("min_", "", "max_"))
+        assert 0 < low <= mean * 1.000001 <= high * 1.000002 < job.seconds * 1e6
+    assert [line[:3] for line in job.rows] == [[row["part"], row["ranks"], "1"] for row in rows]
+
+
+@on_open_mpi
+@pytest.mark.parametrize(
+    ("words", "failed", "ranks"),
+    [
+        (("ft_shrink", "--victims", "1,3"), "2", ["6"]),
+        (("ft_agree", "--failures", "2", "-I"), "1", ["6", "5"]),
+    ],
+)
+def test_a_failure_is_repaired_and_agreed_on(
+    outliving: Start, tmp_path: Path, words: tuple[str, ...], failed: str, ranks: list[str]
+) -> None:
+    job = outliving(6, *words, "-i", "7", "-x", "2", "--output", "rows.csv")
+    assert (job.code, job.sentences) == (0, []), job.err
+    rows = rows_of(tmp_path / "rows.csv")
+    assert [row["part"] for row in rows] == [*AROUND_FAILURE] * len(ranks)
+    assert [row["failed"] for row in rows] == ["0", failed, failed] * len(ranks)
+    assert [row["iterations"] for row in rows] == ["7", "1", "7"] * len(ranks)
+    assert [row["ranks"] for row in rows] == [number for number in ranks for _ in range(3)]
+
+
+@on_open_mpi
+def test_ranks_that_wait_learn_of_a_revocation(outliving: Start, tmp_path: Path) -> None:
+    job = outliving(4, "ft_revoke", "-i", "20", "--output", "rows.csv")
+    assert (job.code, job.sentences) == (0, []), job.err
+    rows = rows_of(tmp_path / "rows.csv")
+    assert [row["part"] for row in rows] == [*REVOKED]
+    assert {(row["iterations"], row["failed"]) for row in rows} == {("20", "0")}
+    assert all(float(row["sample_min_us"]) > 0 for row in rows)
+
+
+@on_open_mpi
+def test_failed_ranks_are_replaced_again_and_again(outliving: Start, tmp_path: Path) -> None:
+    words = ("ft_respawn", "--failures", "2", "--output", "rows.csv")
+    job = outliving(4, *words, OMPI_MCA_btl="self,sm,tcp")
+    assert (job.code, [one for one in job.sentences if "MPI_Finalize" not in one]) == (0, [])
+    rows = rows_of(tmp_path / "rows.csv")
+    assert [row["part"] for row in rows] == [*REPLACED] * 2
+    assert {(row["ranks"], row["failed"], row["validation"]) for row in rows} == {
+        ("4", "1", "Pass")
+    }
+    times = {row["part"]: float(row["latency_us"]) for row in rows[5:]}
+    assert sum(times[part] for part in REPLACED[:-1]) <= times["total"] * 1.01
+
+
+@on_open_mpi
+@pytest.mark.parametrize(
+    ("ranks", "words", "says"),
+    [
+        (2, ("ft_detect",), "failure 2 of 3 finds no rank other than 0 among 1 rank"),
+        (1, ("ft_shrink",), "ft_shrink needs at least 2 ranks"),
+        (3, ("ft_agree", "--victims", "0"), "rank 0 writes the results: choose others"),
+        (3, ("ft_respawn",), "OMPI_MCA_btl=self,sm excludes: add it"),
+    ],
+)
+def test_what_cannot_fail_is_one_sentence(
+    outliving: Start, ranks: int, words: tuple[str, ...], says: str
+) -> None:
+    job = outliving(ranks, *words)
+    assert job.code == 2
+    (sentence,) = job.sentences
+    assert says in sentence
+    assert "Traceback" not in job.err
+
+
+def test_a_job_that_ends_with_its_ranks_says_how_to_start_it(mpiexec: Start) -> None:
+    job = mpiexec(2, "ft_shrink")
+    assert job.code == 5
+    (sentence,) = job.sentences
+    assert "when a rank fails" in sentence
+    assert "mpirun --with-ft ulfm" in sentence
+
+
+@on_open_mpi
+def test_a_sweep_starts_jobs_that_outlive_ranks_and_repeats_them(mpi: str, tmp_path: Path) -> None:
+    (tmp_path / "failures.toml").write_text(
+        'name = "failures"\nrepetitions = 2\n[[experiments]]\n'
+        'benchmarks = ["ft_shrink", "init"]\nranks = [3]\n'
+    )
+    (tmp_path / "here.toml").write_text('name = "here"\nlauncher = "openmpi"\ncores_per_node = 4\n')
+    sweep = [OMB_PY, "sweep", "./failures.toml", "--machine", "./here.toml"]
+    first = run(sweep, {}, tmp_path, 100)
+    assert first.code == 0, first.out
+    assert "[4/4]" in first.out
+    again = run(sweep, {}, tmp_path, 60)
+    assert (again.code, again.out.splitlines()[-1][:9]) == (0, "complete:")
+    assert "[" not in again.out
+    files = os.listdir(tmp_path / "sweeps" / "failures-here" / "points")
+    assert len([name for name in files if name.startswith("ft_shrink")]) == 2
