@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from omb_py.benchmarks import Recovery
 from omb_py.benchmarks.recovery import REPLACED, REVOKED
 from omb_py.core.calls.loop import no_garbage_collection
-from omb_py.core.errors import SharedError, UsageError, ValidationError
+from omb_py.core.errors import UnsupportedError, UsageError, ValidationError
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.mpi import recovery
 from omb_py.core.options import NODE, OPERATIONS
@@ -111,15 +111,12 @@ class RecoveryMeasurement:
         """Each operation, and a failure for each."""
         for name in self._options.operations or OPERATIONS:
             self._stage(name)
-            comm, survivors, failed = self._let_fail()
+            comm, failed = self._let_fail()
             seconds = self._until_reported(name, comm, failed[0])
-            ranks = comm.size
-            self._job.continue_on(survivors)
-            self._failed = len(failed)
-            self._write(name, [seconds], ranks=ranks)
+            self._write(name, [seconds], ranks=comm.size)
 
-    def _let_fail(self) -> tuple[MPI.Intracomm, MPI.Intracomm, tuple[int, ...]]:
-        """Kill the next ranks; the communicator of all, that of the survivors, and who fails.
+    def _let_fail(self) -> tuple[MPI.Intracomm, tuple[int, ...]]:
+        """Kill the next ranks, and go on with the others; the communicator of all, and who fails.
 
         Survivors leave together. Ranks that are to fail have then nothing left to send.
         """
@@ -130,14 +127,24 @@ class RecoveryMeasurement:
         if fails:
             comm.Recv([order, 1, self._mpi.BYTE], 0, ORDER_TAG)
             recovery.fail()
+        self._job.continue_on(survivors)
+        self._failed = len(failed)
         survivors.Barrier()
         if comm.rank == 0:
             for rank in failed:
                 comm.Send([order, 1, self._mpi.BYTE], rank, ORDER_TAG)
-        return comm, survivors, failed
+        return comm, failed
 
     def _until_reported(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
-        """Seconds until an operation reports a failure."""
+        """Seconds until an operation reports a failure; collective.
+
+        Raises `SharedError` where it does not on some rank.
+        """
+        with self._job.agreement():
+            return self._until_error(name, comm, failed)
+
+    def _until_error(self, name: str, comm: MPI.Intracomm, failed: int) -> float:
+        """Seconds until an operation ends with an error; raises `UnsupportedError` without one."""
         operation = self._operation(name, comm, failed)
         begin = perf_counter()
         try:
@@ -147,7 +154,10 @@ class RecoveryMeasurement:
             if not recovery.is_failure(comm):
                 raise
             return seconds
-        raise SharedError(f"MPI_{name.capitalize()} ended well though rank {failed} had failed")
+        raise UnsupportedError(
+            f"MPI_{name.capitalize()} reports no error though rank {failed} has failed or revoked "
+            "the communicator: with Open MPI's component han, OMPI_MCA_coll=^han helps"
+        )
 
     def _operation(self, name: str, comm: MPI.Intracomm, failed: int) -> Callable[[], object]:
         double = self._mpi.DOUBLE
@@ -172,10 +182,13 @@ class RecoveryMeasurement:
             after = self._operation("allreduce", comm, 0)
             times["allreduce before"].append(self._timed(before))
             comm.Barrier()
-            seconds = self._timed(revoked.Revoke) if revokes else 0.0
-            waited = 0.0 if revokes else self._until_reported("allreduce", revoked, comm.size - 1)
+            with self._job.agreement():
+                if revokes:
+                    seconds = self._timed(revoked.Revoke)
+                else:
+                    seconds = self._until_error("allreduce", revoked, comm.size - 1)
             times["revoke"].append(seconds)
-            times["interrupted allreduce"].append(waited)
+            times["interrupted allreduce"].append(seconds)
             comm.Barrier()
             times["allreduce after"].append(self._timed(after))
             revoked.Free()
@@ -190,11 +203,10 @@ class RecoveryMeasurement:
         comm = self._job.comm
         ranks = comm.size
         self._repeat("before", operation, comm, comm, ranks)
-        comm, survivors, failed = self._let_fail()
+        comm, failed = self._let_fail()
+        survivors = self._job.comm
         self._stage("after the failure")
-        self._until_reported("barrier", comm, failed[0])
-        self._job.continue_on(survivors)
-        self._failed = len(failed)
+        self._until_reported("recv", comm, failed[0])
         survivors.Barrier()
         self._write("first after", [self._seconds(operation, comm)], ranks=ranks)
         comm.Ack_failed()
@@ -238,9 +250,10 @@ class RecoveryMeasurement:
     def _respawn(self) -> None:
         """Replace ranks that fail."""
         self._stage("the replacement")
-        comm, survivors, failed = self._let_fail()
-        self._until_reported("barrier", comm, failed[0])
-        survivors.Barrier()
+        before = self._job.rank
+        comm, failed = self._let_fail()
+        self._until_reported("recv", comm, failed[0])
+        self._job.comm.Barrier()
         times: dict[str, float] = {}
         begin = perf_counter()
         shrunk = recovery.shrink(comm)
@@ -253,22 +266,26 @@ class RecoveryMeasurement:
         times["reorder"] = perf_counter() - started
         times["total"] = perf_counter() - begin
         replacement.finish()
-        self._failed = len(failed)
-        self._rebuilt(replaced, times)
+        self._rebuilt(replaced, before, times)
 
     def _timed(self, action: Callable[[], object]) -> float:
         begin = perf_counter()
         action()
         return perf_counter() - begin
 
-    def _rebuilt(self, comm: MPI.Intracomm, times: Mapping[str, float] | None = None) -> None:
+    def _rebuilt(
+        self,
+        comm: MPI.Intracomm,
+        rank: int | None = None,
+        times: Mapping[str, float] | None = None,
+    ) -> None:
         """Go on with ``comm``, in which processes have replaced ranks, after the times are written.
 
-        Only survivors have ``times``. Collective; raises `ValidationError` where a rank has not the
-        number that it had.
+        Only survivors have ``times``, and the ``rank`` that they had. Collective; raises
+        `ValidationError` where a rank has not the number that it had.
         """
         job = self._job
-        moved = times is not None and comm.rank != job.rank
+        moved = rank is not None and comm.rank != rank
         job.continue_on(comm)
         if job.total(int(moved)) or job.total(job.rank) != sum(range(job.ranks)):
             raise ValidationError("after the replacement, ranks have other numbers than before")

@@ -120,7 +120,8 @@ class Launcher:
     starts_mpi: bool = True
     """Whether its ranks can use MPI."""
     outliving_ranks: tuple[str, ...] = ()
-    """Words for a job that goes on when ranks fail; none where it ends."""
+    """Words for a job that goes on when ranks fail; none where it ends. Open MPI's collectives of
+    component han, for several nodes, report success though a rank has failed."""
 
     def command(self, place: Placement) -> list[str]:
         """The words that a program and its arguments follow.
@@ -280,7 +281,7 @@ BUILTIN = {
         host_line=open_mpi_host,
         in_job=open_mpi_slots,
         in_venv=True,
-        outliving_ranks=("--with-ft", "ulfm"),
+        outliving_ranks=("--with-ft", "ulfm", "--mca", "coll", "^han"),
     ),
     "intel": Launcher("mpiexec", hydra, intel_pinning, in_venv=True),
     "pals": Launcher("mpiexec", pals),

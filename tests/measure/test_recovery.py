@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
+from omb_py.core.mpi.recovery import HUNG
 from omb_py.core.options import NODE
 from omb_py.measure.recovery import victims_of_failures
 from omb_py.sweeps.points import Point, has_all_parts
@@ -82,3 +86,17 @@ def test_starts_of_a_job_are_complete_with_their_own_parts() -> None:
     assert has_all_parts(point("init"), rows("a", "MPI_Init"))
     assert has_all_parts(point("hello"), rows("a", "total"))
     assert not has_all_parts(point("import_time"), rows("a", "numpy", "MPI_Init"))
+
+
+def test_a_rank_that_hangs_in_mpi_finalize_is_ended_with_a_sentence() -> None:
+    program = (
+        "import time; from omb_py.core.mpi import recovery; recovery.FINALIZE_SECONDS = 0.2; "
+        "recovery.limit_finalize({rank}); time.sleep({seconds})"
+    )
+    for rank, seconds in ((0, 60), (1, 60), (0, 0)):
+        code = program.format(rank=rank, seconds=seconds)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert done.returncode == (-signal.SIGKILL if seconds else 0)
+        said = done.stderr.decode()
+        assert (HUNG in said) == (rank == 0 and seconds > 0)
+        assert said.count("\n") == (HUNG in said)

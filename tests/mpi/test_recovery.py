@@ -131,3 +131,14 @@ def test_a_sweep_starts_jobs_that_outlive_ranks_and_repeats_them(mpi: str, tmp_p
     assert "[" not in again.out
     files = os.listdir(tmp_path / "sweeps" / "failures-here" / "points")
     assert len([name for name in files if name.startswith("ft_shrink")]) == 2
+
+
+@on_open_mpi
+def test_a_job_that_outlives_its_ranks_fails_where_one_hangs(mpi: str, tmp_path: Path) -> None:
+    words = "ft_revoke -i 100000000 --timeout 3"
+    stop = f"[ $OMPI_COMM_WORLD_RANK != 2 ] || (sleep 2; kill -STOP $$) & exec {OMB_PY} {words}"
+    job = run([mpi, *START, "-n", "4", "bash", "-c", stop], {}, tmp_path, timeout=60)
+    assert job.code != 0
+    (sentence,) = job.sentences
+    assert "rank 0: no progress for 3 s while measuring ft_revoke" in sentence
+    assert job.seconds < 15

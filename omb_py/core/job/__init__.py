@@ -66,6 +66,7 @@ class Job:
         self._debug = debug
         self._guest = guest
         self._at_end = ExitStack()
+        self._lost_ranks = False
 
     @property
     def comm(self) -> MPI.Intracomm:
@@ -97,6 +98,9 @@ class Job:
         if shared:
             if self.rank == 0:
                 self._say(sentence(error), error)
+            if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
+                self.control.barrier()
+                self.control.abort(code)
             self.control.barrier()  # the launcher ends the job when the first rank leaves
             self.control.close()
             sys.exit(code)
@@ -108,6 +112,7 @@ class Job:
     def continue_on(self, comm: MPI.Intracomm) -> None:
         """Go on with the ranks of ``comm``, since others have failed; its rank 0 is this job's."""
         self.control.continue_on(comm)
+        self._lost_ranks = True
         self.rank, self.ranks = self.control.rank, self.control.size
 
     def at_end(self, close: Callable[[], object]) -> None:

@@ -157,7 +157,7 @@ def join() -> MPI.Intracomm:
 
 
 def limit_finalize(rank: int) -> None:
-    """End this process, with a sentence, if it is still in MPI_Finalize after `FINALIZE_SECONDS`.
+    """End this process if it is still in MPI_Finalize after `FINALIZE_SECONDS`; rank 0 says so.
 
     A child process watches: mpi4py holds the interpreter's lock in MPI_Finalize, so that neither
     threads nor handlers of signals would run.
@@ -171,8 +171,9 @@ def limit_finalize(rank: int) -> None:
             time.sleep(0.05)
             if os.getppid() != parent:
                 return
-        text = f"omb-py: rank {rank} {HUNG} within {FINALIZE_SECONDS:g} s of a failure and was "
-        os.write(2, f"{text}killed: results are complete\n".encode())
+        if rank == 0:
+            text = f"omb-py: rank 0 {HUNG} within {FINALIZE_SECONDS:g} s of a failure and was "
+            os.write(2, f"{text}killed: results are complete\n".encode())
         os.kill(parent, signal.SIGKILL)
     finally:
         os._exit(0)

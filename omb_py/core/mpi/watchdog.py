@@ -11,10 +11,13 @@ import select
 import signal
 import time
 
-from omb_py.core.mpi.launcher import stagger
+from omb_py.core.mpi.launcher import outlives_ranks, stagger
 
 ALIVE = "+"
 """What begins a line that tells of iterations."""
+
+EXIT_SECONDS = 0.5
+"""How long after the message a rank ends by itself, where its job would outlive it."""
 
 RECENT = 0.5
 """Part of the limit within which a rank that works told of an iteration."""
@@ -24,6 +27,8 @@ class Watchdog:
     """Kills this process when more than ``timeout`` seconds pass between two stages."""
 
     def __init__(self, timeout: float, rank: int) -> None:
+        self._exit_after = timeout + EXIT_SECONDS
+        self._nowhere = os.open(os.devnull, os.O_WRONLY) if outlives_ranks() else None
         reader, self._writer = os.pipe()
         parent = os.getpid()
         if os.fork() == 0:
@@ -37,6 +42,12 @@ class Watchdog:
     def progress(self, stage: str) -> None:
         """Start counting anew; ``stage`` is what the rank does next, for the message."""
         os.write(self._writer, f"{stage}\n".encode())
+        if self._nowhere is not None:
+            # Where a job outlives its ranks, its exit code is 0 although all were killed. Only C
+            # code can end a process that is inside MPI: that of faulthandler does, with code 1.
+            import faulthandler
+
+            faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
 
     def alive(self, done: int, total: int) -> None:
         """Tell that so many iterations of the stage are done, without counting anew."""
@@ -61,10 +72,16 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
             else:
                 stage, iterations, begin = text, "", heard
     works = iterations and begin + timeout - heard <= RECENT * timeout
-    stagger(rank)
+    outlived = outlives_ranks()
+    if not outlived:
+        stagger(rank)
     if os.getppid() == parent:
         text = reason(stage, iterations if works else None, timeout)
-        os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
+        if rank == 0 or not outlived:  # else no rank would end before it says the same
+            os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
+        if outlived:
+            time.sleep(2 * EXIT_SECONDS)
+    if os.getppid() == parent:
         os.kill(parent, signal.SIGKILL)
 
 

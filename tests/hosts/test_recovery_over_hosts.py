@@ -1,0 +1,26 @@
+"""A node fails with all its ranks, and those of the others go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ENVIRONMENT, OMB_PY, rows_of, run
+from tests.hosts.jobs import OPEN_MPI, launcher
+from tests.hosts.virtual_hosts import Hosts
+from tests.mpi.test_recovery import START
+
+FOR_SEVERAL_NODES = ("--mca", "coll", "^han")
+
+
+@pytest.mark.skipif(not OPEN_MPI, reason="ULFM is Open MPI's")
+def test_a_node_fails(near: Hosts, tmp_path: Path) -> None:
+    mpiexec, *words = launcher(6, 2, ("PYTHONPATH",))
+    command = [mpiexec, *START, *FOR_SEVERAL_NODES, *words, OMB_PY, "ft_detect"]
+    command += ["--victims", "node", "--operation", "allreduce", "--output", "rows.csv"]
+    environment = ENVIRONMENT | near.environment | {"OMPI_MCA_btl": "self,sm,tcp"}
+    job = run(near.first.inside(command, tmp_path), environment, tmp_path, 60)
+    assert (job.code, [one for one in job.sentences if "MPI_Finalize" not in one]) == (0, [])
+    (row,) = rows_of(tmp_path / "rows.csv")
+    assert (row["part"], row["ranks"], row["failed"]) == ("allreduce", "6", "2")
