@@ -18,8 +18,8 @@ NUMBER_WIDTHS = (12, 12, 12, 12, 9, 9)
 """Of minimum, mean and maximum time, and of minimum, mean and maximum number of files."""
 
 
-class StartUpWriter(Writer[Row]):
-    """A line for each row."""
+class LineWriter(Writer[Row]):
+    """Lines below a banner, each written at once."""
 
     def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
         self._stream = stream
@@ -28,6 +28,14 @@ class StartUpWriter(Writer[Row]):
 
     def start(self, metadata: dict[str, str]) -> None:
         self._line(banner(self._benchmark, self._options, metadata))
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class StartUpWriter(LineWriter):
+    """A line for each row."""
 
     def section(self, datatype: Datatype | None) -> None:
         if self._benchmark.start_up is StartUp.PARTS:
@@ -45,21 +53,9 @@ class StartUpWriter(Writer[Row]):
             cells = (minimum, mean, maximum, *counts(row))
             self._line(f"{row.part:<{PART_WIDTH}}{align(cells)}")
 
-    def _line(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
 
-
-class RecoveryWriter(Writer[Row]):
+class RecoveryWriter(LineWriter):
     """A line for each part: its ranks, those of them that failed, and times in microseconds."""
-
-    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
-        self._stream = stream
-        self._benchmark = benchmark
-        self._options = options
-
-    def start(self, metadata: dict[str, str]) -> None:
-        self._line(banner(self._benchmark, self._options, metadata))
 
     def section(self, datatype: Datatype | None) -> None:
         heads = ("Ranks", "Failed", "Min(us)", "Avg(us)", "Max(us)", "Iterations")
@@ -75,10 +71,6 @@ class RecoveryWriter(Writer[Row]):
         widths = (8, 8, 14, 14, 14, 12)
         text = "".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
         self._line(f"{part:<{PART_NAME_WIDTH}}{text}")
-
-    def _line(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
 
 
 def align(cells: tuple[str, ...]) -> str:
@@ -106,13 +98,8 @@ TITLED_AS_BW = ("bw_fan_in", "bw_fan_out")
 """Benchmarks that native OMB gives the title of `bw`."""
 
 
-class TextWriter(Writer[Row]):
+class TextWriter(LineWriter):
     """One table for each element type."""
-
-    def __init__(self, stream: TextIO, benchmark: Benchmark, options: Options) -> None:
-        self._stream = stream
-        self._benchmark = benchmark
-        self._options = options
 
     def start(self, metadata: dict[str, str]) -> None:
         benchmark = self._benchmark
@@ -132,10 +119,6 @@ class TextWriter(Writer[Row]):
             self._line(part_line(row))
         else:
             self._line(line(row, self._benchmark, self._options))
-
-    def _line(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
 
 
 class VariedWindowWriter(TextWriter):
