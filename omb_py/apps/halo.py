@@ -6,7 +6,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.apps import Application, CheckedResult, Detail, Kernel, Sequential, option
+from omb_py.apps import (
+    Application,
+    CheckedResult,
+    Detail,
+    Restored,
+    Sequential,
+    SteppedKernel,
+    option,
+)
 from omb_py.apps.numerics.grid import (
     EVERYWHERE,
     Block,
@@ -14,6 +22,7 @@ from omb_py.apps.numerics.grid import (
     Ghosts,
     Stencil,
     block_of,
+    overlaps,
     regions,
 )
 from omb_py.apps.runtime.distribution import collect, random_numbers
@@ -37,11 +46,13 @@ class Grid:
     )
 
 
-class Jacobi(Kernel[Grid]):
+class Jacobi(SteppedKernel[Grid]):
     """Exchange ghost cells, update, and so on, from one of two fields to the other.
 
     Giving each rank its block is copying the values to begin with, which it has generated.
     """
+
+    replicated = False
 
     def __init__(self, team: Team, problem: Grid) -> None:
         super().__init__(team, problem)
@@ -69,6 +80,21 @@ class Jacobi(Kernel[Grid]):
         if last:
             even.run()
 
+    @property
+    def steps(self) -> int:
+        return self.problem.steps
+
+    def step(self, number: int) -> None:
+        self._steps[number % 2].run()
+
+    def state(self, step: int) -> list[Any]:
+        return [self._fields[step % 2].data[1:-1, 1:-1]]
+
+    def restore(self, found: Restored) -> None:
+        """Take this rank's cells from the ranks that have them; those around the grid are here."""
+        (cells,) = self.state(found.step)
+        move(self.team, (self.problem.rows, self.problem.columns), found, cells)
+
     def result(self) -> Any:
         """The unknowns of the whole grid."""
         problem, ranks = self.problem, self.team.ranks
@@ -91,6 +117,30 @@ class Jacobi(Kernel[Grid]):
         if found is None:
             return []
         return [Detail("residual", value=math.sqrt(sum(float(one[0]) for one in found)))]
+
+
+def move(team: Team, shape: tuple[int, int], found: Restored, cells: Any) -> None:
+    """Fill this rank's ``cells`` of a grid from the blocks of a checkpoint; collective."""
+    import numpy as np
+    from mpi4py import MPI
+
+    own, requests, arriving = block_of(shape, team.ranks, team.rank), [], []
+    for old, rank, rows, columns in overlaps(shape, found.ranks, team.ranks):
+        holder = found.holders[old]
+        if team.rank == holder:
+            block, (state,) = block_of(shape, found.ranks, old), found.states[old]
+            part = state.reshape(block.shape)[block.region(rows, columns)]
+            if rank == holder:
+                cells[own.region(rows, columns)] = part
+            else:
+                requests.append(team.comm.Isend(np.ascontiguousarray(part), rank))
+        elif team.rank == rank:
+            target = cells[own.region(rows, columns)]
+            arriving.append((target, np.empty(target.shape)))
+            requests.append(team.comm.Irecv(arriving[-1][1], holder))
+    MPI.Request.Waitall(requests)
+    for target, part in arriving:
+        target[...] = part
 
 
 class Update:
@@ -191,5 +241,6 @@ APPLICATION = Application(
     compare=compare,
     sequential=sequential,
     weak_scaled=lambda problem, ranks: replace(problem, rows=problem.rows * ranks),
+    check_faults=lambda problem: None,
     details="Mlup/s are million lattice updates per second: cells times steps.",
 )

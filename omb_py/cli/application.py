@@ -24,7 +24,10 @@ def application_command(application: Application[Any]) -> click.Command:
         request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
         with start_job(application.name, request.options) as found:
-            from omb_py.apps.runtime.measurement import measure
+            if request.settings.faults:
+                from omb_py.apps.runtime.surviving import measure
+            else:
+                from omb_py.apps.runtime.measurement import measure
             from omb_py.apps.runtime.rows import Setting
 
             with found.job.agreement():

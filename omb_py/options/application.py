@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from omb_py.apps import (
+    CHECKPOINT_EVERY,
     REPEATS,
     WARMUP_REPEATS,
     Application,
@@ -26,7 +27,7 @@ from omb_py.options.table import count, shared_options
 from omb_py.options.types import BYTES, Number, WholeNumber
 from omb_py.results.output import check_output
 
-PROBLEM, MEASURING = "The problem", "How it is measured"
+PROBLEM, MEASURING, FAILING = "The problem", "How it is measured", "When ranks fail"
 
 INSTEAD_OF_ITERATIONS = {"iterations": "--repeats", "warmup": "--warmup-repeats"}
 """What an application has instead of a benchmark's option."""
@@ -75,6 +76,28 @@ CHOICES = (
         help="Put a barrier before each collective call, to tell waiting from communicating.",
     ),
 )
+FAULT_CHOICES = (
+    OptionRow(
+        "--faults",
+        **count(0),
+        default=0,
+        help="Ranks that fail in the last repeat (mpirun --with-ft ulfm of Open MPI 5).",
+    ),
+    OptionRow(
+        "--recover",
+        type=click.Choice(["shrink", "respawn"]),
+        default="shrink",
+        help="Go on with the ranks that are left, or start others in place of those that failed.",
+    ),
+    OptionRow(
+        "--checkpoint-every",
+        **count(1),
+        default=CHECKPOINT_EVERY,
+        help="Steps from one checkpoint in memory to the next.",
+    ),
+)
+"""Those of applications that survive failures."""
+
 SHARED = frozenset(
     "output force format quiet progress buffer binding backend event_loop grpc_call interface "
     "pickle_protocol progress_mode devices gpu_aware staging variant thread_level timeout "
@@ -89,6 +112,7 @@ def application_parameters(application: Application[Any]) -> list[click.Paramete
         *([preset_option(application.presets)] if application.presets else ()),
         *map(problem_parameter, fields(application.problem)),
         *(choice.option(MEASURING) for choice in CHOICES),
+        *(choice.option(FAILING) for choice in FAULT_CHOICES if application.check_faults),
         *shared_options(SHARED),
     ]
 
@@ -111,14 +135,25 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
     """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
     values = dict(values)
     problem, run_settings = (
-        kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+        kind(**{one.name: values.pop(one.name) for one in fields(kind) if one.name in values})
         for kind in (application.problem, RunSettings)
     )
+    check_fault_options(application, problem, run_settings)
     if application.threads(problem) and values["thread_level"] == "single":
         values["thread_level"] = "funneled"
     options = Options(**values)
     check_output(options.output, options.force)
     return ApplicationRequest(application, problem, run_settings, options)
+
+
+def check_fault_options(application: Application[Any], problem: Any, settings: RunSettings) -> None:
+    """Raise `UsageError` where ranks must not fail, or none do and options say what then."""
+    if settings.faults and application.check_faults is not None:
+        application.check_faults(problem)
+    for name in ("recover", "checkpoint_every"):
+        if not settings.faults and getattr(settings, name) != getattr(RunSettings, name):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is for --faults: leave it out, or let ranks fail")
 
 
 def preset_option(presets: Mapping[str, Preset]) -> Option:

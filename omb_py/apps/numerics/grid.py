@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,11 @@ from omb_py.apps import share
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call, Slot
 from omb_py.core.calls.topology import coordinates, grid
+
+Region = tuple[slice, slice]
+"""Rows and columns of a block."""
+
+EVERYWHERE: Region = (slice(None), slice(None))
 
 TAG = 0
 """One is enough: two ranks are neighbours on one side only."""
@@ -34,6 +40,11 @@ class Block:
         """Its rows and columns."""
         return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
 
+    def region(self, rows: tuple[int, int], columns: tuple[int, int]) -> Region:
+        """Where some of its cells are in it, from their place in the grid."""
+        top, left = self.rows[0], self.columns[0]
+        return slice(rows[0] - top, rows[1] - top), slice(columns[0] - left, columns[1] - left)
+
 
 def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
     """The block of a rank when ranks form a grid that is as square as can be."""
@@ -52,6 +63,24 @@ def block_of(shape: tuple[int, int], ranks: int, rank: int) -> Block:
         neighbor(0, -1),
         neighbor(0, 1),
     )
+
+
+Overlap = tuple[int, int, tuple[int, int], tuple[int, int]]
+"""Two ranks, and the rows and columns of the grid that both have."""
+
+
+def overlaps(shape: tuple[int, int], before: int, after: int) -> Iterator[Overlap]:
+    """What each of ``before`` ranks has of what each of ``after`` ranks has of the same grid."""
+    new = [block_of(shape, after, rank) for rank in range(after)]
+    for old in range(before):
+        block = block_of(shape, before, old)
+        for rank, other in enumerate(new):
+            rows, columns = (
+                (max(one[0], two[0]), min(one[1], two[1]))
+                for one, two in ((block.rows, other.rows), (block.columns, other.columns))
+            )
+            if rows[0] < rows[1] and columns[0] < columns[1]:
+                yield old, rank, rows, columns
 
 
 class Columns:
@@ -116,11 +145,6 @@ def _call(function: str, array: Array, neighbor: int) -> Call:
 
 STRIP_BYTES = 256 << 10
 """Of the sums of a strip: they stay in the second-level cache of most processors."""
-
-Region = tuple[slice, slice]
-"""Rows and columns of a block."""
-
-EVERYWHERE: Region = (slice(None), slice(None))
 
 
 class Stencil:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -60,7 +61,8 @@ class Measurement:
         self._setting = replace(setting, request=replace(setting.request, settings=self._settings))
         self._job = setting.job
         self._nodes = nodes
-        self._problem = setting.request.problem_for(setting.job.ranks)
+        self._ranks = setting.job.ranks
+        self._problem = setting.request.problem_for(self._ranks)
         self._alternative: Alternative[Any] | None = None
         if self._settings.references and self._job.ranks > 1:
             self._alternative = self._application.alternative(self._problem)
@@ -87,24 +89,49 @@ class Measurement:
             turns = self._take_turns(kernel, first, alternative)
             metadata, note = host_load.finish()
             check = self._check(kernel)
+        measured = self._measured(run, blas, turns, check)
+        kernels = [one for one in (kernel, alternative) if one is not None]
+        self._finish(kernels, writers, measured, metadata, note)
+
+    def _measured(self, run: str, blas: str, turns: Turns, check: CheckedResult | None) -> Measured:
         name = self._to_time.name if self._to_time else None
         if self._sequential_is_one_rank():
             name = "one process"
             turns.sequential = turns.one_rank or [one.seconds for one in turns.solved]
-        named = other.name if other else None
-        rows = application_rows(
-            Measured(setting, run, self._problem, nodes, blas, turns, check, name, named)
+        named = self._alternative.name if self._alternative else None
+        return Measured(
+            self._setting,
+            run,
+            self._problem,
+            self._ranks,
+            self._nodes,
+            blas,
+            turns,
+            check,
+            name,
+            named,
         )
+
+    def _finish(
+        self,
+        kernels: Sequence[Kernel[Any]],
+        writers: list[Writer[Any]],
+        measured: Measured,
+        metadata: dict[str, str],
+        note: str | None = None,
+    ) -> None:
+        """Write what was measured; collective. Raises `ValidationError` where it is wrong."""
+        job, check = self._job, measured.check
+        rows = application_rows(measured)
         with job.agreement():
             for row in rows:
                 for writer in writers:
                     writer.row(row)
-        finish_writers(job, writers, run, metadata)
+        finish_writers(job, writers, measured.run, metadata)
         if note is not None:
             job.note(note)
-        for one in (kernel, alternative):
-            if one is not None:
-                one.team.release()
+        for one in kernels:
+            one.team.release()
         wrong = None
         if check is not None and not check.passed:
             wrong = ValidationError(f"{self._application.name}: {check.text}")

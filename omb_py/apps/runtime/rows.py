@@ -79,11 +79,15 @@ class Turns:
 
 @dataclass(frozen=True)
 class Measured:
-    """An application's turns, with all that its rows say of it; ``problem`` is the whole one."""
+    """An application's turns, with all that its rows say of it.
+
+    ``problem`` is the whole one, ``ranks`` those at the beginning.
+    """
 
     setting: Setting
     run: str
     problem: Any
+    ranks: int
     nodes: Sequence[Node]
     blas: str
     turns: Turns
@@ -117,11 +121,11 @@ def application_rows(measured: Measured) -> list[ApplicationRow]:
 def _common(measured: Measured) -> dict[str, Any]:
     """What all rows of a run have in common."""
     setting = measured.setting
-    job, options, settings = setting.job, setting.options, setting.request.settings
+    options, settings = setting.options, setting.request.settings
     return dict.fromkeys(columns(ApplicationRow)) | {
         "run": measured.run,
         "application": setting.request.application.name,
-        "ranks": job.ranks,
+        "ranks": measured.ranks,
         "nodes": len(measured.nodes),
         "host_cores": os.cpu_count() or 1,
         "buffer": options.buffer,
@@ -129,7 +133,7 @@ def _common(measured: Measured) -> dict[str, Any]:
         "problem": describe(setting.request.application, setting.request.problem),
         "scaling": settings.scaling,
         "threads": settings.threads,
-        "cores": job.ranks * settings.threads,
+        "cores": measured.ranks * settings.threads,
         "blas": measured.blas,
         "repeats": settings.repeats,
         "variant": options.variant,
@@ -139,7 +143,7 @@ def _common(measured: Measured) -> dict[str, Any]:
 def _whole(measured: Measured, seconds: Sequence[float]) -> dict[str, Any]:
     """The row of the application as a whole, but for its phases."""
     application, turns = measured.setting.request.application, measured.turns
-    ranks = measured.setting.job.ranks
+    ranks = measured.ranks
     time = median(seconds)
     one_rank = turns.one_rank if ranks > 1 else list(seconds)
     found = {
