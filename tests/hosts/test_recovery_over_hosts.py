@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ENVIRONMENT, OMB_PY, rows_of, run
 from tests.hosts.jobs import OPEN_MPI, launcher
 from tests.hosts.virtual_hosts import Hosts
-from tests.mpi.test_recovery import START
+from tests.mpi.fixtures import START
 
 FOR_SEVERAL_NODES = ("--mca", "coll", "^han")
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from tests.conftest import OMB_PY, Finished, run
 from tests.helpers.battery import Battery, lines_of
 from tests.helpers.devices import on_stand_ins, with_cupy
+
+START = ("--with-ft", "ulfm")
+"""What Open MPI's launcher needs for a job that outlives its ranks."""
+
+Outliving: TypeAlias = Callable[..., Finished]
+
+
+@pytest.fixture
+def outliving(mpi: str, tmp_path: Path) -> Outliving:
+    """``outliving(ranks, *arguments)`` runs the command in a job that outlives its ranks."""
+
+    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
+        command = [mpi, *START, "-n", str(ranks), OMB_PY, *arguments]
+        return run(command, environment, tmp_path, timeout=100)
+
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -11,22 +11,10 @@ import pytest
 from omb_py.benchmarks.recovery import AROUND_FAILURE, REPLACED, REVOKED
 from omb_py.core.options import OPERATIONS
 from tests.conftest import OMB_PY, Finished, rows_of, run
-from tests.mpi.vendor import VENDOR
+from tests.mpi.fixtures import START
+from tests.mpi.vendor import on_open_mpi
 
-on_open_mpi = pytest.mark.skipif(VENDOR != "Open MPI", reason="ULFM is Open MPI's")
-START = ("--with-ft", "ulfm")
 Start = Callable[..., Finished]
-
-
-@pytest.fixture
-def outliving(mpi: str, tmp_path: Path) -> Start:
-    """``outliving(ranks, *arguments)`` runs the command in a job that outlives its ranks."""
-
-    def start(ranks: int, *arguments: str, **environment: str) -> Finished:
-        command = [mpi, *START, "-n", str(ranks), OMB_PY, *arguments]
-        return run(command, environment, tmp_path, timeout=100)
-
-    return start
 
 
 @on_open_mpi
