@@ -156,5 +156,6 @@ def survival_parts(
     if without:
         usual = median(without)
         yield Detail("Without failures", seconds=usual, value=len(without), unit="repeats, median")
-        cost = 100 * (seconds - usual) / usual
-        yield Detail("Cost of failures", seconds=seconds - usual, value=cost, unit="% more")
+        added = seconds - usual
+        share = 100 * added / usual
+        yield Detail("Added by failures", seconds=added, value=share, unit="% of the time without")

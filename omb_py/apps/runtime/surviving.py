@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
@@ -133,9 +132,9 @@ class Standing:
 
 
 class Notices:
-    """How rank 0 learns when a rank failed: it says so with its last breath.
+    """How rank 0 learns when a rank failed: by a message that this one sends just before.
 
-    By wall clocks, which on several hosts are as equal as these are kept.
+    Times are those of the hosts' clocks.
     """
 
     def __init__(self, comm: MPI.Intracomm, faults: Sequence[Fault]) -> None:
@@ -309,6 +308,8 @@ class Survivor:
             ) from error
 
     def _recovered(self) -> int:
+        if self._checkpoint is None:
+            raise OmbError("a rank failed before the first checkpoint: start again")
         known, now, laps = time(), perf_counter(), Laps()
         completed, saved_at = self._completed, self._saved_at
         old = self._kernel.team.comm
@@ -359,7 +360,6 @@ class Survivor:
         self._members = standing.members
         numbers = comm.allgather(-1 if kept is None else kept.rank)
         job.continue_on(comm)
-        job.at_end(partial(recovery.limit_finalize, comm.rank))
         self._kernel = kernel = self._make(phases)
         laps.lap("rebuild")
         kernel.distribute()
@@ -412,6 +412,8 @@ class SurvivingMeasurement(Measurement):
         setting = replace(setting, request=replace(setting.request, settings=settings))
         super().__init__(setting, nodes)
         self._survivor = Survivor(setting, self._made)
+        job = self._job
+        job.at_end(lambda: recovery.limit_finalize(job.rank))
 
     def measure(self) -> None:
         job, settings = self._job, self._settings
