@@ -215,6 +215,17 @@ def test_a_rank_that_never_arrives_is_ended_by_the_timeout(mpi: str, tmp_path: P
     assert left_behind(" ".join(sleep)) == []
 
 
+def test_a_watchdog_that_is_killed_is_noted_and_the_rows_are_measured(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    words = ("allreduce", "--sizes", "4,8,16", *FEW, "--binding", "unwatched", "--timeout", "60")
+    job = mpiexec(1, *words, "--output", "rows.csv", OMB_TEST_RANK="0")
+    assert job.code == 0, job.err
+    note = "note: rank 0: what watches --timeout was killed: nothing ends a hang"
+    assert job.sentences == [f"omb-py: {note}"]
+    assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["4", "8", "16"]
+
+
 @pytest.mark.smoke
 def test_a_timeout_that_is_not_reached_changes_nothing(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(2, "latency", *QUICK, "-c", "--timeout", "60")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -17,6 +18,7 @@ from omb_py.bindings.buffer import BufferBinding
 from omb_py.core.calls import Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.memory import Memory
+from omb_py.core.mpi.watchdog import children
 from omb_py.core.options import Options
 
 
@@ -103,6 +105,28 @@ class HangingBinding(FailingLater):
 
     def fault(self) -> None:
         time.sleep(60)
+
+
+class UnwatchedBinding(FailingLater):
+    """Kills what its rank has started: the process that watches ``--timeout``."""
+
+    name = "unwatched"
+
+    def fault(self) -> None:
+        for child in children(os.getpid()):
+            os.kill(child, signal.SIGKILL)
+
+
+class FillingBinding(FailingLater):
+    """Fills the disk of the current folder, and ends without a word."""
+
+    name = "filling"
+
+    def fault(self) -> None:
+        with contextlib.suppress(OSError), open("filler", "wb", buffering=0) as file:
+            while file.write(bytes(1024)):
+                pass
+        os._exit(1)
 
 
 class LateBinding(BufferBinding):

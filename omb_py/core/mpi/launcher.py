@@ -129,7 +129,7 @@ def terminal() -> int | None:
     """
     if os.environ.get("TERM") == "dumb":
         return None
-    process = _launcher_process() if _find(RANK_VARIABLES) is not None else None
+    process = launcher_process() if _find(RANK_VARIABLES) is not None else None
     if process is None:
         own = (sys.stdout, sys.stderr)
         return STDERR if all(stream and stream.isatty() for stream in own) else None
@@ -150,7 +150,7 @@ def terminal() -> int | None:
     return descriptor
 
 
-def _launcher_process() -> int | None:
+def launcher_process() -> int | None:
     """The nearest process above this one that is a launcher, None where it is on another host."""
     process = os.getppid()
     while process > 1:

@@ -6,12 +6,13 @@ holds the interpreter lock there. The child is forked before MPI starts and neve
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import time
 
-from omb_py.core.mpi.launcher import outlives_ranks, stagger
+from omb_py.core.mpi.launcher import launcher_process, outlives_ranks, say, stagger
 
 ALIVE = "+"
 """What begins a line that tells of iterations."""
@@ -23,12 +24,24 @@ RECENT = 0.5
 """Part of the limit within which a rank that works told of an iteration."""
 
 
+LAUNCHER_SECONDS = (10.0, 5.0)
+"""What a launcher has to end by itself when a rank is killed, and then when it is told to end.
+
+It waits for ever for hosts that the network no longer reaches.
+"""
+
+
 class Watchdog:
-    """Kills this process when more than ``timeout`` seconds pass between two stages."""
+    """Kills this process when more than ``timeout`` seconds pass between two stages.
+
+    A launcher on this host that does not end then is ended, too.
+    """
 
     def __init__(self, timeout: float, rank: int) -> None:
         self._exit_after = timeout + EXIT_SECONDS
         self._nowhere = os.open(os.devnull, os.O_WRONLY) if outlives_ranks() else None
+        self._rank = rank
+        self._is_there = True
         reader, self._writer = os.pipe()
         parent = os.getpid()
         if os.fork() == 0:
@@ -41,7 +54,7 @@ class Watchdog:
 
     def progress(self, stage: str) -> None:
         """Start counting anew; ``stage`` is what the rank does next, for the message."""
-        os.write(self._writer, f"{stage}\n".encode())
+        self._tell(f"{stage}\n")
         if self._nowhere is not None:
             # Where a job outlives its ranks, its exit code is 0 although all were killed. Only C
             # code can end a process that is inside MPI: that of faulthandler does, with code 1.
@@ -51,7 +64,16 @@ class Watchdog:
 
     def alive(self, done: int, total: int) -> None:
         """Tell that so many iterations of the stage are done, without counting anew."""
-        os.write(self._writer, f"{ALIVE}{done} of {total}\n".encode())
+        self._tell(f"{ALIVE}{done} of {total}\n")
+
+    def _tell(self, line: str) -> None:
+        if not self._is_there:
+            return
+        try:
+            os.write(self._writer, line.encode())
+        except BrokenPipeError:
+            self._is_there = False
+            say(f"note: rank {self._rank}: what watches --timeout was killed: nothing ends a hang")
 
 
 def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
@@ -79,10 +101,41 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
         text = reason(stage, iterations if works else None, timeout)
         if rank == 0 or not outlived:  # else no rank would end before it says the same
             os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
+        launcher = None if outlived else launcher_process()
         if outlived:
             time.sleep(2 * EXIT_SECONDS)
     if os.getppid() == parent:
+        os.setsid()  # the launcher may end the rank's process group
         os.kill(parent, signal.SIGKILL)
+        if launcher is not None:
+            _end_launcher(launcher)
+
+
+def _end_launcher(process: int) -> None:
+    """End a launcher that does not end by itself, and what it has started on this host."""
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # it waits for the ends of its pipes
+    try:
+        descriptor = os.pidfd_open(process)
+    except (AttributeError, OSError):
+        return  # it has ended, or nobody can say for sure which process it is
+    started: list[int] = []
+    for seconds, number in zip(LAUNCHER_SECONDS, (signal.SIGTERM, signal.SIGKILL), strict=True):
+        if select.select([descriptor], [], [], seconds)[0]:
+            break
+        started = started or children(process)  # a remote shell waits for its host, too
+        signal.pidfd_send_signal(descriptor, number)
+    for child in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started; none where the system does not tell."""
+    try:
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
 
 
 def reason(stage: str, iterations: str | None, timeout: float) -> str:
