@@ -46,6 +46,9 @@ LOOK_SECONDS = 0.5
 END_SECONDS = 20.0
 """What a launcher has after the last row of a job whose ranks failed: some never end."""
 
+ROOM = 64 * 1024
+"""Bytes without which a disk is full: what a point writes into its log, state and table."""
+
 REFUSE_BY_THEMSELVES = ("mpich", "intel")
 """Launchers of libraries that count no messages; MPICH fails rather than take another algorithm."""
 
@@ -219,6 +222,9 @@ class Runner:
                     ended = self._wait(process, limit, point)
                 finally:
                     processes.end(process, mark)
+        if ended is None and process.returncode != 0:
+            with clearing(scratch):
+                require_room(self.folder.root)
         if profiled:
             with writing(kept):
                 there = profiling.collect(scratch, kept)
@@ -272,6 +278,32 @@ def bytes_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def require_room(folder: Path) -> None:
+    """Raise `OmbError` where the disk of a folder is full.
+
+    A point that failed then did not fail by itself, and its log may lack what it said.
+    """
+    probe = folder / f".room-{os.getpid()}"
+    with writing(folder):
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def clearing(scratch: Path) -> Iterator[None]:
+    """Remove where ranks ran if the block fails."""
+    try:
+        yield
+    except OmbError:
+        clear_scratch(scratch)
+        raise
 
 
 def clear_scratch(scratch: Path) -> None:

@@ -327,6 +327,22 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     assert sweep.rows() == PLANNED
 
 
+def test_a_disk_that_a_point_fills_ends_the_sweep_with_a_sentence(small_disk: Path) -> None:
+    """The log has no room for what the ranks say, and the next point would fail as well."""
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    text = NAME + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
+    sweep = SmallSweep(small_disk, text, environment={"OMB_TEST_RANK": "0"})
+    done = sweep.run()
+    assert done.code == 1
+    (sentence,) = done.sentences
+    assert sentence.startswith("omb-py: cannot write out: No space left on device; once that is")
+    assert sweep.rows().total() == 1
+    healthy = SmallSweep(small_disk, text, environment=NOBODY_HANGS)
+    done = healthy.run()
+    assert done.code == 0, done.out
+    assert healthy.rows().total() == 4
+
+
 def test_a_folder_is_one_sweep_s_on_one_machine(tmp_path: Path) -> None:
     SmallSweep(tmp_path, PLAIN).run()
     other = SmallSweep(tmp_path, PLAIN.replace('"mine"', '"other"', 1)).run()
