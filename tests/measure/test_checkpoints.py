@@ -173,6 +173,22 @@ def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+WITHOUT_REMOVER = """
+import os, signal, sys
+from omb_py.measure.checkpoints.folder import Remover
+remover = Remover()
+child = int(open(f"/proc/self/task/{os.getpid()}/children").read())
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+remover.watch(sys.argv[1])
+"""
+
+
+def test_what_removes_the_folder_may_be_killed(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_REMOVER, str(tmp_path)], timeout=60)
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

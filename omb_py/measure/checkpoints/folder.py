@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -33,7 +34,8 @@ class Remover:
 
     def watch(self, folder: str) -> None:
         """Name the folder."""
-        os.write(self._writer, os.fsencode(folder))
+        with contextlib.suppress(BrokenPipeError):  # killed: the job removes it if it is not
+            os.write(self._writer, os.fsencode(folder))
 
 
 def _remove_at_end(reader: int) -> None:
