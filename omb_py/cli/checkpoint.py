@@ -224,8 +224,7 @@ def write_rows(
     from omb_py.measure.checkpoints.rows import rows_of
 
     for measured in found:
-        for row in rows_of(run, measured, request):
-            writer.row(row)
+        writer.together(rows_of(run, measured, request))
 
 
 def own_cache(request: CheckpointRequest) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,12 @@ class CsvWriter(Writer[Any]):
         self._sink.append(text.encode(errors="backslashreplace"))
 
     def row(self, row: Any) -> None:
+        self.together([row])
+
+    def together(self, rows: Iterable[Any]) -> None:
         text = io.StringIO()
-        cells = [cell(getattr(row, column)) for column in self._columns]
-        csv.writer(text, lineterminator="\n").writerow(cells)
+        lines = ([cell(getattr(row, column)) for column in self._columns] for row in rows)
+        csv.writer(text, lineterminator="\n").writerows(lines)
         self._sink.append(text.getvalue().encode(errors="backslashreplace"))
 
     def finish(self) -> None:

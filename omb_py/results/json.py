@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,29 @@ class JsonWriter(Writer[Any]):
         self._append({"metadata": {"run": run} | metadata})
 
     def row(self, row: Any) -> None:
-        item = {column: getattr(row, column) for column in columns(type(row))}
-        if "percentiles" in item:
-            item["percentiles"] = {
-                f"p{percent_text(percent)}": value for percent, value in row.percentiles
-            }
-        self._append(item)
+        self.together([row])
+
+    def together(self, rows: Iterable[Any]) -> None:
+        self._append(*map(item_of, rows))
 
     def finish(self) -> None:
         if not self._sink.rewritable:
             self._sink.append(END)
         self._sink.close()
 
-    def _append(self, item: dict[str, object]) -> None:
-        text = json.dumps(item).encode()
+    def _append(self, *items: dict[str, object]) -> None:
+        text = SEPARATOR.join(json.dumps(item).encode() for item in items)
         self._sink.append(SEPARATOR + text, first=START + text)
+
+
+def item_of(row: Any) -> dict[str, object]:
+    """The object of a row."""
+    item = {column: getattr(row, column) for column in columns(type(row))}
+    if "percentiles" in item:
+        item["percentiles"] = {
+            f"p{percent_text(percent)}": value for percent, value in row.percentiles
+        }
+    return item
 
 
 def open_json(path: Path, clear: bool) -> JsonWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from omb_py.core.dataclass import values
@@ -24,6 +25,11 @@ class Writer(ABC, Generic[Record]):
     @abstractmethod
     def row(self, row: Record) -> None:
         """One more result; when this returns it is out of our hands."""
+
+    def together(self, rows: Iterable[Record]) -> None:
+        """Results that are of use together alone: files take all of them or none."""
+        for row in rows:
+            self.row(row)
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
         """More metadata of the run, known when all is measured; before `finish`."""

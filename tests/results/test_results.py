@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import multiprocessing
+import os
 import resource
 import shutil
 import subprocess
@@ -158,6 +159,31 @@ def test_a_full_disk_leaves_whole_rows_and_those_of_others(tmp_path: Path, suffi
     assert len(sizes) > 10
     assert sizes == list(range(len(sizes)))
     assert [size for run, size in rows if run == "r"] == [1, 2]
+
+
+def write_together(path: str) -> None:
+    """Rows that belong together, of which there is room for some; run in a process of its own."""
+    writer = open_file(Path(path))
+    limit = os.path.getsize(path) + 2_000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        writer.together([some_row(bytes=number) for number in range(100)])
+    except OmbError as error:
+        print(error)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_of_rows_that_belong_together_a_full_disk_takes_none(tmp_path: Path, suffix: str) -> None:
+    """The first row of an application without the others would pass for all of it."""
+    path = tmp_path / f"rows.{suffix}"
+    writer = open_file(path)
+    writer.start(METADATA)
+    writer.together([some_row(bytes=number) for number in (1, 2)])
+    code = f"from tests.results.test_results import write_together; write_together({str(path)!r})"
+    assert "cannot write" in in_own_process(code)
+    writer.together([some_row(bytes=number) for number in (3, 4)])
+    writer.finish()
+    assert rows_in(path) == [("r", number) for number in (1, 2, 3, 4)]
 
 
 def rows_in(path: Path) -> list[tuple[str, int]]:

@@ -124,9 +124,8 @@ class Measurement:
         job, check = self._job, measured.check
         rows = application_rows(measured)
         with job.agreement():
-            for row in rows:
-                for writer in writers:
-                    writer.row(row)
+            for writer in writers:
+                writer.together(rows)
         finish_writers(job, writers, measured.run, metadata)
         if note is not None:
             job.note(note)
