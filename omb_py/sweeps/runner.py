@@ -160,7 +160,8 @@ class Runner:
         left = self.folder.missing(point)
         excuse, words = last_words(self.folder.log(point))
         outcome = judge(code, ended, left, excuse)
-        said = "" if outcome in (outcomes.DONE, outcomes.STOPPED) else excuse or words
+        well = outcome in (outcomes.DONE, outcomes.STOPPED)
+        said = "" if well else excuse or words or silent_end(code)
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
             said = f"not at its end after {duration(self.time_limit)} (time_limit)"
@@ -328,6 +329,15 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
     }
     return outcomes.FAILED if code is None or not excuse else meant.get(code, outcomes.FAILED)
+
+
+def silent_end(code: int | None) -> str:
+    """How a launcher ended that said nothing, nor its ranks."""
+    if code is None:
+        return ""
+    if code >= 0:
+        return f"neither the launcher, with exit code {code}, nor a rank said why"
+    return f"the launcher was killed by signal {-code} ({signal.strsignal(-code)})"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.sweeps.folder import DONE, FAILED, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
-from omb_py.sweeps.runner import Stop, exit_code, judge
+from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,17 @@ def test_exit_codes() -> None:
     assert exit_code(Stop(), complete=False, added=True, too_few_nodes=True) == 75
     assert exit_code(Stop(), complete=False, added=False, too_few_nodes=True) == 1
     assert exit_code(over, complete=False, added=True, too_few_nodes=True) == 75
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-9, "the launcher was killed by signal 9 (Killed)"),
+        (255, "neither the launcher, with exit code 255, nor a rank said why"),
+        (None, ""),
+    ],
+)
+def test_a_launcher_that_says_nothing_is_known_by_its_exit_code(
+    code: int | None, words: str
+) -> None:
+    assert silent_end(code) == words
