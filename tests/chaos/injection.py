@@ -40,7 +40,7 @@ ROOM = "16m"
 LAUNCHERS_SAY = re.compile(
     r"EXIT STRING: .*|BAD TERMINATION.*|mpiexec@.*|prterun noticed .*|prterun detected .*|"
     r"prterun was unable .*|.*lost connection .*|PRTE has lost .*|.*daemon .*|"
-    r".*[Ss]ending Ctrl-C.*|.*prterun .*",
+    r".*[Ss]ending Ctrl-C.*|.*prterun .*|The PMIx server's .*",
 )
 """What launchers say when ranks, or what they started on other hosts, are gone."""
 
