@@ -100,7 +100,8 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
     if os.getppid() == parent:
         text = reason(stage, iterations if works else None, timeout)
         if rank == 0 or not outlived:  # else no rank would end before it says the same
-            os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
+            with contextlib.suppress(OSError):  # what passes it on may have been killed
+                os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
         launcher = None if outlived else launcher_process()
         if outlived:
             time.sleep(2 * EXIT_SECONDS)
