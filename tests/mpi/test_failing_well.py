@@ -245,6 +245,18 @@ def test_a_full_disk_is_said(mpiexec: Callable[..., Finished], tmp_path: Path) -
     assert_failed_well(job, "cannot write rows.csv", "No space left")
 
 
+def test_sentences_that_find_no_room_change_nothing_else(mpi: str, tmp_path: Path) -> None:
+    """Notes are no reason to stop, and a rank that fails ends the job."""
+    words = ["allreduce", *QUICK, "-c", "--sync", "clock", "--output", "rows.csv"]
+    command = f"{mpi} -n 2 sh -c 'exec {OMB_PY} \"$@\" 2> /dev/full' - "
+    job = run(["bash", "-c", f"{command} {' '.join(words)}"], {}, tmp_path, 120)
+    assert job.code == 0, job.err
+    assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["8"]
+    raising = f"{command} latency {' '.join(QUICK)} --binding raising"
+    failing = run(["bash", "-c", raising], {"OMB_TEST_RANK": "1"}, tmp_path, 60)
+    assert failing.code != 0
+
+
 @pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK", "OMB_PY_EXPECTED_RANKS"])
 def test_variables_of_a_launcher_that_are_no_numbers_are_ignored(
     omb_py: Callable[..., Finished], variable: str

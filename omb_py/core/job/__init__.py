@@ -124,7 +124,7 @@ class Job:
             from traceback import print_exception
 
             print_exception(error)
-        print(f"omb-py: {text}", file=sys.stderr, flush=True)
+        launcher.say(text)
 
     def note(self, text: str) -> None:
         """Tell the user something, from rank 0, that is no reason to stop."""

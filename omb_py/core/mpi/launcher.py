@@ -115,10 +115,11 @@ def note(text: str, rank: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr."""
+    """Print a line on stderr, where somebody reads it and there is room for it."""
     if before_output is not None:
         before_output()
-    print(f"omb-py: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        print(f"omb-py: {text}", file=sys.stderr, flush=True)
 
 
 def terminal() -> int | None:
