@@ -397,8 +397,11 @@ def from_the_rank_before(comm: MPI.Intracomm, array: Any) -> Any:
     to, source = partner(comm.rank, comm.size), (comm.rank - 1) % comm.size
     size = np.array([0])
     comm.Sendrecv(np.array([array.size]), to, recvbuf=size, source=source)
-    found = np.empty(int(size[0]), array.dtype)
-    comm.Sendrecv(array, to, recvbuf=found, source=source)
+    given, found = array.reshape(-1), np.empty(int(size[0]), array.dtype)
+    piece = recovery.EAGER_BYTES // 2 // array.itemsize  # see `recovery.raise_eager_limit`
+    for start in range(0, max(given.size, found.size), piece):
+        stretch = slice(start, start + piece)
+        comm.Sendrecv(given[stretch], to, recvbuf=found[stretch], source=source)
     return found
 
 
