@@ -63,6 +63,8 @@ def start_job(
         watchdog = Watchdog(options.timeout, launcher.rank())
         watchdog.progress("starting MPI")
     with ExitStack() as after_mpi:
+        if watchdog is not None and in_program:
+            after_mpi.callback(watchdog.close)
         local_rank = launcher.local_rank()
         apart = stages.importing("numpy", NUMPY) if numpy_apart else nullcontext()
         with stages.stage(BUFFER), apart:
@@ -92,8 +94,8 @@ def start_job(
                 )
             with nullcontext() if job.rank else display or display_of(options) as shown:
                 yield StartedJob(job, buffer, watchdog, device_first, shown)
-            if watchdog is not None:
-                watchdog.progress("ending MPI")
+            if watchdog is not None and not in_program:
+                watchdog.end()
 
 
 def _control(options: Options, stages: Stages, guest: bool) -> Control:

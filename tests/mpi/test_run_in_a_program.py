@@ -44,6 +44,24 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
         assert words in line
 
 
+GOES_ON = """
+import omb_py, os, time
+for size in ("8", "no size"):
+    try:
+        omb_py.run("latency", sizes=size, iterations=10, timeout=1)
+    except omb_py.OmbError:
+        print("refused")
+time.sleep(2)
+print("goes on", open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split())
+"""
+
+
+def test_a_timeout_ends_with_the_measurement(mpi: str, tmp_path: Path) -> None:
+    job = run([mpi, "-n", "2", sys.executable, "-c", GOES_ON], {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    assert sorted(job.out.splitlines()) == ["goes on []"] * 2 + ["refused"] * 2
+
+
 def test_bindings_close_what_they_opened(mpi: str, tmp_path: Path) -> None:
     """A group that the program made with torch goes on as it was."""
     packages = {"grpc": "grpc", "torch": "torch"}

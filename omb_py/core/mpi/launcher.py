@@ -63,6 +63,9 @@ STDERR = 2
 LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun")
 """Programs that pass on what ranks print, by the names of their processes."""
 
+PROXIES = ("hydra_pmi_proxy", "prted", "orted")
+"""What launchers start ranks by, on each host."""
+
 before_output: Callable[[], None] | None = None
 """What erases a line of progress before something else is printed, where one may be shown."""
 
@@ -151,9 +154,13 @@ def terminal() -> int | None:
     return descriptor
 
 
-def launcher_process() -> int | None:
-    """The nearest process above this one that is a launcher, None where it is on another host."""
-    process = os.getppid()
+def launcher_process(direct: bool = False) -> int | None:
+    """The nearest process above this one that is a launcher, None where it is on another host.
+
+    Where it has to be ``direct``, None too if it started the parent of this process not by itself
+    or by its proxy, but by a shell, which may have more to do.
+    """
+    parent = process = os.getppid()
     while process > 1:
         try:
             with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
@@ -162,6 +169,8 @@ def launcher_process() -> int | None:
             return None
         if before.partition("(")[2] in LAUNCHERS:
             return process
+        if direct and process != parent and before.partition("(")[2] not in PROXIES:
+            return None
         process = int(after.split()[1])
     return None
 

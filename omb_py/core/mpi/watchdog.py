@@ -20,11 +20,13 @@ ALIVE = "+"
 EXIT_SECONDS = 0.5
 """How long after the message a rank ends by itself, where its job would outlive it."""
 
+ENDING = "ending MPI"
+
 RECENT = 0.5
 """Part of the limit within which a rank that works told of an iteration."""
 
 
-LAUNCHER_SECONDS = (10.0, 5.0)
+LAUNCHER_SECONDS = 10.0, 5.0
 """What a launcher has to end by itself when a rank is killed, and then when it is told to end.
 
 It waits for ever for hosts that the network no longer reaches.
@@ -44,7 +46,8 @@ class Watchdog:
         self._is_there = True
         reader, self._writer = os.pipe()
         parent = os.getpid()
-        if os.fork() == 0:
+        self._process = os.fork()
+        if self._process == 0:
             os.close(self._writer)
             try:
                 _watch(reader, parent, timeout, rank)
@@ -62,6 +65,20 @@ class Watchdog:
 
             faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
 
+    def close(self) -> None:
+        """Watch no longer: the process goes on with something else."""
+        os.close(self._writer)
+        with contextlib.suppress(ChildProcessError):  # somebody's handler may have waited for it
+            os.waitpid(self._process, 0)
+        if self._nowhere is not None:
+            import faulthandler
+
+            faulthandler.cancel_dump_traceback_later()
+
+    def end(self) -> None:
+        """The rank leaves MPI, and all that is left is to end; its launcher, too, has to."""
+        self.progress(ENDING)
+
     def alive(self, done: int, total: int) -> None:
         """Tell that so many iterations of the stage are done, without counting anew."""
         self._tell(f"{ALIVE}{done} of {total}\n")
@@ -77,13 +94,15 @@ class Watchdog:
 
 
 def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
-    stage, iterations, rest = "starting", "", b""
+    stage, iterations, rest, launcher = "starting", "", b"", None
     begin = heard = time.monotonic()
     while begin + timeout > heard:
         if not select.select([reader], [], [], max(0.0, begin + timeout - time.monotonic()))[0]:
             break
         report = os.read(reader, 65536)
         if not report:
+            if launcher is not None:
+                _wait_for_launcher(launcher, timeout)
             return
         *lines, rest = (rest + report).split(b"\n")
         heard = time.monotonic()
@@ -93,6 +112,8 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
                 iterations = text.removeprefix(ALIVE)
             else:
                 stage, iterations, begin = text, "", heard
+            if stage == ENDING and rank == 0 and not outlives_ranks():
+                launcher = launcher_process(direct=True)
     works = iterations and begin + timeout - heard <= RECENT * timeout
     outlived = outlives_ranks()
     if not outlived:
@@ -112,15 +133,39 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
             _end_launcher(launcher)
 
 
-def _end_launcher(process: int) -> None:
+def _wait_for_launcher(process: int, timeout: float) -> None:
+    """End a launcher that does not end although its ranks have, with a sentence on its stderr."""
+    os.setsid()
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+    descriptor = _open(process)
+    if descriptor is None or select.select([descriptor], [], [], timeout)[0]:
+        return
+    text = (
+        f"the launcher has not ended within {timeout:g} s of its ranks, as when the network no "
+        "longer reaches a host: results are complete"
+    )
+    with contextlib.suppress(OSError), open(f"/proc/{process}/fd/2", "w") as stderr:
+        stderr.write(f"omb-py: {text}\n")
+    _end_launcher(process, patience=0.0)
+
+
+def _open(process: int) -> int | None:
+    """A descriptor of a process; None where it has ended or the system has no such descriptors."""
+    try:
+        return os.pidfd_open(process)
+    except (AttributeError, OSError):
+        return None
+
+
+def _end_launcher(process: int, patience: float = LAUNCHER_SECONDS[0]) -> None:
     """End a launcher that does not end by itself, and what it has started on this host."""
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))  # it waits for the ends of its pipes
-    try:
-        descriptor = os.pidfd_open(process)
-    except (AttributeError, OSError):
-        return  # it has ended, or nobody can say for sure which process it is
+    descriptor = _open(process)
+    if descriptor is None:
+        return
     started: list[int] = []
-    for seconds, number in zip(LAUNCHER_SECONDS, (signal.SIGTERM, signal.SIGKILL), strict=True):
+    waits = patience, LAUNCHER_SECONDS[1]
+    for seconds, number in zip(waits, (signal.SIGTERM, signal.SIGKILL), strict=True):
         if select.select([descriptor], [], [], seconds)[0]:
             break
         started = started or children(process)  # a remote shell waits for its host, too

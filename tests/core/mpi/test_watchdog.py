@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 HANGING = """
 import time
@@ -20,3 +23,31 @@ def test_a_rank_is_ended_also_when_nobody_reads_what_is_said() -> None:
     assert process.stderr is not None
     process.stderr.close()
     assert process.wait(30) == -signal.SIGKILL
+
+
+RANK = "from omb_py.core.mpi.watchdog import Watchdog; Watchdog(0.5, rank=0).end()"
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [
+        ("{rank}; while :; do sleep 0.1; done", "killed"),
+        ("{rank}", "by itself"),
+        ("sh -c '{rank}; sleep 2; exit 3'; exit $?", "by itself"),  # a shell has more to do
+    ],
+)
+def test_a_launcher_that_outlasts_its_ranks_is_ended(
+    tmp_path: Path, starts: str, ends: str
+) -> None:
+    script = tmp_path / "mpiexec"
+    rank = f'{sys.executable} -c "{RANK}"'
+    script.write_text(f"#!/bin/sh\n{starts.format(rank=rank)}\n")
+    script.chmod(0o755)
+    done = subprocess.run([script], stderr=subprocess.PIPE, timeout=30, check=False)
+    said = done.stderr.decode()
+    if ends == "killed":
+        assert done.returncode == -signal.SIGTERM
+        assert "omb-py: the launcher has not ended within 0.5 s of its ranks" in said
+    else:
+        assert done.returncode in (0, 3)
+        assert said == ""
