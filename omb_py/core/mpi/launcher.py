@@ -121,8 +121,11 @@ def say(text: str) -> None:
     """Print a line on stderr, where somebody reads it and there is room for it."""
     if before_output is not None:
         before_output()
-    with contextlib.suppress(OSError):
+    try:
         print(f"omb-py: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        # what the old stream keeps would fail again at the end, and become the exit code
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - to the end
 
 
 def terminal() -> int | None:
