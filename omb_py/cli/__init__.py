@@ -27,6 +27,7 @@ COMMANDS = {
         "job",
         "machine",
         "bundle",
+        "programs",
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
     "Analyze results": ("show", "compare", "plot", "report", "model", "scaling", "convert"),
@@ -111,7 +112,7 @@ class Commands(LazyGroup):
         benchmark = find_benchmark(name, others)
         from omb_py.cli.benchmark import benchmark_command
 
-        return benchmark_command(benchmark)
+        return benchmark_command(benchmark, native=benchmark.native and name.startswith(PROGRAM))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS
@@ -181,6 +182,9 @@ def info_command() -> None:
     print_info()
 
 
+PROGRAM = "osu_"
+"""What the names of native OMB's programs begin with."""
+
 UNPLANNED = ("start-up", "fault tolerance")
 """Families of benchmarks whose calls no binding makes."""
 
@@ -231,6 +235,9 @@ def run() -> NoReturn:
 
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the end
         join_words()
+    program = os.path.basename(sys.argv[0])
+    if program.startswith(PROGRAM):
+        sys.argv[1:1] = [program]
     try:
         arguments = sys.argv[1:] or ["--help"]
         code = command.main(arguments, prog_name="omb-py", standalone_mode=False)
@@ -276,8 +283,7 @@ def leave(text: str, exit_code: int, alone: bool = False, unheard: bool = False)
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
-        with contextlib.suppress(OSError):
-            print(f"omb-py: {text}", file=sys.stderr, flush=True)
+        launcher.say(text)
         try:
             if sys.stdout is not None:
                 sys.stdout.flush()

@@ -20,18 +20,23 @@ if TYPE_CHECKING:
 CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
-def benchmark_command(benchmark: Benchmark) -> click.Command:
-    """The command that measures ``benchmark``."""
+def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Command:
+    """The command that measures ``benchmark``; with all options of the ``native`` program."""
+    params = parameters(benchmark)
+    if native:
+        from omb_py.options.native import program_parameters, translated
+
+        params = program_parameters(benchmark)
 
     def callback(**values: Any) -> None:
-        options = make_options(values)
+        options = make_options(translated(values) if native else values)
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             measurement(context).run()
 
     return GroupedCommand(
         benchmark.name,
         callback=callback,
-        params=parameters(benchmark),
+        params=params,
         short_help=benchmark.summary,
         help=describe(benchmark),
         context_settings=CONTEXT,

@@ -53,7 +53,7 @@ def screen(
     others = [
         name.split()[0] if name in variants else name for name in families if name not in shown
     ]
-    lines = ["Usage: omb-py [-h | --version] COMMAND ...", START, ""]
+    lines = ["Usage: omb-py [-h | --version] COMMAND ...", START]
     lines.append(f"Benchmarks (all {number}, and those of plug-ins: omb-py list):")
     for name in shown:
         lines.append(_entry(name, families[name]))

@@ -179,10 +179,15 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
     ours += [f"variant {options.variant}"] if options.variant else []  # any text, so it is last
+    return f"{title_line(benchmark, accelerator)} ({', '.join(ours)})"
+
+
+def title_line(benchmark: Benchmark, accelerator: str | None = None) -> str:
+    """The line that names the benchmark, with no more than native OMB says."""
     mpi = f"MPI-{accelerator}" if accelerator else "MPI"
     name, version = ("OSU", NATIVE_VERSION) if benchmark.native else ("OMB-Py", VERSION)
     space = "" if benchmark.title.startswith("_") else " "
-    return f"# {name} {mpi}{space}{benchmark.title} Test v{version} ({', '.join(ours)})"
+    return f"# {name} {mpi}{space}{benchmark.title} Test v{version}"
 
 
 def own_words(benchmark: Benchmark, options: Options) -> list[str]:

@@ -1,0 +1,128 @@
+"""Native OMB's programs, by their names: the options that omb-py itself has otherwise or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from omb_py.benchmarks import Benchmark
+from omb_py.buffers import BUFFERS
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.mpi import launcher
+from omb_py.options.option import OptionRow, note_once
+from omb_py.options.table import parameters
+from omb_py.results.text import title_line
+
+DEVICE_BUFFERS = ("cupy", "numba", "pycuda")
+"""Buffers for ``-d cuda``: the first that can be used here."""
+
+ACCELERATORS = ("cuda", "managed", "rocm", "openacc", "sycl")
+MANAGED = {"M": "MD"}
+"""Letters of messages' places that omb-py has another word for."""
+
+PLAIN = ("init", "hello")
+"""Benchmarks whose programs have no options in native OMB."""
+
+
+def note_array_size(ctx: click.Context, parameter: click.Parameter, number: Any) -> None:
+    """Say that ``-a`` has no effect."""
+    if number is not None:
+        note_once(f"-a has no effect on {ctx.info_name}: devices compute with -r alone")
+
+
+def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any) -> None:
+    """Raise `UsageError` for PAPI's counters."""
+    if events is not None:
+        raise UsageError(
+            "-P: omb-py reads no PAPI counters: leave it out, and start the ranks under 'perf stat'"
+        )
+
+
+def show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print what native OMB does for ``-v``, and leave."""
+    if wanted and not ctx.resilient_parsing:
+        from omb_py.benchmarks import find_benchmark
+
+        click.echo(title_line(find_benchmark(str(ctx.info_name))))
+        ctx.exit()
+
+
+HEADING = "Of native OMB"
+ROWS = (
+    OptionRow(
+        *("-v", "--version"),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show_version,
+        help="Show the release of native OMB whose output this is.",
+    ),
+    OptionRow(
+        *("-d", "--accelerator"),
+        type=click.Choice(ACCELERATORS),
+        help="Messages on an NVIDIA device, through the first of "
+        f"{', '.join(DEVICE_BUFFERS)} that works here; places are H unless they are named.",
+    ),
+    OptionRow(
+        *("-a", "--array-size"),
+        type=int,
+        metavar="N",
+        expose_value=False,
+        callback=note_array_size,
+        help="Without effect.",
+    ),
+    OptionRow(
+        *("-P", "--papi"),
+        metavar="EVENTS:FILE",
+        expose_value=False,
+        callback=refuse_counters,
+        help="Refused: omb-py reads no PAPI counters.",
+    ),
+)
+
+
+def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
+    """The parameters of native OMB's program, which has all of omb-py's command, too."""
+    found: list[click.Parameter] = []
+    for one in parameters(benchmark):
+        if one.name == "placement":
+            places = click.Choice(["H", "D", "MH", "MD", *MANAGED])
+            one = click.Argument(["placement"], type=places, nargs=-1, metavar=one.metavar)
+        if one.name != "accelerator":
+            found.append(one)
+    return found + [row.option(HEADING) for row in ROWS]
+
+
+def translated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a program's options as those of omb-py's command.
+
+    Raises `UsageError` for devices that omb-py has no buffers for, `UnsupportedError` where none
+    can be used here.
+    """
+    found = dict(values)
+    accelerator = found.pop("accelerator")
+    places = tuple(MANAGED.get(place, place) for place in found.get("placement") or ())
+    if accelerator is not None:
+        if accelerator not in ("cuda", "managed"):
+            raise UsageError(f"-d {accelerator}: omb-py measures NVIDIA devices alone: use -d cuda")
+        found["buffer"] = usable_buffer(accelerator)
+        found["managed"] = accelerator == "managed" and "placement" not in found
+        places = places or ("H", "H")
+    if "placement" in found:
+        found["placement"] = places
+    return found
+
+
+def usable_buffer(accelerator: str) -> str:
+    """The first buffer library for devices that can be used here; raises `UnsupportedError`."""
+    reasons = []
+    for name in DEVICE_BUFFERS:
+        try:
+            BUFFERS.load(name).prepare(launcher.local_rank() or 0)
+        except OmbError as error:
+            reasons.append(f"{name}: {error}")
+        else:
+            return name
+    raise UnsupportedError(f"-d {accelerator}: no device can be used here ({'; '.join(reasons)})")

@@ -1,0 +1,144 @@
+"""Native OMB's programs by their names: written, named by what starts them, with all options."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli.benchmark import benchmark_command
+from omb_py.cli.programs import LETTERS, option_table, script
+from omb_py.options.native import program_parameters, translated
+from tests import ROOT
+from tests.conftest import Finished, own_temporary_folder
+
+PROGRAMS = [one for one in all_benchmarks() if one.native]
+
+NATIVE_LETTERS = {
+    "latency": "hvmixTcubzGPID",
+    "bw": "hvmixTcubzGPIDWt",
+    "mbw_mr": "hvmixTcubzGPIDWRpV",
+    "latency_mt": "hvmixtzGPI",
+    "allreduce": "hvmixfMTculzGPIda",
+    "gather": "hvmixfMTculzGPIDk",
+    "iallreduce": "hvmixfMTculzGPItr",
+    "neighbor_alltoall": "hvmixfMTcuzGPIDN",
+    "put_latency": "hvmixwszGPI",
+    "put_bw": "hvmixwszGPIW",
+    "barrier": "hvixfzGPI",
+}
+"""What native OMB 7.4's programs accept: one of each family, -d and -a in builds for devices."""
+
+
+def test_all_programs_are_written_and_start_the_benchmark_of_their_name(
+    in_process: Callable[..., Finished], tmp_path: Path
+) -> None:
+    done = in_process("programs", "osu")
+    assert (done.code, done.err) == (0, "")
+    files = sorted((tmp_path / "osu").iterdir())
+    assert [path.name for path in files] == sorted(f"osu_{one.name}" for one in PROGRAMS)
+    assert len(files) == 77
+    assert all(path.stat().st_mode & stat.S_IXUSR for path in files)
+    with own_temporary_folder() as environment:
+        shown = subprocess.run(
+            [tmp_path / "osu" / "osu_mbw_mr", "-v"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert shown.stdout == "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n"
+    again = in_process("programs", "osu")
+    assert again.code == 0
+
+
+def test_a_file_of_somebody_else_stays(in_process: Callable[..., Finished], tmp_path: Path) -> None:
+    (tmp_path / "osu").mkdir()
+    (tmp_path / "osu" / "osu_bw").write_text("native OMB's")
+    done = in_process("programs", "osu")
+    assert done.code == 1
+    assert "osu/osu_bw is there and not omb-py's" in done.err
+    assert (tmp_path / "osu" / "osu_bw").read_text() == "native OMB's"
+
+
+def test_a_folder_is_named(in_process: Callable[..., Finished]) -> None:
+    done = in_process("programs")
+    assert (done.code, done.err) == (2, "omb-py: name the folder DIR that the programs go to\n")
+
+
+def test_an_interpreter_that_no_line_can_name_is_started_by_a_shell(tmp_path: Path) -> None:
+    python = tmp_path / "with blanks" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    program = tmp_path / "osu_bw"
+    program.write_text(script(program.name, str(python)))
+    program.chmod(0o755)
+    done = subprocess.run([program, "-m", "8"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{program} -m 8\n"
+    assert script("osu_bw", "/usr/bin/python3").startswith("#!/usr/bin/python3\n# osu_bw")
+
+
+@pytest.mark.parametrize("name", NATIVE_LETTERS)
+def test_programs_have_every_letter_of_native_omb(name: str) -> None:
+    known = {
+        option[1]
+        for one in program_parameters(find_benchmark(name))
+        for option in one.opts
+        if len(option) == 2
+    }
+    assert {*NATIVE_LETTERS[name]} <= known | {"h"}
+
+
+def test_letters_are_those_of_the_table() -> None:
+    assert set("".join(NATIVE_LETTERS.values())) <= {*LETTERS}
+
+
+def test_no_letter_means_two_things() -> None:
+    for one in PROGRAMS:
+        command = benchmark_command(one, native=True)
+        names = [name for param in command.params for name in param.opts if name.startswith("-")]
+        assert len(names) == len({*names}), one.name
+
+
+def test_the_documented_table_is_that_of_the_options() -> None:
+    page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+    assert "\n".join(option_table()) in page, "omb-py programs --options prints it"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("osu_bw -d rocm D D", 2, "-d rocm: omb-py measures NVIDIA devices alone"),
+        ("osu_bw -d cuda D D", 5, "-d cuda: no device can be used here (cupy: "),
+        ("osu_allreduce -d managed", 5, "-d managed: no device can be used here"),
+        ("osu_allreduce -P PAPI_TOT_INS:out", 2, "-P: omb-py reads no PAPI counters"),
+        ("osu_latncy", 2, "unknown benchmark 'osu_latncy': did you mean latency"),
+        ("latency -v", 2, "No such option"),
+        ("latency -d cuda", 2, "--buffer cupy"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    in_process: Callable[..., Finished], words: str, code: int, says: str
+) -> None:
+    done = in_process(*words.split(), CUDA_VISIBLE_DEVICES="")
+    assert done.code == code
+    (sentence,) = done.sentences
+    assert says in sentence
+
+
+def test_values_mean_what_they_do_in_native_omb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omb_py.options.native.usable_buffer", lambda accelerator: "numba")
+    with click.Context(click.Command("osu_latency")):
+        assert translated({"accelerator": None, "placement": ("M", "D")}) == {
+            "placement": ("MD", "D")
+        }
+        on_device = translated({"accelerator": "cuda", "placement": (), "managed": False})
+        assert on_device == {"buffer": "numba", "managed": False, "placement": ("H", "H")}
+        managed = translated({"accelerator": "managed", "managed": False})
+        assert managed == {"buffer": "numba", "managed": True}

@@ -1,0 +1,46 @@
+"""Programs by native OMB's names, as others start them and read what they print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli.programs import write
+from tests.conftest import run
+
+# ReFrame's and EESSI's options, what they look for, and the group that is the value.
+REFRAME = [
+    ("osu_latency -m 8 -x 10 -i 1000 -c D D", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
+    ("osu_latency -m 8 -x 5 -i 10 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
+    ("osu_bw -m 4194304 -x 10 -i 10 -c D D", r"(?m)^4194304.*Pass", r"(?m)^4194304\s+(\S+)"),
+    ("osu_allreduce -m 8 -x 10 -i 1000 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
+    ("osu_alltoall -m 8 -x 10 -i 1000 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
+]
+
+
+@pytest.mark.parametrize(("words", "sanity", "value"), REFRAME)
+def test_reframe_finds_what_it_looks_for(
+    mpi: str, tmp_path: Path, words: str, sanity: str, value: str
+) -> None:
+    name, *options = words.split()
+    write(tmp_path / name)
+    job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=120)
+    assert job.code == 0, job.err
+    assert re.search(sanity, job.out)
+    found = re.search(value, job.out)
+    assert found is not None
+    assert float(found[1]) > 0
+    assert ("D D is measured as H H" in job.err) == ("D D" in words)
+
+
+def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
+    write(tmp_path / "osu_bw")
+    command = [mpi, "-n", "2", str(tmp_path / "osu_bw")]
+    shown = run([*command, "-v"], {}, tmp_path, timeout=60)
+    assert (shown.code, shown.out) == (0, "# OSU MPI Bandwidth Test v7.4\n")
+    refused = run([*command, "-d", "rocm", "D", "D"], {}, tmp_path, timeout=60)
+    assert refused.code == 2
+    (sentence,) = refused.sentences
+    assert "omb-py measures NVIDIA devices alone" in sentence
