@@ -131,6 +131,10 @@ def _reader(application: Application[Any]) -> click.Command:
     return OptionsCommand(application.name, params=parameters, add_help_option=False)
 
 
+FAULT_TIMEOUT = 60.0
+"""Seconds that a block of steps may take where ranks fail, by default: MPI may hang there."""
+
+
 def make_request(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
     """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
     values = dict(values)
@@ -139,6 +143,8 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
         for kind in (application.problem, RunSettings)
     )
     check_fault_options(application, problem, run_settings)
+    if run_settings.faults and values["timeout"] is None:
+        values["timeout"] = FAULT_TIMEOUT
     if application.threads(problem) and values["thread_level"] == "single":
         values["thread_level"] = "funneled"
     options = Options(**values)

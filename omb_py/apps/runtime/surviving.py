@@ -251,6 +251,8 @@ class Survivor:
         from mpi4py import MPI
 
         kernel, comm = self._kernel, self._kernel.team.comm
+        if self._setting.watchdog is not None:
+            self._setting.watchdog.progress(f"solving while ranks fail, from step {begin + 1} on")
         new, well, began = None, True, 0.0
         self._completed = begin
         try:
