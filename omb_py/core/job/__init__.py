@@ -99,6 +99,7 @@ class Job:
             if self.rank == 0:
                 self._say(sentence(error), error)
             if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
+                time.sleep(launcher.SECONDS_TO_BE_HEARD)
                 self.control.barrier()
                 self.control.abort(code)
             self.control.barrier()  # the launcher ends the job when the first rank leaves
