@@ -30,7 +30,7 @@ def outliving(hosts: Hosts, folder: Path, *arguments: str) -> Finished:
 
 
 def test_a_node_fails(near: Hosts, tmp_path: Path) -> None:
-    words = ("--victims", "node", "--operation", "allreduce", "--output", "rows.csv")
-    outliving(near, tmp_path, "ft_detect", *words)
+    words = ("--victims", "node", "--operation", "allreduce", "--timeout", "20")
+    outliving(near, tmp_path, "ft_detect", *words, "--output", "rows.csv")
     (row,) = rows_of(tmp_path / "rows.csv")
     assert (row["part"], row["ranks"], row["failed"]) == ("allreduce", "6", "2")
