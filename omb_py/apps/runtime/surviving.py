@@ -75,6 +75,7 @@ def check(setting: Setting) -> None:
                 f"{', '.join(BINDINGS)} for --faults"
             )
         recovery.check()
+        math_threads.describe()  # where a package is missing, all ranks learn of it together
         if setting.request.settings.recover == "respawn":
             recovery.check_spawn()
 
