@@ -287,6 +287,10 @@ def enlarge(folder: Path) -> None:
     subprocess.run(["mount", "-o", f"remount,size={ROOM}", str(folder)], check=True)
 
 
+SHELLS_SIGNALS = 128
+"""What shells and launchers add to the number of a signal for an exit code."""
+
+
 def sentence(folder: Path, name: str, code: int | None) -> tuple[str, str]:
     """Who said what of a run's end: omb-py, its sweep, the launcher, or the shell of a signal."""
     text = "".join(
@@ -298,6 +302,9 @@ def sentence(folder: Path, name: str, code: int | None) -> tuple[str, str]:
                 return who, found[0]
     if code is not None and code < 0:
         return "shell", signal.strsignal(-code) or f"signal {-code}"
+    if code is not None and OPEN_MPI and code - SHELLS_SIGNALS in signal.valid_signals():
+        # now and then its launcher says nothing of a rank that a signal killed while MPI starts
+        return "exit code", signal.strsignal(code - SHELLS_SIGNALS) or ""
     return "", ""
 
 
