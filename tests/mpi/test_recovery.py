@@ -17,10 +17,16 @@ from tests.mpi.vendor import on_open_mpi
 Start = Callable[..., Finished]
 
 
+def assert_goes_well(job: Finished) -> None:
+    """MPI_Finalize may hang after a failure, which is no error."""
+    said = [one for one in job.sentences if "MPI_Finalize" not in one]
+    assert (job.code, said) == (0, []), job.err
+
+
 @on_open_mpi
 def test_every_operation_reports_a_failed_rank(outliving: Start, tmp_path: Path) -> None:
     job = outliving(5, "ft_detect", "--output", "rows.csv")
-    assert (job.code, job.sentences) == (0, []), job.err
+    assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
     assert [row["part"] for row in rows] == [*OPERATIONS]
     assert [row["ranks"] for row in rows] == ["5", "4", "3"]
@@ -43,7 +49,7 @@ def test_a_failure_is_repaired_and_agreed_on(
     outliving: Start, tmp_path: Path, words: tuple[str, ...], failed: str, ranks: list[str]
 ) -> None:
     job = outliving(6, *words, "-i", "7", "-x", "2", "--output", "rows.csv")
-    assert (job.code, job.sentences) == (0, []), job.err
+    assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
     assert [row["part"] for row in rows] == [*AROUND_FAILURE] * len(ranks)
     assert [row["failed"] for row in rows] == ["0", failed, failed] * len(ranks)
@@ -54,7 +60,7 @@ def test_a_failure_is_repaired_and_agreed_on(
 @on_open_mpi
 def test_ranks_that_wait_learn_of_a_revocation(outliving: Start, tmp_path: Path) -> None:
     job = outliving(4, "ft_revoke", "-i", "20", "--output", "rows.csv")
-    assert (job.code, job.sentences) == (0, []), job.err
+    assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
     assert [row["part"] for row in rows] == [*REVOKED]
     assert {(row["iterations"], row["failed"]) for row in rows} == {("20", "0")}
@@ -65,7 +71,7 @@ def test_ranks_that_wait_learn_of_a_revocation(outliving: Start, tmp_path: Path)
 def test_failed_ranks_are_replaced_again_and_again(outliving: Start, tmp_path: Path) -> None:
     words = ("ft_respawn", "--failures", "2", "--output", "rows.csv")
     job = outliving(4, *words, OMPI_MCA_btl="self,sm,tcp")
-    assert (job.code, [one for one in job.sentences if "MPI_Finalize" not in one]) == (0, [])
+    assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
     assert [row["part"] for row in rows] == [*REPLACED] * 2
     assert {(row["ranks"], row["failed"], row["validation"]) for row in rows} == {
