@@ -256,10 +256,10 @@ class Runner:
                 self.reporter.row_added(point, self.folder.missing(point), len(missing))
             if self.stop:
                 return outcomes.STOPPED
-            if point.loses_ranks and not self.folder.missing(point):
+            complete = point.loses_ranks and not self.folder.missing(point)
+            if complete:
                 limit = min(limit, time.monotonic() + END_SECONDS)
             if time.monotonic() > limit:
-                complete = not self.folder.missing(point)
                 return outcomes.HUNG if complete else outcomes.TIMED_OUT
         return self._ended_by_us(process.returncode)
 
