@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from omb_py.benchmarks import Benchmark, Defaults, Ranks, Recovery, no_plan
-from omb_py.core.options import OPERATIONS, Options
+from omb_py.core.options import FAILURE_TIMEOUT, OPERATIONS, Options
 
 AROUND_FAILURE = ("before", "first after", "stable after")
 REVOKED = ("allreduce before", "revoke", "interrupted allreduce", "allreduce after")
@@ -30,7 +30,7 @@ def recovery(
         defaults=Defaults(100, 10, 100, 10, smallest=0, largest=0),
         ranks=Ranks.SEVERAL,
         options=frozenset(options),
-        preset={"timeout": 60.0},
+        preset={"timeout": FAILURE_TIMEOUT},
         sized=False,
         recovery=measured,
         part_names=part_names,

@@ -22,11 +22,12 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Command:
     """The command that measures ``benchmark``; with all options of the ``native`` program."""
-    params = parameters(benchmark)
     if native:
         from omb_py.options.native import program_parameters, translated
 
         params = program_parameters(benchmark)
+    else:
+        params = parameters(benchmark)
 
     def callback(**values: Any) -> None:
         options = make_options(translated(values) if native else values)

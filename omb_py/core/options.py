@@ -23,6 +23,9 @@ VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 OPERATIONS = ("recv", "barrier", "allreduce")
 """What can report a failed rank."""
 
+FAILURE_TIMEOUT = 60.0
+"""Seconds of ``--timeout`` by default where ranks fail: MPI may hang there."""
+
 NODE = "node"
 """What stands for all ranks of the last node."""
 

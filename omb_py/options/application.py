@@ -20,7 +20,7 @@ from omb_py.apps import (
     RunSettings,
 )
 from omb_py.core.errors import UsageError
-from omb_py.core.options import Options
+from omb_py.core.options import FAILURE_TIMEOUT, Options
 from omb_py.options.option import Option, OptionRow
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
@@ -131,10 +131,6 @@ def _reader(application: Application[Any]) -> click.Command:
     return OptionsCommand(application.name, params=parameters, add_help_option=False)
 
 
-FAULT_TIMEOUT = 60.0
-"""Seconds that a block of steps may take where ranks fail, by default: MPI may hang there."""
-
-
 def make_request(application: Application[Any], values: Mapping[str, Any]) -> ApplicationRequest:
     """What click's ``values`` ask for; raises `UsageError` where they exclude each other."""
     values = dict(values)
@@ -144,7 +140,7 @@ def make_request(application: Application[Any], values: Mapping[str, Any]) -> Ap
     )
     check_fault_options(application, problem, run_settings)
     if run_settings.faults and values["timeout"] is None:
-        values["timeout"] = FAULT_TIMEOUT
+        values["timeout"] = FAILURE_TIMEOUT
     if application.threads(problem) and values["thread_level"] == "single":
         values["thread_level"] = "funneled"
     options = Options(**values)

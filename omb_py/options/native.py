@@ -22,9 +22,6 @@ ACCELERATORS = ("cuda", "managed", "rocm", "openacc", "sycl")
 MANAGED = {"M": "MD"}
 """Letters of messages' places that omb-py has another word for."""
 
-PLAIN = ("init", "hello")
-"""Benchmarks whose programs have no options in native OMB."""
-
 
 def note_array_size(ctx: click.Context, parameter: click.Parameter, number: Any) -> None:
     """Say that ``-a`` has no effect."""

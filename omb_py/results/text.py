@@ -62,8 +62,9 @@ class RecoveryWriter(LineWriter):
         self._cells("# Part", heads)
 
     def row(self, row: Row) -> None:
-        times = (row.latency_min_us, row.latency_us, row.latency_max_us)
-        numbers = (f"{value:.2f}" for value in times)
+        numbers = (
+            f"{value:.2f}" for value in (row.latency_min_us, row.latency_us, row.latency_max_us)
+        )
         counted = (str(row.ranks), str(row.failed), *numbers, str(row.iterations))
         self._cells(str(row.part), counted)
 

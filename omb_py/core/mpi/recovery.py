@@ -12,7 +12,7 @@ import sys
 import time
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi.tool_interface import ToolInterface
@@ -101,8 +101,7 @@ def shrink(comm: MPI.Intracomm) -> MPI.Intracomm:
     """
     if not comm.Is_revoked():
         comm.Revoke()
-    survivors: Any = comm.Shrink()
-    return survivors  # type: ignore[no-any-return]
+    return cast("MPI.Intracomm", comm.Shrink())
 
 
 def failed_ranks(comm: MPI.Intracomm, survivors: MPI.Intracomm) -> tuple[int, ...]:
