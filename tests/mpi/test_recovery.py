@@ -11,20 +11,12 @@ import pytest
 from omb_py.benchmarks.recovery import AROUND_FAILURE, REPLACED, REVOKED
 from omb_py.core.options import OPERATIONS
 from tests.conftest import OMB_PY, Finished, rows_of, run
-from tests.mpi.fixtures import START
+from tests.mpi.fixtures import START, Outliving, assert_goes_well
 from tests.mpi.vendor import on_open_mpi
-
-Start = Callable[..., Finished]
-
-
-def assert_goes_well(job: Finished) -> None:
-    """MPI_Finalize may hang after a failure, which is no error."""
-    said = [one for one in job.sentences if "MPI_Finalize" not in one]
-    assert (job.code, said) == (0, []), job.err
 
 
 @on_open_mpi
-def test_every_operation_reports_a_failed_rank(outliving: Start, tmp_path: Path) -> None:
+def test_every_operation_reports_a_failed_rank(outliving: Outliving, tmp_path: Path) -> None:
     job = outliving(5, "ft_detect", "--output", "rows.csv")
     assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
@@ -46,7 +38,7 @@ def test_every_operation_reports_a_failed_rank(outliving: Start, tmp_path: Path)
     ],
 )
 def test_a_failure_is_repaired_and_agreed_on(
-    outliving: Start, tmp_path: Path, words: tuple[str, ...], failed: str, ranks: list[str]
+    outliving: Outliving, tmp_path: Path, words: tuple[str, ...], failed: str, ranks: list[str]
 ) -> None:
     job = outliving(6, *words, "-i", "7", "-x", "2", "--output", "rows.csv")
     assert_goes_well(job)
@@ -58,7 +50,7 @@ def test_a_failure_is_repaired_and_agreed_on(
 
 
 @on_open_mpi
-def test_ranks_that_wait_learn_of_a_revocation(outliving: Start, tmp_path: Path) -> None:
+def test_ranks_that_wait_learn_of_a_revocation(outliving: Outliving, tmp_path: Path) -> None:
     job = outliving(4, "ft_revoke", "-i", "20", "--output", "rows.csv")
     assert_goes_well(job)
     rows = rows_of(tmp_path / "rows.csv")
@@ -68,7 +60,7 @@ def test_ranks_that_wait_learn_of_a_revocation(outliving: Start, tmp_path: Path)
 
 
 @on_open_mpi
-def test_failed_ranks_are_replaced_again_and_again(outliving: Start, tmp_path: Path) -> None:
+def test_failed_ranks_are_replaced_again_and_again(outliving: Outliving, tmp_path: Path) -> None:
     words = ("ft_respawn", "--failures", "2", "--output", "rows.csv")
     job = outliving(4, *words, OMPI_MCA_btl="self,sm,tcp")
     assert_goes_well(job)
@@ -92,7 +84,7 @@ def test_failed_ranks_are_replaced_again_and_again(outliving: Start, tmp_path: P
     ],
 )
 def test_what_cannot_fail_is_one_sentence(
-    outliving: Start, ranks: int, words: tuple[str, ...], says: str
+    outliving: Outliving, ranks: int, words: tuple[str, ...], says: str
 ) -> None:
     job = outliving(ranks, *words)
     assert job.code == 2
@@ -101,7 +93,9 @@ def test_what_cannot_fail_is_one_sentence(
     assert "Traceback" not in job.err
 
 
-def test_a_job_that_ends_with_its_ranks_says_how_to_start_it(mpiexec: Start) -> None:
+def test_a_job_that_ends_with_its_ranks_says_how_to_start_it(
+    mpiexec: Callable[..., Finished],
+) -> None:
     job = mpiexec(2, "ft_shrink")
     assert job.code == 5
     (sentence,) = job.sentences
