@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.analysis_options import listed
+from omb_py.cli.taking_turns import check_names, rounds_option, rows_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.units import digits, size_text
@@ -53,14 +54,7 @@ RESTARTED = ("open", "read", "close", "total")
     metavar="BYTES[,...]",
     help="Bytes that each rank stores.",
 )
-@click.option(
-    "--rounds",
-    type=WholeNumber(min=1),
-    default=7,
-    show_default=True,
-    metavar="N",
-    help="Rounds, in which methods take turns.",
-)
+@rounds_option("methods")
 @click.option(
     "--dir",
     "folder",
@@ -107,8 +101,7 @@ RESTARTED = ("open", "read", "close", "total")
     metavar="N[,...]",
     help="Numbers of nodes for which to print it.  [default: those of this job]",
 )
-@click.option("-o", "--output", metavar="FILE", help="Append rows to this .csv or .json file.")
-@click.option("--force", is_flag=True, help="Overwrite that file.")
+@rows_options
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
     names: tuple[str, ...] | None,
@@ -195,8 +188,7 @@ def check_methods(names: tuple[str, ...]) -> None:
     """Raise `UsageError` where there is no method of a name, or no name."""
     if not names:
         raise UsageError(f"--method: name one of {', '.join(METHODS)}")
-    if unknown := [name for name in names if name not in METHODS]:
-        raise UsageError(f"--method: there is no {unknown[0]}: choose from {', '.join(METHODS)}")
+    check_names("--method", names, METHODS)
 
 
 def started_writer(

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import click
 
 from omb_py.cli.analysis_options import listed
+from omb_py.cli.taking_turns import check_names, rounds_option, rows_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.measure import pools
@@ -55,14 +56,7 @@ WIDTHS = (14, 10, 17, 12, 12, 10)
     metavar="N",
     help="Tasks that map sends together.",
 )
-@click.option(
-    "--rounds",
-    type=WholeNumber(min=1),
-    default=7,
-    show_default=True,
-    metavar="N",
-    help="Rounds, in which pools take turns.",
-)
+@rounds_option("pools")
 @click.option(
     "--task-time",
     type=Number(min=0),
@@ -71,8 +65,7 @@ WIDTHS = (14, 10, 17, 12, 12, 10)
     metavar="US",
     help="Microseconds for which each task computes.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Append rows to this .csv or .json file.")
-@click.option("--force", is_flag=True, help="Overwrite that file.")
+@rows_options
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 def command(
     names: tuple[str, ...] | None,
@@ -97,8 +90,7 @@ def command(
     ranks = launcher.ranks()
     if names is None:
         names = ("serial", "thread", "process", "multiprocessing", *(["mpi"] if ranks > 1 else []))
-    if unknown := [name for name in names if name not in pools.POOLS]:
-        raise UsageError(f"--pool: there is no {unknown[0]}: choose from {', '.join(pools.POOLS)}")
+    check_names("--pool", names, pools.POOLS)
     chosen = [pools.POOLS[name] for name in names]
     if workers is None:
         workers = ranks - 1 if ranks > 1 else os.cpu_count() or 1
