@@ -138,10 +138,12 @@ def _wait_for_launcher(process: int, timeout: float) -> None:
     os.setsid()
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))
     descriptor = _open(process)
-    if descriptor is None or select.select([descriptor], [], [], timeout)[0]:
+    # what watches another rank, which may be frozen, comes first
+    patience = timeout + LAUNCHER_SECONDS[1]
+    if descriptor is None or select.select([descriptor], [], [], patience)[0]:
         return
     text = (
-        f"the launcher has not ended within {timeout:g} s of its ranks, as when the network no "
+        f"the launcher has not ended within {patience:g} s of its ranks, as when the network no "
         "longer reaches a host: results are complete"
     )
     with contextlib.suppress(OSError), open(f"/proc/{process}/fd/2", "w") as stderr:
@@ -168,20 +170,22 @@ def _end_launcher(process: int, patience: float = LAUNCHER_SECONDS[0]) -> None:
     for seconds, number in zip(waits, (signal.SIGTERM, signal.SIGKILL), strict=True):
         if select.select([descriptor], [], [], seconds)[0]:
             break
-        started = started or children(process)  # a remote shell waits for its host, too
+        # a remote shell waits for its host, and a frozen rank for nothing
+        started = started or descendants(process)
         signal.pidfd_send_signal(descriptor, number)
     for child in started:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
 
 
-def children(process: int) -> list[int]:
-    """The processes that a process has started; none where the system does not tell."""
+def descendants(process: int) -> list[int]:
+    """What a process started, and what that started; nothing where the system does not tell."""
     try:
         with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
+            found = [int(word) for word in file.read().split()]
     except OSError:
         return []
+    return [*found, *(below for child in found for below in descendants(child))]
 
 
 def reason(stage: str, iterations: str | None, timeout: float) -> str:
