@@ -112,7 +112,7 @@ class Commands(LazyGroup):
         benchmark = find_benchmark(name, others)
         from omb_py.cli.benchmark import benchmark_command
 
-        return benchmark_command(benchmark, native=benchmark.native and name.startswith(PROGRAM))
+        return benchmark_command(benchmark, native=name.startswith(PROGRAM))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.apps import APPLICATIONS

@@ -23,11 +23,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Command:
     """The command that measures ``benchmark``; with all options of the ``native`` program."""
     if native:
-        from omb_py.options.native import program_parameters, translated
+        from omb_py.options.native import has_program, program_parameters, translated
 
-        params = program_parameters(benchmark)
-    else:
-        params = parameters(benchmark)
+        native = has_program(benchmark)
+    params = program_parameters(benchmark) if native else parameters(benchmark)
 
     def callback(**values: Any) -> None:
         options = make_options(translated(values) if native else values)
@@ -39,7 +38,7 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
         callback=callback,
         params=params,
         short_help=benchmark.summary,
-        help=describe(benchmark),
+        help=describe(benchmark, f"osu_{benchmark.name}" if native else f"omb-py {benchmark.name}"),
         context_settings=CONTEXT,
     )
 
@@ -53,13 +52,10 @@ def graph_writers(options: Options) -> list[Writer[Any]]:
     return [GraphWriter(options.graph)]
 
 
-def describe(benchmark: Benchmark) -> str:
-    """What the help of a benchmark says before the options."""
+def describe(benchmark: Benchmark, program: str) -> str:
+    """What the help of a benchmark says before the options; ``program`` is what ranks start."""
     defaults = benchmark.defaults
-    text = (
-        f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N omb-py "
-        f"{benchmark.name}"
-    )
+    text = f"{benchmark.summary}\n\nRuns on {benchmark.ranks.value}: mpiexec -n N {program}"
     if benchmark.start_up is not None:
         return f"{text}\n\nEach rank starts once and is one sample."
     text += f"\n\nBy default {defaults.iterations} iterations after {defaults.warmup} for warm-up"

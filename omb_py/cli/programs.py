@@ -13,7 +13,7 @@ from omb_py.cli import PROGRAM
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.files import failing
 from omb_py.core.text.words import count
-from omb_py.options.native import program_parameters
+from omb_py.options.native import has_program, program_parameters
 from omb_py.options.types import NewFolder
 
 LONGEST_INTERPRETER = 120
@@ -31,7 +31,7 @@ THROUGH_SHELL = """'''exec' "{python}" "$0" "$@"
 ' '''
 """
 
-LETTERS = "abcdfhiklmprstuvwxzDGIMNPRTVW"
+LETTERS = "abcdfhiklmpqrstuvwxzDGIMNPRTVW"
 """The single letters of native OMB 7.4 and 7.5; 7.5 no longer has -M, and adds -q."""
 
 
@@ -50,7 +50,7 @@ def command(folder: Path | None, options: bool, debug: bool) -> None:
         return
     if folder is None:
         raise UsageError("name the folder DIR that the programs go to")
-    names = [f"{PROGRAM}{one.name}" for one in all_benchmarks() if one.native]
+    names = [f"{PROGRAM}{one.name}" for one in all_benchmarks() if has_program(one)]
     with failing("write", folder):
         folder.mkdir(exist_ok=True)
         for name in names:
@@ -77,13 +77,13 @@ def option_table() -> Iterator[str]:
     """Each letter of native OMB with the option that it is here, and the programs that have it."""
     yield "| native OMB | omb-py | programs | |"
     yield "|---|---|---|---|"
-    programs = [one for one in all_benchmarks() if one.native]
+    programs = [one for one in all_benchmarks() if has_program(one)]
     known = {one.name: program_parameters(one) for one in programs}
     for letter in LETTERS:
         found: dict[tuple[str, str], list[str]] = {}
         for name, options in known.items():
             for option in options:
-                if isinstance(option, click.Option) and f"-{letter}" in option.opts:
+                if isinstance(option, click.Option) and f"-{letter}" == option.opts[0]:
                     text = " ".join((option.help or "").split())
                     found.setdefault((max(option.opts, key=len), text), []).append(name)
         if letter == "h":

@@ -29,6 +29,12 @@ def note_array_size(ctx: click.Context, parameter: click.Parameter, number: Any)
         note_once(f"-a has no effect on {ctx.info_name}: devices compute with -r alone")
 
 
+def note_message_size(ctx: click.Context, parameter: click.Parameter, sizes: Any) -> None:
+    """Say that ``-m`` has no effect."""
+    if sizes is not None:
+        note_once(f"-m has no effect on {ctx.info_name}: it has no message size to choose")
+
+
 def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any) -> None:
     """Raise `UsageError` for PAPI's counters."""
     if events is not None:
@@ -79,17 +85,40 @@ ROWS = (
     ),
 )
 
+MESSAGE_SIZE = OptionRow(
+    *("-m", "--message-size"),
+    metavar="[MIN:]MAX",
+    expose_value=False,
+    callback=note_message_size,
+    help="Without effect.",
+)
+
+SINCE_7_5 = ("partitioned_latency",)
+"""Benchmarks that native OMB has from 7.5 on."""
+
+
+def has_program(benchmark: Benchmark) -> bool:
+    """Whether native OMB 7.4 or 7.5 has a program of its name."""
+    return benchmark.native or benchmark.name in SINCE_7_5
+
 
 def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
     """The parameters of native OMB's program, which has all of omb-py's command, too."""
     found: list[click.Parameter] = []
+    partitioned = "partitions" in benchmark.options
     for one in parameters(benchmark):
+        if partitioned and "-q" in one.opts:
+            one.opts.remove("-q")
+        if one.name == "partitions":
+            one.opts.insert(0, "-q")
         if one.name == "placement":
             places = click.Choice(["H", "D", "MH", "MD", *MANAGED])
             one = click.Argument(["placement"], type=places, nargs=-1, metavar=one.metavar)
         if one.name != "accelerator":
             found.append(one)
-    return found + [row.option(HEADING) for row in ROWS]
+    without_sizes = benchmark.planned and not any("-m" in one.opts for one in found)
+    rows = (*ROWS, MESSAGE_SIZE) if without_sizes else ROWS
+    return found + [row.option(HEADING) for row in rows]
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import pytest
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.programs import LETTERS, option_table, script
-from omb_py.options.native import program_parameters, translated
+from omb_py.options.native import SINCE_7_5, has_program, program_parameters, translated
 from tests import ROOT
 from tests.conftest import Finished, own_temporary_folder
 
-PROGRAMS = [one for one in all_benchmarks() if one.native]
+PROGRAMS = [one for one in all_benchmarks() if has_program(one)]
 
 NATIVE_LETTERS = {
     "latency": "hvmixTcubzGPID",
@@ -30,9 +30,14 @@ NATIVE_LETTERS = {
     "neighbor_alltoall": "hvmixfMTcuzGPIDN",
     "put_latency": "hvmixwszGPI",
     "put_bw": "hvmixwszGPIW",
-    "barrier": "hvixfzGPI",
+    "barrier": "hvmixfzGPI",
+    "cas_latency": "hvmixczGPI",
+    "partitioned_latency": "hvmixqzGPI",
 }
-"""What native OMB 7.4's programs accept: one of each family, -d and -a in builds for devices."""
+"""What a program of each family accepts in native OMB 7.4, 7.5 for partitions.
+
+-d and -a belong to builds for devices.
+"""
 
 
 def test_all_programs_are_written_and_start_the_benchmark_of_their_name(
@@ -42,7 +47,7 @@ def test_all_programs_are_written_and_start_the_benchmark_of_their_name(
     assert (done.code, done.err) == (0, "")
     files = sorted((tmp_path / "osu").iterdir())
     assert [path.name for path in files] == sorted(f"osu_{one.name}" for one in PROGRAMS)
-    assert len(files) == 77
+    assert len(files) == 77 + len(SINCE_7_5)
     assert all(path.stat().st_mode & stat.S_IXUSR for path in files)
     with own_temporary_folder() as environment:
         shown = subprocess.run(

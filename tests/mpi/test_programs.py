@@ -44,3 +44,20 @@ def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
     assert refused.code == 2
     (sentence,) = refused.sentences
     assert "omb-py measures NVIDIA devices alone" in sentence
+
+
+def test_programs_without_message_sizes_take_them_as_native_omb_does(
+    mpi: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "osu_barrier")
+    command = [mpi, "-n", "2", str(tmp_path / "osu_barrier"), "-m", "8", "-i", "10"]
+    job = run(command, {}, tmp_path, timeout=60)
+    assert job.code == 0
+    assert "note: -m has no effect on osu_barrier" in job.err
+
+
+def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
+    write(tmp_path / "osu_partitioned_latency")
+    command = [mpi, "-n", "2", str(tmp_path / "osu_partitioned_latency"), "-q", "4"]
+    job = run([*command, "-m", "8:8", "-i", "10"], {}, tmp_path, timeout=60)
+    assert (job.code, "# Partitions: 4" in job.out) == (0, True)
