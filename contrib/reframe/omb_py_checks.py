@@ -1,0 +1,117 @@
+"""Benchmarks of omb-py as ReFrame tests: see README.md beside this file."""
+
+import csv
+import json
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import (
+    deferrable,
+    parameter,
+    run_after,
+    sanity_function,
+    variable,
+)
+
+# ruff: noqa: N801, RUF012 - names and types as ReFrame has them
+
+BENCHMARKS = {
+    "latency": (8, "sample_p50_us", "us"),
+    "bw": (4_194_304, "bandwidth_MBps", "MB/s"),
+    "allreduce": (8, "sample_p50_us", "us"),
+    "alltoall": (8, "sample_p50_us", "us"),
+}
+"""Message size in bytes, column of the result and unit of each benchmark."""
+
+BUFFERS = {"numpy": "*", "cupy": "+gpu", "numba": "+gpu"}
+"""Buffer libraries, and the ReFrame partitions that can run them."""
+
+RESULTS = "rows.csv"
+
+
+class omb_py_benchmark(rfm.RunOnlyRegressionTest):
+    """A benchmark at one message size, its data checked on every rank.
+
+    A subclass names ``benchmark``, ``buffer`` and ``binding``.
+    """
+
+    #: Ranks in total and on each node; point-to-point benchmarks take two.
+    num_tasks = 2
+    num_tasks_per_node = 1
+
+    #: Message size in bytes; 0 takes the one of `BENCHMARKS`.
+    message_size = variable(int, value=0)
+
+    #: Timed iterations and those before them; 0 takes omb-py's own.
+    num_iters = variable(int, value=0)
+    num_warmup_iters = variable(int, value=0)
+
+    #: Whether every message is checked: with ``False`` memory is as warm as in a program.
+    validate = variable(bool, value=True)
+
+    #: Reference values by system and test, a file beside this one or an absolute path.
+    references = variable(str, value="references.json")
+
+    valid_prog_environs = ["*"]
+    executable = "omb-py"
+
+    @run_after("init")
+    def choose(self):
+        """Set the command line, where it may run, and what its result is compared with."""
+        size, self.column, self.unit = BENCHMARKS[self.benchmark]
+        self.message_size = self.message_size or size
+        self.valid_systems = [BUFFERS[self.buffer]]
+        self.executable_opts = [
+            self.benchmark,
+            *("-m", f"{self.message_size}:{self.message_size}"),
+            *("--buffer", self.buffer, "--binding", self.binding),
+            *("--output", RESULTS, "--force"),
+        ]
+        if self.num_iters:
+            self.executable_opts += ["-i", str(self.num_iters)]
+        if self.num_warmup_iters:
+            self.executable_opts += ["-x", str(self.num_warmup_iters)]
+        if self.validate:
+            self.executable_opts += ["-c"]
+        self.keep_files = [RESULTS]
+        self.metric = "bandwidth" if self.unit == "MB/s" else "latency"
+        self.perf_variables = {
+            self.metric: sn.make_performance_function(self.result(self.column, float), self.unit)
+        }
+        path = Path(__file__).parent / self.references
+        known = json.loads(path.read_text()) if path.exists() else {}
+        name = f"{self.benchmark} {self.buffer} {self.binding}"
+        self.reference = {
+            system: {self.metric: (*tests[name], self.unit)}
+            for system, tests in known.items()
+            if name in tests
+        }
+
+    @deferrable
+    def result(self, column, convert=str):
+        """A column of the row in the file of results."""
+        with (Path(self.stagedir) / RESULTS).open() as file:
+            (row,) = csv.DictReader(line for line in file if not line.startswith("#"))
+        return convert(row[column])
+
+    @sanity_function
+    def measured(self):
+        """The row is there, and no rank received wrong data."""
+        expected = "Pass" if self.validate else ""
+        return sn.all(
+            [
+                sn.assert_eq(self.job.exitcode, 0, "omb-py ended with exit code {0}"),
+                sn.assert_eq(self.result("bytes", int), self.message_size),
+                sn.assert_eq(self.result("validation"), expected),
+            ]
+        )
+
+
+@rfm.simple_test
+class omb_py(omb_py_benchmark):
+    """Each benchmark, buffer library and binding."""
+
+    benchmark = parameter(BENCHMARKS, loggable=True)
+    buffer = parameter(BUFFERS, loggable=True)
+    binding = parameter(["buffer", "native"], loggable=True)
