@@ -64,10 +64,14 @@ MEASURED = (
 NUMBERS = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
     *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
+    "percentiles",
 )
 """The columns that a row's own number and its intervals come from."""
 
 HALF_DIGIT = 0.005
+
+MEDIAN = r"(?:^| )p50=(\S+)"
+"""The median among printed percentiles."""
 
 PLACE = re.compile(r":\d+\Z")
 """What the name of a run ends with that is the place of a table in a text."""
@@ -102,7 +106,9 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     frame.loc[rate, "unit"] = "msg/s"
     frame["lower_is_better"] = latency
     usable = (latency | bandwidth | rate) & (mean > 0)
-    median = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
+    sampled = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
+    printed = printed_medians(frame).where(bandwidth & ~sampled)
+    median = sampled | printed.notna()
     if statistic == "auto":
         statistic = "median" if bool(median[usable].all()) else "mean"
     use_median = median & (statistic == "median")
@@ -110,7 +116,8 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     def of_samples(name: str) -> pd.Series:
         return frame[name].where(latency, mean * frame["sample_mean_us"] / frame[name])
 
-    frame["value"] = mean.where(~use_median, of_samples("sample_p50_us")).where(usable)
+    medians = of_samples("sample_p50_us").where(sampled, printed)
+    frame["value"] = mean.where(~use_median, medians).where(usable)
     frame["statistic"] = use_median.map({True: "median", False: "mean"})
     for column, fast, slow in (
         (("low", "high"), "median_low_us", "median_high_us"),
@@ -123,6 +130,14 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     outside = (frame["value"] < frame["spread_low"]) | (frame["value"] > frame["spread_high"])
     frame.loc[outside, ["spread_low", "spread_high"]] = float("nan")
     return frame[latency | bandwidth | rate]
+
+
+def printed_medians(rows: pd.DataFrame) -> pd.Series:
+    """The median that ``-z50`` printed, in the unit of the benchmark's value; missing elsewhere."""
+    if "percentiles" not in rows or rows["percentiles"].isna().all():
+        return pd.Series(np.nan, rows.index)
+    found = rows["percentiles"].astype("string").str.extract(MEDIAN, expand=False)
+    return pd.to_numeric(found, errors="coerce").astype("float64")
 
 
 def exact_bandwidth(rows: pd.DataFrame) -> pd.Series:
@@ -167,7 +182,7 @@ def rounding(rows: pd.DataFrame) -> pd.Series:
     printed &= of_text(rows)
     of_product = ~(exact_bandwidth(rows) == rows["bandwidth_MBps"]) & rows["latency_us"].isna()
     digit = (HALF_DIGIT * travelling(rows) / 1e6).where(
-        of_product & rows["bandwidth_MBps"].notna(), HALF_DIGIT
+        of_product & rows["bandwidth_MBps"].notna() & printed_medians(rows).isna(), HALF_DIGIT
     )
     return digit.where(printed, 0.0)
 

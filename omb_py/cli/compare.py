@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,12 @@ from omb_py.core.text import files
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.numbers import parse_bytes
 from omb_py.options.option import Option
-from omb_py.options.types import BYTES, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
+from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from omb_py.analysis.compare.beside_native import Goal
     from omb_py.analysis.compare.side_by_side import Side
     from omb_py.benchmarks import Benchmark
 
@@ -42,6 +44,9 @@ FOR_PROGRAMS = ("csv", "json", "junit")
 """Formats beside which nothing else may stand."""
 
 SUFFIXES = SUFFIXES_OF_TABLES | {".xml": "junit"}
+
+USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
+"""What ends rounds beside native OMB where nothing else does."""
 
 MAX_REASONS = 20
 """Reasons of a failure that are printed; of the others only their number."""
@@ -116,16 +121,27 @@ class CompareCommand(click.Command):
     cls=Option,
     old_names=["--ranks"],
     type=WholeNumber(min=1),
-    default=2,
-    show_default=True,
+    show_default="2; neighborhoods 3",
     help="Ranks of each job.",
+)
+@click.option(
+    "--precision",
+    type=PRECISION,
+    metavar="P%",
+    show_default="5%",
+    help="Measure rounds until every ratio is known to within ±P % at 95 % confidence.",
+)
+@click.option(
+    "--max-time",
+    type=Seconds(min=0, min_open=True),
+    metavar="SECONDS",
+    show_default="300",
+    help="Start no round that would end later.",
 )
 @click.option(
     "--rounds",
     type=WholeNumber(min=1),
-    default=5,
-    show_default=True,
-    help="Turns of each; at least 3 to separate a difference from noise.",
+    help="Measure this many rounds; with --precision at most.",
 )
 @click.option("--launcher", metavar="COMMAND", help="By default the mpiexec beside this Python.")
 @click.option(
@@ -151,21 +167,19 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 
     allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
     kind = kind_of(values["kind"], values["output"])
-    sides: Sequence[Side | pd.DataFrame]
+    judge = partial(compare, statistic=values["statistic"], launch_spread=values["launch_spread"])
+    note = ""
     if values["native"] is None:
         sides, names = from_files(values)
+        points = judge(*sides, names=names)
     else:
-        sides, names = from_turns(values)
-    points = compare(
-        *sides,
-        statistic=values["statistic"],
-        names=names,
-        launch_spread=values["launch_spread"],
-    )
+        points, names, note = from_turns(values, judge)
     reasons = [] if allowed is None else [item.text for item in verdict.failures(points, allowed)]
     for_program = kind in FOR_PROGRAMS and values["output"] is None
     write(points, names[0], kind, values["output"], values["summary"], allowed)
     say_verdicts(points, reasons, allowed, err=for_program)
+    if note:
+        click.echo(note, err=for_program)
     if reasons:
         ctx.exit(verdict.FAILED)
 
@@ -203,14 +217,16 @@ def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
     return sides, names
 
 
-def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
-    """Native OMB and ours by turns: the rows of each and its name.
+def from_turns(
+    values: dict[str, Any], judge: Callable[..., pd.DataFrame]
+) -> tuple[pd.DataFrame, list[str], str]:
+    """Native OMB and ours by turns: their comparison, their names, and what was reached.
 
     Raises `UsageError` for what cannot be run, `OmbError` for a run that fails.
     """
-    from omb_py.analysis.compare.beside_native import Turns, find_binary, find_launcher, measure
+    from omb_py.analysis.compare import beside_native
     from omb_py.analysis.select import where
-    from omb_py.benchmarks import StartUp, find_benchmark
+    from omb_py.benchmarks import find_benchmark
     from omb_py.bindings import BINDINGS
 
     if launchers.ranks() > 1:
@@ -219,10 +235,8 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
         raise UsageError("name the BENCHMARK first, then its options: compare --native DIR latency")
     name, *options = values["arguments"]
     benchmark = find_benchmark(name)
-    if not benchmark.native:
-        raise UsageError(f"native OMB has no {name}: compare files of omb-py's own")
-    if benchmark.start_up is StartUp.HELLO:
-        raise UsageError("native OMB's hello prints no time: compare init, the time of MPI_Init")
+    if reason := beside_native.why_not(benchmark):
+        raise UsageError(reason)
     if benchmark.start_up is not None and values["bindings"] != "native":
         raise UsageError(f"{name} passes through no binding: leave out --bindings")
     if any(option.partition("=")[0] == "--binding" for option in options):
@@ -232,20 +246,36 @@ def from_turns(values: dict[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
         if binding not in BINDINGS.names():  # loading it would start MPI here
             there = ", ".join(BINDINGS.names())
             raise UsageError(f"--bindings: unknown binding {binding!r}: choose from {there}")
-    turns = Turns(
-        find_binary(Path(values["native"]), name),
+    turns = beside_native.Turns(
+        beside_native.find_binary(Path(values["native"]), name),
         name,
         with_plain_sizes(benchmark, options),
         bindings,
-        values["ranks"],
-        values["rounds"],
-        find_launcher(values["launcher"]),
+        values["ranks"] or (3 if "topology" in benchmark.options else 2),
+        beside_native.find_launcher(values["launcher"]),
         values["timeout"],
     )
+    goal = goal_of(values)
+
+    def compared(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
+        tables = [where(one, values["where"]) for one in rows.values()]
+        return judge(*tables, names=list(values["names"]) or list(rows))
+
     with folder_for(values["keep"]) as folder, progress() as say:
-        measured = measure(turns, folder, say)
-    tables = [where(rows, values["where"]) for rows in measured.values()]
-    return tables, list(values["names"]) or list(measured)
+        found = beside_native.measure(turns, goal, folder, compared, say)
+    names = list(values["names"]) or list(found.names)
+    return found.points, names, beside_native.reached(found, goal)
+
+
+def goal_of(values: dict[str, Any]) -> Goal:
+    """When to stop: after so many rounds, or else once ratios are known, or the time is over."""
+    from omb_py.analysis.compare.beside_native import Goal
+
+    rounds, precision, seconds = values["rounds"], values["precision"], values["max_time"]
+    if rounds is None:
+        precision = precision or USUAL_PRECISION
+        seconds = seconds or USUAL_SECONDS
+    return Goal(rounds, precision, seconds)
 
 
 def with_plain_sizes(benchmark: Benchmark, options: Sequence[str]) -> tuple[str, ...]:

@@ -95,8 +95,48 @@ def test_native_omb_is_told_sizes_that_it_understands(in_process: Start, tmp_pat
         *("--rounds", "1", "--format", "csv"),
     )
     assert done.code == 0, done.err
-    assert (tmp_path / "told").read_text() == "-m 1024:2048 -M1073741824 -i 20 -x 2\n"
+    assert (tmp_path / "told").read_text() == "-m 1024:2048 -M1073741824 -i 20 -x 2 -z50\n"
     assert len(done.out.splitlines()) == 3
+
+
+@pytest.mark.usefixtures("long_time")
+def test_rounds_end_with_the_time_and_it_is_said_what_was_reached(
+    omb_py: Start, tmp_path: Path
+) -> None:
+    program(tmp_path / "omb", STAND_IN)
+    limits = ("--precision", "0.1%", "--max-time", "6")
+    words = ("-m", "8:16", *limits, "--keep", "kept", "--format", "csv", "-o", "points.csv")
+    done = omb_py("compare", "--native", "omb", "latency", *words, timeout=120)
+    assert done.code == 0, done.err
+    points = pd.read_csv(tmp_path / "points.csv")
+    (rounds,) = {*points.runs_base, *points.runs_other}
+    assert len([*(tmp_path / "kept").glob("*-native.csv")]) == rounds
+    assert set(points.statistic) == {"median"}
+    assert f"{rounds} round" in done.out.splitlines()[-1]
+    if rounds >= 4:
+        assert "of 2 ratios known within ±0.1 %, the worst at " in done.out
+        assert "raise --max-time" in done.out
+
+
+def test_a_program_without_percentiles_is_compared_by_means(
+    in_process: Start, tmp_path: Path
+) -> None:
+    refuses = 'case "$*" in *-z*) echo "invalid option -z" >&2; exit 1;; esac; '
+    program(tmp_path / "omb", f"{refuses}{STAND_IN}")
+    words = ("latency", *QUICK, "--rounds", "1", "--format", "csv", "-o", "points.csv")
+    done = in_process("compare", "--native", "omb", *words)
+    assert done.code == 0, done.err
+    assert set(pd.read_csv(tmp_path / "points.csv").statistic) == {"mean"}
+
+
+def test_a_program_that_never_ends_mpi_is_compared(in_process: Start, tmp_path: Path) -> None:
+    """As native OMB's latency_mt, which some launchers end with an error for that."""
+    script = f'"{BIN}/omb-py" latency_mt --binding native "$@"; exit 1'
+    program(tmp_path / "omb", script, "osu_latency_mt")
+    words = ("latency_mt", *QUICK, "--rounds", "1", "--format", "csv")
+    done = in_process("compare", "--native", "omb", *words)
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) > 1
 
 
 def test_programs_without_sizes_are_compared(in_process: Start, tmp_path: Path) -> None:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.table import load
-from omb_py.benchmarks import find_benchmark
+from omb_py.benchmarks import Benchmark, StartUp, find_benchmark
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.units import size_text
+from omb_py.core.text.words import count
+from omb_py.options.native import has_program
 
 GRACE_SECONDS = 5.0
 """What a launcher that is told to end gets before it is killed."""
@@ -32,6 +37,19 @@ ALONE = re.compile(r"(requires|needs?|must|runs on|at least|exactly)\b.*\b(proce
 LAUNCHERS = re.compile(r"^-{20,}\n.*?^-{20,}$|^(?:=|srun:|slurmstepd:|\[mpiexec@).*?$", re.M | re.S)
 """What Open MPI's, MPICH's and Slurm's launchers add to what a program said."""
 
+FEWEST_ROUNDS = 8
+"""Rounds before the precision of a ratio is looked at: fewer tell little of the spread."""
+
+SHORT_ROUNDS = 20
+"""Rounds that shall fit into the limit of time: longer ones get fewer iterations."""
+
+FEWEST_ITERATIONS = 10
+MEDIANS = "-z50"
+"""What makes native OMB print medians beside its means, which one preemption spoils."""
+
+WITHOUT_FINALIZE = ("latency_mt",)
+"""Programs of native OMB that never call MPI_Finalize: some launchers count that as a failure."""
+
 WORDS = re.compile(r"[A-Za-z]{2,}.*[A-Za-z]{2,}")
 FAULT = re.compile(r"error|omb-py:|fail|cannot", re.I)
 """Lines with words, and those of them that tell what went wrong."""
@@ -39,10 +57,11 @@ FAULT = re.compile(r"error|omb-py:|fail|cannot", re.I)
 
 @dataclass(frozen=True)
 class Turns:
-    """What to run: ``binary`` and omb-py's benchmark through each binding, ``rounds`` times.
+    """What to run: ``binary`` and omb-py's benchmark through each binding.
 
     ``options`` are given to both, ``launcher`` is a command line without its number of ranks,
-    ``timeout`` the seconds that a run may take, ``mpi_type`` the element type of ours.
+    ``timeout`` the seconds that a run may take, ``mpi_type`` the element type of ours, and
+    ``medians`` is whether native OMB is asked for them.
     """
 
     binary: Path
@@ -50,10 +69,10 @@ class Turns:
     options: tuple[str, ...] = ()
     bindings: tuple[str, ...] = ("native",)
     ranks: int = 2
-    rounds: int = 5
     launcher: tuple[str, ...] = ("mpiexec",)
     timeout: float = 600.0
     mpi_type: str | None = None
+    medians: bool = True
 
     @property
     def native(self) -> str:
@@ -72,10 +91,60 @@ class Turns:
                 OURS: (*ours, *self.options),
             }
         typed = () if self.mpi_type is None else ("-T", self.mpi_type)
-        return {self.native: (str(self.binary), *self.options)} | {
+        more = (MEDIANS,) if self.medians else ()
+        return {self.native: (str(self.binary), *self.options, *more)} | {
             binding: (*ours, "--binding", binding, *self.options, *typed)
             for binding in self.bindings
         }
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options was given, its value attached or not."""
+        return any(word.startswith(names) for word in self.options)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When enough rounds were measured.
+
+    That is after ``rounds`` of them, when every ratio is known to within ``precision`` (0.05 for
+    ±5 %), or before a round that would end more than ``seconds`` after the start: whichever comes
+    first of those that are not None.
+    """
+
+    rounds: int | None = None
+    precision: float | None = None
+    seconds: float | None = None
+
+    def reached(self, rounds: int, seconds: float, points: Callable[[], pd.DataFrame]) -> bool:
+        """Whether to stop after so many rounds and seconds, ``points`` being what they show."""
+        if self.rounds is not None and rounds >= self.rounds:
+            return True
+        if self.seconds is not None and seconds * (rounds + 1) > self.seconds * rounds:
+            return True
+        if self.precision is None or rounds < FEWEST_ROUNDS or rounds % 2:
+            return False
+        return bool((half_widths(points()) <= self.precision).all())
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured by turns: the comparison's ``points``, and how many rounds that took."""
+
+    names: tuple[str, ...]
+    points: pd.DataFrame
+    rounds: int
+    seconds: float
+    iterations: int | None
+    """Iterations that were chosen so that rounds are short."""
+
+
+def why_not(benchmark: Benchmark) -> str | None:
+    """Why a benchmark cannot be compared with native OMB's; None where it can."""
+    if not has_program(benchmark):
+        return f"native OMB has no {benchmark.name}: compare files of omb-py's own"
+    if benchmark.start_up is StartUp.HELLO:
+        return "native OMB's hello prints no time: compare init, the time of MPI_Init"
+    return None
 
 
 def find_binary(place: Path, benchmark: str) -> Path:
@@ -127,26 +196,134 @@ def find_launcher(text: str | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def measure(turns: Turns, folder: Path, say: Callable[[str], None]) -> dict[str, pd.DataFrame]:
-    """Run all by turns and return the rows of each, native OMB's first.
+Judge = Callable[[dict[str, pd.DataFrame]], pd.DataFrame]
 
-    The order is reversed every second round. ``folder`` keeps what each run wrote: its standard
-    output and error, and omb-py's rows. Raises `OmbError` at the first run that fails or measures
-    nothing, and after the first round if the two measure what cannot be compared.
+
+def measure(
+    turns: Turns, goal: Goal, folder: Path, judge: Judge, say: Callable[[str], None]
+) -> Measured:
+    """Run all by turns, in another order in each round, until the goal is reached.
+
+    ``judge`` compares the rows of each program, native OMB's first. ``folder`` keeps what each run
+    wrote: its standard output and error, and omb-py's rows. Raises `OmbError` at the first run that
+    fails or measures nothing, and after the first round if the two measure what cannot be compared.
     """
+    began = time.monotonic()
+    turns = first_turn(turns, folder, say)
+    rows = one_round(turns, list(turns.programs())[1:], folder, 1, say)
+    points = judge(rows)
+    seconds = time.monotonic() - began
+    iterations = short(turns, goal, seconds)
+    if iterations is not None:
+        turns = replace(turns, options=(*turns.options, "-i", str(iterations)))
+        say(f"a round took {seconds:.0f} s: -i {iterations} from now on")
+        began = time.monotonic()
+        rows = one_round(turns, list(turns.programs()), folder, 1, say)
+        seconds = time.monotonic() - began
+    kept = {name: [one] for name, one in rows.items()}
+
+    def together() -> pd.DataFrame:
+        return judge({name: pd.concat(of_one) for name, of_one in kept.items()})
+
+    rounds = 1
+    for order in orders(list(kept)):
+        if goal.reached(rounds, seconds, together):
+            break
+        rounds += 1
+        for name, found in one_round(turns, order, folder, rounds, say).items():
+            kept[name].append(found)
+        seconds = time.monotonic() - began
+    points = points if rounds == 1 and iterations is None else together()
+    return Measured(tuple(kept), points, rounds, seconds, iterations)
+
+
+def orders(names: list[str]) -> Iterator[list[str]]:
+    """The order of each round from the second on: random, then that reversed, the first as named.
+
+    The same in each comparison. Noise with a period of its own finds none here to fall in with.
+    """
+    drawn = random.Random(0)
+    order = names
+    while True:
+        yield order[::-1]
+        order = drawn.sample(names, len(names))
+        yield order
+
+
+def first_turn(turns: Turns, folder: Path, say: Callable[[str], None]) -> Turns:
+    """Run native OMB once, and learn what it can print and which type it takes.
+
+    Raises `OmbError` when it fails without asking for medians, too.
+    """
+    turns = replace(turns, medians=not turns.has("-z", "--tail-lat"))
+    for one in (turns, replace(turns, medians=False)) if turns.medians else (turns,):
+        say(f"round 1: {one.native}")
+        try:
+            run(one, one.native, one.programs()[one.native], folder, 1)
+        except OmbError:
+            if not one.medians or not find_benchmark(one.benchmark).planned:
+                raise
+        else:
+            return add_type(one, folder)
+    raise AssertionError
+
+
+def one_round(
+    turns: Turns, order: list[str], folder: Path, number: int, say: Callable[[str], None]
+) -> dict[str, pd.DataFrame]:
+    """Run programs in this order; the rows of each of all, native OMB's first."""
     programs = turns.programs()
-    for number in range(1, turns.rounds + 1):
-        order = list(programs) if number % 2 else list(reversed(programs))
-        for name in order:
-            say(f"round {number} of {turns.rounds}: {name}")
-            run(turns, name, programs[name], folder, number)
-            if number == 1 and name == turns.native:
-                turns = add_type(turns, folder)
-                programs = turns.programs()
-        if number == 1:
-            first = [rows_of(turns, name, folder, rounds=1) for name in programs]
-            compare(*first, names=list(programs))
-    return {name: rows_of(turns, name, folder, turns.rounds) for name in programs}
+    for name in order:
+        say(f"round {number}: {name}")
+        run(turns, name, programs[name], folder, number)
+    return {name: rows_of(turns, name, folder, number) for name in programs}
+
+
+def short(turns: Turns, goal: Goal, seconds: float) -> int | None:
+    """Iterations with which `SHORT_ROUNDS` fit into the limit, None where they do or were given."""
+    benchmark = find_benchmark(turns.benchmark)
+    if goal.seconds is None or goal.rounds is not None or not benchmark.planned:
+        return None
+    share = goal.seconds / SHORT_ROUNDS / seconds
+    if share >= 1 or turns.has("-i", "--iterations"):
+        return None
+    return max(FEWEST_ITERATIONS, int(benchmark.defaults.large_iterations * share))
+
+
+def half_widths(points: pd.DataFrame) -> pd.Series:
+    """How well each ratio is known: 0.05 where its 95 % interval is within ±5 % of it.
+
+    Without what two decimals leave open, which no number of rounds makes smaller; infinite without
+    an interval.
+    """
+    there = points[points["ratio"].notna()]
+    ends = there["ratio"] / there["ratio_low"], there["ratio_high"] / there["ratio"]
+    width = np.maximum(*ends) / (1 + there["rounding"]) - 1
+    return width.clip(lower=0).fillna(np.inf)
+
+
+def reached(measured: Measured, goal: Goal) -> str:
+    """A sentence on how well the ratios are known, and what it took."""
+    widths = half_widths(measured.points)
+    took = f"{count(measured.rounds, 'round')} in {measured.seconds:.0f} s"
+    if measured.iterations is not None:
+        took += f" with -i {measured.iterations}, so that rounds are short"
+    limit = goal.precision
+    worst = float(widths.max())
+    if limit is not None and worst <= limit:
+        return f"{took}: each ratio is known within ±{100 * limit:.3g} %"
+    if not np.isfinite(worst):
+        return f"{took}: too few to tell a difference from noise: take 4 rounds or more"
+    known = f"within ±{100 * worst:.2g} %" if worst < 1 else "no better than ±100 %"
+    place = measured.points.loc[widths.idxmax(), "bytes"]
+    where = "" if pd.isna(place) else f" at {size_text(int(place))}"
+    if limit is None:
+        return f"{took}: each ratio is known {known} (worst{where})"
+    enough = int((widths <= limit).sum())
+    return (
+        f"{took}: {enough} of {count(len(widths), 'ratio')} known within ±{100 * limit:.3g} %, the "
+        f"worst{where} {known}: raise --max-time, or measure fewer sizes"
+    )
 
 
 def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number: int) -> None:
@@ -155,10 +332,13 @@ def run(turns: Turns, name: str, program: tuple[str, ...], folder: Path, number:
     Raises `OmbError` when it fails.
     """
     written = result_file(turns, name, folder, number)
+    written.unlink(missing_ok=True)
     out, err = written.with_suffix(".txt"), written.with_suffix(".stderr")
     rows = [] if written == out else ["--quiet", "--output", str(written)]
     command = [*turns.launcher, "-n", str(turns.ranks), *program, *rows]
     code = execute(command, out, err, turns.timeout)
+    if code and name == turns.native and turns.benchmark in WITHOUT_FINALIZE and has_rows(written):
+        return
     said = last_words(err, out)
     if code is None:
         raise OmbError(
@@ -176,8 +356,7 @@ def add_type(turns: Turns, folder: Path) -> Turns:
 
     Its default is MPI_INT since 7.5, was MPI_CHAR before, and MPI_FLOAT while it printed none.
     """
-    asked = any(word.startswith(("-T", "--type")) for word in turns.options)
-    if asked or not find_benchmark(turns.benchmark).reduces:
+    if turns.has("-T", "--type") or not find_benchmark(turns.benchmark).reduces:
         return turns
     said = load(result_file(turns, turns.native, folder, 1)).rows["mpi_type"].dropna().unique()
     return replace(turns, mpi_type=str(said[0]).lower() if len(said) else "mpi_float")
@@ -232,20 +411,20 @@ def has_rows(path: Path) -> bool:
         return False
 
 
-def rows_of(turns: Turns, name: str, folder: Path, rounds: int) -> pd.DataFrame:
-    """The rows of one program's runs in so many rounds.
+def rows_of(turns: Turns, name: str, folder: Path, number: int) -> pd.DataFrame:
+    """The rows of one program's run in the round of that number.
 
     Raises `OmbError` when they are of another benchmark, or each process ran by itself.
     """
-    files = [result_file(turns, name, folder, number) for number in range(1, rounds + 1)]
     known: dict[str, object] = {"ranks": turns.ranks}
     if turns.mpi_type is not None:
         known |= {"mpi_type": turns.mpi_type.upper()}
-    rows = load(files, known if name == turns.native else {}).rows.assign(source=None)
+    file = result_file(turns, name, folder, number)
+    rows = load([file], known if name == turns.native else {}).rows.assign(source=None)
     benchmarks = sorted(set(rows["benchmark"].dropna()) - {turns.benchmark})
     if benchmarks:
         raise OmbError(f"{title(turns, name)} measured {benchmarks[0]}, not {turns.benchmark}")
-    columns = ["file", "part", "bytes", "mpi_type", "window"]
+    columns = ["part", "bytes", "mpi_type", "window"]
     if bool((rows["ranks"] != turns.ranks).any() or rows.duplicated(columns).any()):
         raise OmbError(
             f"{title(turns, name)} did not run as one job of {turns.ranks} ranks{SINGLETONS}"
