@@ -235,7 +235,7 @@ def from_turns(
         raise UsageError("name the BENCHMARK first, then its options: compare --native DIR latency")
     name, *options = values["arguments"]
     benchmark = find_benchmark(name)
-    if reason := beside_native.why_not(benchmark):
+    if reason := why_not(benchmark):
         raise UsageError(reason)
     if benchmark.start_up is not None and values["bindings"] != "native":
         raise UsageError(f"{name} passes through no binding: leave out --bindings")
@@ -265,6 +265,18 @@ def from_turns(
         found = beside_native.measure(turns, goal, folder, compared, say)
     names = list(values["names"]) or list(found.names)
     return found.points, names, beside_native.reached(found, goal)
+
+
+def why_not(benchmark: Benchmark) -> str | None:
+    """Why a benchmark cannot be compared with native OMB's; None where it can."""
+    from omb_py.benchmarks import StartUp
+    from omb_py.options.native import has_program
+
+    if not has_program(benchmark):
+        return f"native OMB has no {benchmark.name}: compare files of omb-py's own"
+    if benchmark.start_up is StartUp.HELLO:
+        return "native OMB's hello prints no time: compare init, the time of MPI_Init"
+    return None
 
 
 def goal_of(values: dict[str, Any]) -> Goal:

@@ -12,6 +12,7 @@ import pytest
 
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.benchmark import benchmark_command
+from omb_py.cli.compare import why_not
 from omb_py.cli.programs import LETTERS, option_table, script
 from omb_py.options.native import SINCE_7_5, has_program, program_parameters, translated
 from tests import ROOT
@@ -147,3 +148,14 @@ def test_values_mean_what_they_do_in_native_omb(monkeypatch: pytest.MonkeyPatch)
         assert on_device == {"buffer": "numba", "managed": False, "placement": ("H", "H")}
         managed = translated({"accelerator": "managed", "managed": False})
         assert managed == {"buffer": "numba", "managed": True}
+
+
+def test_what_has_no_such_program_cannot_be_compared_with_it() -> None:
+    reasons = {one.name: why_not(one) for one in all_benchmarks()}
+    assert reasons["latency"] is None
+    assert reasons["partitioned_latency"] is None
+    assert "prints no time" in str(reasons["hello"])
+    assert reasons["scan"] == "native OMB has no scan: compare files of omb-py's own"
+    native = [name for name, reason in reasons.items() if reason is None]
+    assert all(find_benchmark(name).native for name in native if name != "partitioned_latency")
+    assert len(native) == 77  # of 7.4 without hello, and 7.5's

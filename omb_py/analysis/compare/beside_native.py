@@ -19,11 +19,10 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.table import load
-from omb_py.benchmarks import Benchmark, StartUp, find_benchmark
+from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
-from omb_py.options.native import has_program
 
 GRACE_SECONDS = 5.0
 """What a launcher that is told to end gets before it is killed."""
@@ -136,15 +135,6 @@ class Measured:
     seconds: float
     iterations: int | None
     """Iterations that were chosen so that rounds are short."""
-
-
-def why_not(benchmark: Benchmark) -> str | None:
-    """Why a benchmark cannot be compared with native OMB's; None where it can."""
-    if not has_program(benchmark):
-        return f"native OMB has no {benchmark.name}: compare files of omb-py's own"
-    if benchmark.start_up is StartUp.HELLO:
-        return "native OMB's hello prints no time: compare init, the time of MPI_Init"
-    return None
 
 
 def find_binary(place: Path, benchmark: str) -> Path:

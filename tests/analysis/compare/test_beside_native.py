@@ -18,10 +18,8 @@ from omb_py.analysis.compare.beside_native import (
     orders,
     reached,
     short,
-    why_not,
 )
 from omb_py.analysis.compare.ratio import by_runs
-from omb_py.benchmarks import all_benchmarks, find_benchmark
 
 TURNS = Turns(Path("osu_latency"), "latency")
 
@@ -132,14 +130,3 @@ def test_what_was_reached_is_said(found: pd.DataFrame, goal: Goal, says: str) ->
     assert says in text
     chosen = Measured(("osu_latency", "native"), found, 9, 12.4, 250)
     assert "9 rounds in 12 s with -i 250, so that rounds are short: " in reached(chosen, goal)
-
-
-def test_what_cannot_be_compared_has_a_reason() -> None:
-    reasons = {one.name: why_not(one) for one in all_benchmarks()}
-    assert reasons["latency"] is None
-    assert reasons["partitioned_latency"] is None
-    assert "prints no time" in str(reasons["hello"])
-    assert reasons["scan"] == "native OMB has no scan: compare files of omb-py's own"
-    native = [name for name, reason in reasons.items() if reason is None]
-    assert all(find_benchmark(name).native for name in native if name != "partitioned_latency")
-    assert len(native) == 77  # of 7.4 without hello, and 7.5's
