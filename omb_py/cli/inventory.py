@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import platform
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -153,14 +154,14 @@ def print_algorithms(kind: str) -> None:
         click.echo(f"  {name:<22}{', '.join(own_algorithms.words(name))}")
 
 
-def print_info() -> None:
+def info_lines() -> Iterator[str]:
     """Versions, the MPI library, and whether each buffer and binding can be loaded."""
-    click.echo(f"omb-py   {VERSION}")
-    click.echo(f"Python   {platform.python_version()} on {platform.platform()}")
-    click.echo(f"MPI      {mpi_library()}")
+    yield f"omb-py   {VERSION}"
+    yield f"Python   {platform.python_version()} on {platform.platform()}"
+    yield f"MPI      {mpi_library()}"
     for registry in (BUFFERS, BINDINGS):
         for name in registry.names():
-            click.echo(f"{registry.kind:<9}{name:<12}{state(registry, name)}")
+            yield f"{registry.kind:<9}{name:<16}{state(registry, name)}"
 
 
 def mpi_library() -> str:

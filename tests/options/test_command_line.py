@@ -355,7 +355,7 @@ def test_a_machine_without_an_mpi_library_is_said(omb_py: Callable[..., Finished
     info = omb_py("info", **missing)
     assert info.code == 0
     assert "MPI      none that mpi4py" in info.out
-    assert "buffer      not here: cannot load MPI library" in info.out
+    assert "buffer          not here: cannot load MPI library" in info.out
 
 
 def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
@@ -367,7 +367,7 @@ def test_list_and_info_and_module(omb_py: Callable[..., Finished]) -> None:
     info = omb_py("info")
     assert info.code == 0
     assert "MPI " in info.out
-    assert "numpy       ready" in info.out
+    assert "numpy           ready" in info.out
     module = subprocess.run(
         [sys.executable, "-m", "omb_py", "--version"], capture_output=True, text=True, check=True
     )

@@ -1,0 +1,144 @@
+"""``omb-py info --for-issue``: what a maintainer asks for, without names of hosts or users."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from omb_py.cli.inventory import info_lines
+from omb_py.core.mpi import launcher
+from omb_py.results.metadata import process_metadata
+
+SECONDS = 10.0
+"""What a program may take to print its version."""
+
+PACKAGE = "omb-py"
+NAME = re.compile(r"[A-Za-z0-9._-]+")
+IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+SHORTEST = 3
+"""Characters of a name that is replaced wherever it stands."""
+
+
+def report(names: bool) -> str:
+    """A report for an issue; with ``names`` those of hosts and users stay."""
+    text = "\n".join(lines())
+    return text if names else without_names(text)
+
+
+def lines() -> Iterator[str]:
+    """The report as it is."""
+    yield from info_lines()
+    known = process_metadata("")
+    yield f"install  {installation()}"
+    yield f"packages {', '.join(packages())}"
+    yield f"library  {library_version()}"
+    yield f"launcher {launcher_version()}"
+    yield f"system   {known['system']}, {known['processor']}, {memory()}"
+    yield f"GPUs     {devices()}"
+    yield f"job      {job()}"
+    yield f"settings {known['environment'] or 'none'}"
+
+
+def installation() -> str:
+    """How omb-py came here: from an index, a file or a checkout, and of which commit."""
+    folder = Path(__file__).parents[2]
+    found = metadata.distribution(PACKAGE).read_text("direct_url.json")
+    origin = json.loads(found) if found else {}
+    if (folder / ".git").exists():
+        commit = said(["git", "-C", str(folder), "describe", "--always", "--dirty"])
+        return f"checkout {commit}"
+    if "vcs_info" in origin:
+        return f"commit {origin['vcs_info'].get('commit_id', '?')}"
+    return "a local file" if origin else "a package index"
+
+
+def packages() -> Iterator[str]:
+    """Versions of what omb-py needs or can use, as far as it is installed."""
+    lines = (line for line in metadata.requires(PACKAGE) or () if "extra == 'test'" not in line)
+    wanted = {found[0].lower() for line in lines if (found := NAME.match(line))}
+    wanted |= {"impi-rt", "cupy"}
+    installed = {one.metadata["Name"].lower(): one.version for one in metadata.distributions()}
+    for name in sorted(wanted & installed.keys() - {PACKAGE}):
+        yield f"{name} {installed[name]}"
+
+
+def library_version() -> str:
+    """What the MPI library says of itself."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return "none"
+    return " | ".join(
+        line.strip() for line in MPI.Get_library_version().splitlines() if line.strip()
+    )
+
+
+def launcher_version() -> str:
+    """The launcher beside this Python, or on the PATH, and its version."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec") or shutil.which("srun")
+    return "none on the PATH" if found is None else f"{found}: {said([found, '--version'])}"
+
+
+def said(command: list[str]) -> str:
+    """The first line with words that a program prints, or why there is none."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"no answer ({type(error).__name__})"
+    told = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    version = [line for line in told if re.search(r"\d+\.\d+", line)]
+    return " ".join((version or told or [f"exit code {done.returncode}"])[0].split())
+
+
+def memory() -> str:
+    """The memory of this host."""
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+
+
+def devices() -> str:
+    """The NVIDIA GPUs that the driver shows, and its version."""
+    if shutil.which("nvidia-smi") is None:
+        return "no nvidia-smi"
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    return said(query)
+
+
+def job() -> str:
+    """The job that this process is a rank of, and what started it."""
+    schedulers = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
+    schedulers |= {"COBALT_JOBID": "Cobalt", "FLUX_JOB_ID": "Flux", "JOB_ID": "Grid Engine"}
+    within = [name for variable, name in schedulers.items() if variable in os.environ]
+    ranks = launcher.ranks()
+    return f"{ranks} rank{'s' if ranks > 1 else ''}, {within[0] if within else 'no scheduler'}"
+
+
+def without_names(text: str) -> str:
+    """A text whose host, user and home folder are placeholders, as are addresses.
+
+    >>> without_names("listen on 10.0.3.17")
+    'listen on ADDRESS'
+    """
+    host = socket.gethostname()
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        user = ""
+    places = [(str(Path.home()), "~")]
+    places += [(name, "HOST") for name in (socket.getfqdn(), host, host.partition(".")[0])]
+    places += [(user, "USER")]
+    for name, place in places:
+        if len(name) >= SHORTEST and name not in ("localhost", "root"):
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", place, text)
+    return IPV4.sub("ADDRESS", text)
