@@ -339,12 +339,21 @@ def all_benchmarks() -> Iterator[Benchmark]:
 
 
 def indexed_families() -> dict[str, list[str]]:
-    """The names of omb-py's own benchmarks, by family; no module is loaded for it."""
+    """The names of omb-py's own benchmarks, by family; modules that the index lacks are loaded."""
     found: dict[str, list[str]] = {}
     for families in MODULES.values():
         for family, names in families.items():
             found.setdefault(family, []).extend(names.split())
+    for module in BENCHMARK_MODULES.builtin():
+        for benchmark in () if module in MODULES else BENCHMARK_MODULES.load(module):
+            found.setdefault(benchmark.family, []).append(benchmark.name)
     return found
+
+
+def indexed_benchmarks() -> Iterator[Benchmark]:
+    """The benchmarks of the modules that the index has: what `make support` tried."""
+    for module in MODULES:
+        yield from BENCHMARK_MODULES.load(module)
 
 
 def indexed_module(name: str) -> str | None:
@@ -355,10 +364,10 @@ def indexed_module(name: str) -> str | None:
     return None
 
 
-def by_family() -> dict[str, list[Benchmark]]:
-    """Every benchmark, by the name of its family."""
+def by_family(benchmarks: Iterable[Benchmark] | None = None) -> dict[str, list[Benchmark]]:
+    """Benchmarks, all of them unless some are given, by the name of their family."""
     found: dict[str, list[Benchmark]] = {}
-    for benchmark in all_benchmarks():
+    for benchmark in all_benchmarks() if benchmarks is None else benchmarks:
         found.setdefault(benchmark.family, []).append(benchmark)
     return found
 

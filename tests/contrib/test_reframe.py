@@ -128,3 +128,5 @@ def test_wrong_data_fail_a_test_which_may_be_of_ones_own(tmp_path: Path) -> None
     (reason,) = failures(cases).values()
     assert code == 1
     assert "omb-py ended with exit code 1" in reason
+    (said,) = (tmp_path / "runs" / "stage").rglob("rfm_job.err")
+    assert "omb-py: wrong data in latency" in said.read_text()

@@ -1,4 +1,4 @@
-"""Bindings from outside the package, each faulty in one way on rank ``OMB_TEST_RANK``."""
+"""Bindings from outside the package, each faulty in one way on rank ``OMB_TEST_RANK`` (1)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from omb_py.core.options import Options
 
 def here(binding: BufferBinding) -> bool:
     """Whether this rank is the faulty one."""
-    return binding.comm.rank == int(os.environ["OMB_TEST_RANK"])
+    return binding.comm.rank == int(os.environ.get("OMB_TEST_RANK", "1"))
 
 
 class CorruptingBinding(BufferBinding):
-    """Flips one byte of what arrives, at ``OMB_TEST_OFFSET`` from the start or the end.
+    """Flips one bit of what arrives on rank ``OMB_TEST_RANK`` (1), in byte ``OMB_TEST_OFFSET`` (0).
 
     It does so when nothing more can arrive: after the steps that settle an iteration, or where
     there are none after the iteration itself.
@@ -63,9 +63,11 @@ class CorruptingBinding(BufferBinding):
 
 
 def flip(memory: Memory) -> None:
-    """Change one bit."""
+    """Change one bit, where there is any."""
     data = bytearray(memory.read(0, memory.nbytes))
-    data[int(os.environ["OMB_TEST_OFFSET"])] ^= 1
+    if not data:
+        return
+    data[int(os.environ.get("OMB_TEST_OFFSET", "0"))] ^= 1
     memory.write(data if memory.adds is False else memoryview(data))
 
 
