@@ -29,6 +29,8 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
     else:
         params = parameters(benchmark)
 
+    takes_any_option = native and benchmark.start_up is not None
+
     def callback(**values: Any) -> None:
         options = make_options(translated(values) if native else values)
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
@@ -40,7 +42,7 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
         params=params,
         short_help=benchmark.summary,
         help=describe(benchmark),
-        context_settings=CONTEXT,
+        context_settings=CONTEXT | {"ignore_unknown_options": takes_any_option},
     )
 
 
