@@ -22,9 +22,8 @@ from tests.conftest import run as run_job
 
 SPACK = ("conflicts", "depends_on", "license", "variant", "version")
 RAMBLE = (
-    *("executable", "figure_of_merit", "figure_of_merit_context", "maintainers"),
-    *("required_package", "software_spec", "success_criteria", "tags", "workload"),
-    *("workload_variable",),
+    *("executable", "figure_of_merit", "figure_of_merit_context"),
+    *("software_spec", "success_criteria", "tags", "workload", "workload_variable"),
 )
 
 

@@ -15,6 +15,8 @@ from omb_py.cli.programs import write
 from tests.conftest import run
 from tests.helpers.figures_of_merit import Figure, extract
 
+pytestmark = pytest.mark.any_library
+
 NUMBER = r"([0-9.]+)"
 OVERLAP = ["Overall(us)", "Compute(us)", "Pure Comm.(us)", "Overlap(%)"]
 TABLES = {

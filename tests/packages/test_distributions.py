@@ -1,4 +1,4 @@
-"""The source distribution and the wheel: complete, the same each time, and ready for an index."""
+"""The source distribution and the wheel: complete, the same each time, and installed as a tool."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_source_distribution_builds_the_same_wheel(built: Built, tmp_path: P
     assert (folder / "dist" / built.wheel.name).read_bytes() == built.wheel.read_bytes()
 
 
-def test_an_index_takes_them(built: Built, tmp_path: Path) -> None:
+def test_their_metadata_is_what_an_index_asks_for(built: Built, tmp_path: Path) -> None:
     words = ["-m", "twine", "--no-color", "check", "--strict"]
     done = run([sys.executable, *words, str(built.source), str(built.wheel)], {}, tmp_path, 120)
     assert done.code == 0, done.out + done.err

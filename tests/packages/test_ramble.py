@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from omb_py.benchmarks import all_benchmarks
+from omb_py.core import VERSION
 from omb_py.results.row import Row
 from tests import ROOT
 from tests.conftest import BIN, run
 from tests.helpers.figures_of_merit import Figure, extract
 from tests.helpers.recipes import Recipe, ramble_application
+from tests.packages import project
 
 FOLDER = ROOT / "contrib" / "ramble"
 REPOSITORY = FOLDER / "repos" / "omb_py"
@@ -81,10 +84,16 @@ def test_figures_are_columns_of_the_rows(application: Recipe) -> None:
     assert [name for name in columns if name not in Row.__annotations__] == []
 
 
-def test_pip_installs_what_the_application_requires(application: Recipe) -> None:
-    for name in ("software_spec", "required_package"):
-        (found,) = application.named(name)
-        assert (found.arguments, found.when) == (("omb-py",), ("package_manager_family=pip",))
+def test_pip_installs_a_wheel_and_not_the_project_of_that_name_on_pypi(application: Recipe) -> None:
+    (found,) = application.named("software_spec")
+    assert found.when == ("package_manager_family=pip",)
+    ramble = yaml.safe_load((FOLDER / "ramble.yaml").read_text())["ramble"]
+    wheel = ramble["variables"]["omb_py_wheel"]
+    assert Path(wheel).name == f"omb_py-{VERSION}-py3-none-any.whl"
+    for spec in (found.options["pkg_spec"], ramble["software"]["packages"]["omb-py"]["pkg_spec"]):
+        requirement = Requirement(spec.replace("{omb_py_wheel}", wheel))
+        assert (requirement.name, requirement.url) == ("omb-py", f"file://{wheel}")
+        assert requirement.extras <= set(project()["optional-dependencies"])
 
 
 def test_the_workspace_names_what_the_application_has(application: Recipe) -> None:
