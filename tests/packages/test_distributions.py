@@ -127,7 +127,8 @@ def test_the_documented_tool_is_installed_and_starts_ranks(built: Built, tmp_pat
     (line,) = re.findall(r"`(uv tool install [^`]*)`", page)
     words = [str(BIN / "uv"), *shlex.split(line.replace(".[", f"{built.wheel}["))[1:]]
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    done = run(words, folders, tmp_path, timeout=300)
+    here = {"UV_PYTHON": sys.executable, "UV_SYSTEM_CERTS": "1"}
+    done = run(words, folders | here, tmp_path, timeout=300)
     assert done.code == 0, done.err
     path = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
     job = run(["mpiexec", "-n", "2", "omb-py", "latency", "-m", "8:8"], path, tmp_path, timeout=60)
