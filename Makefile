@@ -21,7 +21,7 @@
 # make start-up          what starting costs: modules, files and seconds
 # make start-at-scale    what starting costs on slow filesystems, with and without a bundle
 # make jobs              write the scripts in jobs/ anew from configs/
-# make dist              a source distribution and a wheel, in dist/: the same bytes from the same commit
+# make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
 # make keys              write the schemas in configs/ and the tables of docs/machines.md anew
 
 MPI ?= mpich

@@ -77,20 +77,19 @@ class Recipe:
         self.defaults = before
 
 
-def spack_package(path: Path) -> Recipe:
-    """Run a package of Spack's 1.0 or later."""
-    cuda = type("CudaPackage", (), {"cuda_arch_values": ("80", "90")})
-    systems = "spack_repo.builtin.build_systems"
-    modules = {
-        "spack_repo": {},
-        "spack_repo.builtin": {},
-        systems: {},
-        f"{systems}.cuda": {"CudaPackage": cuda},
-        f"{systems}.python": {"PythonPackage": type("PythonPackage", (), {})},
-        "spack": {},
-        "spack.package": {"SkipTest": type("SkipTest", (Exception,), {}), "which": which},
-    }
-    return run(path, modules, "spack.package", SPACK)
+def spack_package(path: Path, before_1: bool = False) -> Recipe:
+    """Run a package with the modules of Spack 1, or of those before it."""
+    cuda = {"CudaPackage": type("CudaPackage", (), {"cuda_arch_values": ("80", "90")})}
+    python = {"PythonPackage": type("PythonPackage", (), {})}
+    api = {"SkipTest": type("SkipTest", (Exception,), {}), "which": which}
+    modules: dict[str, dict[str, Any]] = {"spack": {}}
+    if before_1:
+        api |= cuda | python
+    else:
+        systems = "spack_repo.builtin.build_systems"
+        modules |= {"spack_repo": {}, "spack_repo.builtin": {}, systems: {}}
+        modules |= {f"{systems}.cuda": cuda, f"{systems}.python": python}
+    return run(path, modules | {"spack.package": api}, "spack.package", SPACK)
 
 
 def ramble_application(path: Path) -> Recipe:

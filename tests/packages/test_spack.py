@@ -15,6 +15,7 @@ from tests.helpers.recipes import Recipe, installed, spack_package
 from tests.packages import project
 
 REPOSITORY = ROOT / "contrib" / "spack"
+RECIPE = REPOSITORY / "packages" / "py-omb-py" / "package.py"
 EXTRAS = {"+native": "native", "+sweep": "sweep", "+analysis": "analysis", "+cuda": "cu12"}
 """Each variant's extra of pyproject.toml."""
 NOT_IN_SPACK = {"numba-cuda"}
@@ -23,7 +24,11 @@ TESTS = ("test_latency", "test_allreduce", "test_native")
 
 @pytest.fixture(scope="module")
 def recipe() -> Recipe:
-    return spack_package(REPOSITORY / "packages" / "py-omb-py" / "package.py")
+    return spack_package(RECIPE)
+
+
+def test_it_is_the_same_before_spack_1(recipe: Recipe) -> None:
+    assert spack_package(RECIPE, before_1=True).directives == recipe.directives
 
 
 def in_spack(text: str) -> tuple[str, str]:

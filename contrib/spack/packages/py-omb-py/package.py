@@ -57,8 +57,8 @@ class PyOmbPy(PythonPackage, CudaPackage):
         with when("+cuda"):
             depends_on("py-cupy@13.6:")
             depends_on("py-nvidia-ml-py@12:")
-            for arch in CudaPackage.cuda_arch_values:
-                depends_on(f"py-cupy +cuda cuda_arch={arch}", when=f"cuda_arch={arch}")
+            for _arch in CudaPackage.cuda_arch_values:
+                depends_on(f"py-cupy +cuda cuda_arch={_arch}", when=f"cuda_arch={_arch}")
 
     conflicts("cuda_arch=none", when="+cuda", msg="name the devices, as in cuda_arch=90")
     conflicts("^py-cupy@14.1.0", when="+cuda")
