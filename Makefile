@@ -21,6 +21,7 @@
 # make start-up          what starting costs: modules, files and seconds
 # make start-at-scale    what starting costs on slow filesystems, with and without a bundle
 # make jobs              write the scripts in jobs/ anew from configs/
+# make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
 # make keys              write the schemas in configs/ and the tables of docs/machines.md anew
 
 MPI ?= mpich
@@ -45,7 +46,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all chaos lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs keys clean
+.PHONY: run check test test-rest test-all chaos lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -162,6 +163,12 @@ jobs: $(VENV)/.installed
 		$(VENV)/bin/omb-py job render scaling --machine $$machine --one-job \
 			--dir jobs/$$machine.sh || exit; \
 	done
+
+dist: $(call venv,mpich)/.tested-with
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+		$(call venv,mpich)/bin/python -m hatchling build -t sdist -t wheel -d dist
+	$(call venv,mpich)/bin/python -m twine check --strict dist/*
 
 keys: $(VENV)/.installed
 	$(VENV)/bin/omb-py list --format index > omb_py/benchmarks/_index.new

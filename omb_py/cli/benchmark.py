@@ -28,6 +28,8 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
         native = has_program(benchmark)
     params = program_parameters(benchmark) if native else parameters(benchmark)
 
+    takes_any_option = native and benchmark.start_up is not None
+
     def callback(**values: Any) -> None:
         options = make_options(translated(values) if native else values)
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
@@ -39,7 +41,7 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
         params=params,
         short_help=benchmark.summary,
         help=describe(benchmark, f"osu_{benchmark.name}" if native else f"omb-py {benchmark.name}"),
-        context_settings=CONTEXT,
+        context_settings=CONTEXT | {"ignore_unknown_options": takes_any_option},
     )
 
 

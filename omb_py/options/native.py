@@ -43,6 +43,12 @@ def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any)
         )
 
 
+def note_ignored(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> None:
+    """Say that options of other programs have no effect."""
+    if words:
+        note_once(f"{' '.join(words)} has no effect on {ctx.info_name}, as in native OMB")
+
+
 def show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     """Print what native OMB does for ``-v``, and leave."""
     if wanted and not ctx.resilient_parsing:
@@ -103,7 +109,10 @@ def has_program(benchmark: Benchmark) -> bool:
 
 
 def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
-    """The parameters of native OMB's program, which has all of omb-py's command, too."""
+    """The parameters of native OMB's program, which has all of omb-py's command, too.
+
+    Native OMB's start-up programs take any option, and Ramble starts them with ``-z``.
+    """
     found: list[click.Parameter] = []
     partitioned = "partitions" in benchmark.options
     for one in parameters(benchmark):
@@ -116,6 +125,16 @@ def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
             one = click.Argument(["placement"], type=places, nargs=-1, metavar=one.metavar)
         if one.name != "accelerator":
             found.append(one)
+    if benchmark.start_up is not None:
+        ignored = click.Argument(
+            ["ignored"],
+            nargs=-1,
+            type=click.UNPROCESSED,
+            metavar="[OPTION]...",
+            expose_value=False,
+            callback=note_ignored,
+        )
+        found.append(ignored)
     without_sizes = benchmark.planned and not any("-m" in one.opts for one in found)
     rows = (*ROWS, MESSAGE_SIZE) if without_sizes else ROWS
     return found + [row.option(HEADING) for row in rows]
