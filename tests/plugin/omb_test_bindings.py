@@ -18,7 +18,7 @@ from omb_py.bindings.buffer import BufferBinding
 from omb_py.core.calls import Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.memory import Memory
-from omb_py.core.mpi.watchdog import children
+from omb_py.core.mpi.watchdog import descendants
 from omb_py.core.options import Options
 
 
@@ -113,7 +113,7 @@ class UnwatchedBinding(FailingLater):
     name = "unwatched"
 
     def fault(self) -> None:
-        for child in children(os.getpid()):
+        for child in descendants(os.getpid()):
             os.kill(child, signal.SIGKILL)
 
 
