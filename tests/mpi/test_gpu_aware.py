@@ -73,6 +73,32 @@ def test_its_variables(
     assert asking._ask(denying) == (False, "MPIX_Query_cuda_support says no")
 
 
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ("mpi,system,cuda", (True, "its memory kinds include cuda")),
+        ("mpi,system,cuda:device", (True, "its memory kinds include cuda")),
+        (
+            "mpi,system",
+            (False, "it has no function that tells, and of memory kinds only mpi, system"),
+        ),
+        ("", (False, "it does not say that it does")),
+    ],
+)
+def test_its_memory_kinds_where_there_is_no_function(
+    asking: ModuleType, monkeypatch: pytest.MonkeyPatch, kinds: str, expected: tuple[bool, str]
+) -> None:
+    info = SimpleNamespace(Get={"mpi_memory_alloc_kinds": kinds}.get, Free=lambda: None)
+    library = SimpleNamespace(
+        Get_library_version=lambda: "MPICH Version: 5.0.2",
+        Is_initialized=lambda: True,
+        Is_finalized=lambda: False,
+        COMM_WORLD=SimpleNamespace(Get_info=lambda: info),
+    )
+    monkeypatch.setattr(asking, "MPI", library)
+    assert asking._ask(SimpleNamespace()) == expected
+
+
 def test_communicators_are_not_asked_after_the_end_of_mpi(
     asking: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

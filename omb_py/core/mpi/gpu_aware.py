@@ -90,16 +90,22 @@ def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
                 said.append(f"{variable} is not 1")
             elif not said:
                 return True, f"{variable}=1"
-    if "cuda" in _memory_kinds():
+    kinds = _memory_kinds()
+    if any(kind.partition(":")[0] == "cuda" for kind in kinds):
         return True, "its memory kinds include cuda"
+    if not said and kinds:
+        said.append(f"it has no function that tells, and of memory kinds only {', '.join(kinds)}")
     return False, " and ".join(said) or "it does not say that it does"
 
 
 def _memory_kinds() -> list[str]:
-    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none where there is no world."""
+    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none where there is no world.
+
+    With the standard's ABI nothing else tells: it has no functions of the library's own.
+    """
     if not MPI.Is_initialized() or MPI.Is_finalized():
         return []
     info = MPI.COMM_WORLD.Get_info()
     kinds = info.Get("mpi_memory_alloc_kinds") or ""
     info.Free()
-    return kinds.split(",")
+    return [kind for kind in kinds.split(",") if kind]
