@@ -96,7 +96,7 @@ def compiled(python: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Pair:
-    """What two jobs side by side found, by what was measured: nanoseconds, and paired ratios."""
+    """What two jobs side by side found of one thing: the nanoseconds of each round, in each job."""
 
     times: tuple[list[float], list[float]]
 

@@ -48,7 +48,7 @@ def is_standard() -> bool:
 
 
 def is_linked(path: str) -> bool:
-    """Whether a shared object is linked with ``libmpi_abi``; raises `OSError` where it is none."""
+    """Whether a shared object is linked with ``libmpi_abi``; raises `OSError` if unreadable."""
     with (
         open(path, "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
