@@ -260,7 +260,7 @@ def main() -> None:
     if asked.output is not None:
         write(asked.output, comparisons)
     if asked.figure is not None:
-        facts = f"Medians of {asked.launches} pairs of jobs with 95 % intervals, 2 ranks."
+        facts = f"Medians of {asked.launches} pairs of jobs with 95 % intervals; {RANKS} ranks"
         draw(asked.figure, comparisons, facts)
 
 
