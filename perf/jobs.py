@@ -21,7 +21,14 @@ ENVIRONMENT = os.environ | {
 
 def compile_reference(output: str, *options: str) -> None:
     """Compile ``reference.c`` with the MPI's own compiler."""
-    command = [str(BIN / "mpicc"), "-O2", *options, "-o", output, str(HERE / "reference.c")]
+    compile_c(str(HERE / "reference.c"), output, *options)
+
+
+def compile_c(source: str, output: str, *options: str) -> None:
+    """Compile a C program or library with the compiler of mpi4py's MPI library, for its ABI."""
+    from omb_py.tracing.recorder.compilation import compiler
+
+    command = [str(compiler()), "-O2", *options, "-o", output, source]
     subprocess.run(command, env=ENVIRONMENT, check=True)
 
 

@@ -36,6 +36,9 @@ mpi4py.rc.initialize = False  # MPI starts once in a process, and this one runs 
 
 BIN = Path(sys.executable).parent
 OMB_PY, MPIEXEC = str(BIN / "omb-py"), str(BIN / "mpiexec")
+CHOOSES_ITS_LIBRARY = len(list(Path(mpi4py.__file__).parent.glob("MPI.*.so"))) > 1
+"""Whether mpi4py has modules for several ABIs, as from PyPI: else it is linked with its library."""
+
 PLUGIN = Path(__file__).parent / "plugin"
 COVERING = [Path(__file__).parent / "covering"] if "COVERAGE_PROCESS_CONFIG" in os.environ else []
 ENVIRONMENT = {

@@ -19,7 +19,7 @@ from omb_py.benchmarks import algorithms as own_algorithms
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core import VERSION, mpi
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import NoLibraryError, OmbError
 from omb_py.core.registry import Registry
 
 RECORD = Path(__file__).parent.parent / "benchmarks" / "support.csv"
@@ -168,13 +168,17 @@ def mpi_library() -> str:
     """mpi4py and the library it found, without starting MPI."""
     import mpi4py
 
-    mpi4py.rc.initialize = False
+    from omb_py.core.mpi import abi
+
     try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        return f"none that mpi4py {mpi4py.__version__} can load: {' '.join(str(error).split())}"
-    standard = ".".join(str(part) for part in MPI.Get_version())
-    return f"{mpi.name()}; standard {standard}; mpi4py {mpi4py.__version__}"
+        library = mpi.load()
+    except NoLibraryError as error:
+        return f"none: {error}"
+    standard = ".".join(str(part) for part in library.Get_version())
+    return (
+        f"{mpi.name()}; standard {standard}; ABI: {abi.described()}; mpi4py {mpi4py.__version__}\n"
+        f"{'':<9}{abi.library_path()}"
+    )
 
 
 def state(registry: Registry, name: str) -> str:

@@ -64,7 +64,7 @@ def check(binding: Binding, rounds: Sequence[Iteration], options: Options) -> No
         from omb_py.core.mpi.gpu_aware import awareness
 
         functions = [name for round_ in on_device for name in binding.functions(round_)]
-        awareness(options.gpu_aware).check(tuple(dict.fromkeys(functions)))
+        awareness(options.gpu_aware, binding.comm).check(tuple(dict.fromkeys(functions)))
 
 
 def reaches_device(step: Step) -> bool:

@@ -230,7 +230,7 @@ class Resources:
                 "one-sided calls reach into a device's memory, which cannot be staged: leave out "
                 "--staging"
             )
-        awareness(self._options.gpu_aware).check(("win_create",))
+        awareness(self._options.gpu_aware, self._comm).check(("win_create",))
 
     def _check_one_host(self) -> None:
         host = self._control.on_host()

@@ -32,6 +32,12 @@ def gpu_query(answer: int, code: int = 0) -> Callable[..., int]:
     return query
 
 
+def communicator(kinds: str = "") -> SimpleNamespace:
+    """A communicator that tells these memory kinds."""
+    info = SimpleNamespace(Get={"mpi_memory_alloc_kinds": kinds}.get, Free=lambda: None)
+    return SimpleNamespace(Get_info=lambda: info)
+
+
 @pytest.mark.parametrize(
     ("functions", "expected"),
     [
@@ -45,7 +51,7 @@ def gpu_query(answer: int, code: int = 0) -> Callable[..., int]:
 def test_its_functions(
     asking: ModuleType, functions: dict[str, Any], expected: tuple[bool, str]
 ) -> None:
-    assert asking._ask(SimpleNamespace(**functions)) == expected
+    assert asking._ask(SimpleNamespace(**functions), communicator()) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,14 +69,36 @@ def test_its_functions(
 def test_its_variables(
     asking: ModuleType, monkeypatch: pytest.MonkeyPatch, version: str, variable: str
 ) -> None:
-    library = SimpleNamespace(Get_library_version=lambda: version, Is_initialized=lambda: False)
+    library = SimpleNamespace(Get_library_version=lambda: version, Is_finalized=lambda: False)
     monkeypatch.setattr(asking, "MPI", library)
     monkeypatch.delenv(variable, raising=False)
-    assert asking._ask(SimpleNamespace()) == (False, f"{variable} is not 1")
+    assert asking._ask(SimpleNamespace(), communicator()) == (False, f"{variable} is not 1")
     monkeypatch.setenv(variable, "1")
-    assert asking._ask(SimpleNamespace()) == (True, f"{variable}=1")
+    assert asking._ask(SimpleNamespace(), communicator()) == (True, f"{variable}=1")
     denying = SimpleNamespace(MPIX_Query_cuda_support=lambda: 0)
-    assert asking._ask(denying) == (False, "MPIX_Query_cuda_support says no")
+    assert asking._ask(denying, communicator()) == (False, "MPIX_Query_cuda_support says no")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        ("mpi,system,cuda", (True, "its memory kinds include cuda")),
+        ("mpi,system,cuda:device", (True, "its memory kinds include cuda")),
+        (
+            "mpi,system",
+            (False, "it has no function that tells, and of memory kinds only mpi, system"),
+        ),
+        ("", (False, "it does not say that it does")),
+    ],
+)
+def test_its_memory_kinds_where_there_is_no_function(
+    asking: ModuleType, monkeypatch: pytest.MonkeyPatch, kinds: str, expected: tuple[bool, str]
+) -> None:
+    library = SimpleNamespace(
+        Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: False
+    )
+    monkeypatch.setattr(asking, "MPI", library)
+    assert asking._ask(SimpleNamespace(), communicator(kinds)) == expected
 
 
 def test_communicators_are_not_asked_after_the_end_of_mpi(
@@ -78,12 +106,13 @@ def test_communicators_are_not_asked_after_the_end_of_mpi(
 ) -> None:
     """MPICH ends the process that does."""
     ended = SimpleNamespace(
-        Get_library_version=lambda: "MPICH Version: 5.0.2",
-        Is_initialized=lambda: True,
-        Is_finalized=lambda: True,
+        Get_library_version=lambda: "MPICH Version: 5.0.2", Is_finalized=lambda: True
     )
     monkeypatch.setattr(asking, "MPI", ended)
-    assert asking._ask(SimpleNamespace()) == (False, "it does not say that it does")
+    assert asking._ask(SimpleNamespace(), communicator("cuda")) == (
+        False,
+        "it does not say that it does",
+    )
 
 
 def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
@@ -97,6 +126,6 @@ def test_a_yes_holds_but_for_what_crashes(asking: ModuleType) -> None:
 
 
 def test_the_user_s_word_counts(asking: ModuleType) -> None:
-    assert asking.awareness("yes") == asking.Awareness(True, "--gpu-aware yes")
-    assert not asking.awareness("no").aware
-    asking.awareness("yes").check(("iallreduce",))
+    assert asking.awareness("yes", communicator()) == asking.Awareness(True, "--gpu-aware yes")
+    assert not asking.awareness("no", communicator()).aware
+    asking.awareness("yes", communicator()).check(("iallreduce",))

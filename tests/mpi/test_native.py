@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN, OMB_PY, Finished, run
+from omb_py.tracing.recorder import compilation
+from tests.conftest import OMB_PY, Finished, run
 from tests.helpers.battery import Battery, Line, line, passes
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
@@ -185,7 +186,7 @@ def test_a_profiling_library_sees_native_calls(mpi: str, tmp_path: Path) -> None
         "  return PMPI_Finalize(); }\n"
     )
     library = tmp_path / "libcount.so"
-    compiler = [str(BIN / "mpicc"), "-shared", "-fPIC", "-o", str(library), str(source)]
+    compiler = [str(compilation.compiler()), "-shared", "-fPIC", "-o", str(library), str(source)]
     if subprocess.run(compiler, capture_output=True, check=False).returncode:
         pytest.skip("no C compiler")
     counts = []

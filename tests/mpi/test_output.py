@@ -53,6 +53,8 @@ def test_metadata_tells_how_to_repeat_the_run(
     assert metadata["ranks"] == "2"
     assert metadata["hosts"].endswith(":2")
     assert metadata["mpi_library"]
+    assert Path(metadata["mpi_library_path"]).is_file()
+    assert metadata["mpi_abi"] in ("own", "standard 1.0")
     assert "OMPI_MCA_btl=self,sm" in metadata["environment"]
     assert str(tmp_path) not in metadata["environment"]
 

@@ -12,7 +12,8 @@ import pytest
 
 from omb_py.tracing.profile import store, tables
 from omb_py.tracing.profile.profile import MPITRACE, OWN
-from tests.conftest import BIN, OMB_PY, run
+from omb_py.tracing.recorder import compilation
+from tests.conftest import OMB_PY, run
 from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
 
 pytestmark = pytest.mark.usefixtures("mpi")
@@ -64,7 +65,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("library")
     (folder / "profiler.c").write_text(LIBRARY)
     built = folder / "libprofiler.so"
-    words = [str(BIN / "mpicc"), "-shared", "-fPIC", "-o", str(built), str(folder / "profiler.c")]
+    words = [
+        str(compilation.compiler()),
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(built),
+        str(folder / "profiler.c"),
+    ]
     subprocess.run(words, check=True, capture_output=True)
     return built
 

@@ -28,6 +28,8 @@ TITLES = {
     "suite": "Suite",
     "omb_py": "omb-py",
     "mpi_standard": "MPI standard",
+    "mpi_abi": "MPI's ABI",
+    "mpi_library_path": "File of the MPI library",
     "session": "Started as a session",
     "system": "System",
     "python": "Python",

@@ -12,6 +12,9 @@ from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import Layout
 from omb_py.core.errors import UnsupportedError
 
+FORTRAN = {"FLOAT16_T": "REAL2"}
+"""Fortran's types of the same elements: all that the standard's ABI has of half precision."""
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -67,13 +70,14 @@ class Datatypes:
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
     """MPI's own datatype; raises `UnsupportedError` where the library, or mpi4py, has none."""
-    basic: MPI.Datatype = getattr(MPI, datatype.mpi, MPI.DATATYPE_NULL)
-    if basic == MPI.DATATYPE_NULL:
-        raise UnsupportedError(
-            f"this MPI library or mpi4py has no elements of {datatype.name}: use mpi4py 4.1 or "
-            "later with a library that has them, or other elements"
-        )
-    return basic
+    for name in (datatype.mpi, FORTRAN.get(datatype.mpi, "DATATYPE_NULL")):
+        basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
+        if basic != MPI.DATATYPE_NULL:
+            return basic
+    raise UnsupportedError(
+        f"this MPI library or mpi4py has no elements of {datatype.name}: use mpi4py 4.1 or "
+        "later with a library that has them, or other elements"
+    )
 
 
 def _derive(basic: MPI.Datatype, layout: Layout, elements: int, itemsize: int) -> MPI.Datatype:

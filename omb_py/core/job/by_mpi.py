@@ -143,9 +143,13 @@ class MPIWorld(MPIControl):
     def describe(self) -> dict[str, str]:
         import mpi4py
 
+        from omb_py.core.mpi import abi
+
         return {
             "mpi4py": mpi4py.__version__,
             "mpi_library": mpi.version(),
+            "mpi_library_path": abi.library_path(),
+            "mpi_abi": abi.described(),
             "mpi_standard": ".".join(str(part) for part in self._mpi.Get_version()),
             "thread_level": self.thread_level,
             "session": str(self._session is not None),

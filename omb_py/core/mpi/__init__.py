@@ -45,12 +45,20 @@ def load() -> ModuleType:
     mpi4py.rc.initialize = False
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise NoLibraryError(
-            "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
-            f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
-        ) from error
+    except ImportError as error:
+        from omb_py.core.mpi import abi
+
+        raise NoLibraryError(abi.mismatch() or _not_loaded(error)) from error
+    except RuntimeError as error:
+        raise NoLibraryError(_not_loaded(error)) from error
     return MPI
+
+
+def _not_loaded(error: Exception) -> str:
+    return (
+        "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
+        f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
+    )
 
 
 def initialize(thread_level: str) -> None:

@@ -62,15 +62,15 @@ class Awareness:
             )
 
 
-def awareness(wish: str) -> Awareness:
-    """What ``--gpu-aware`` says, or for ``auto`` what the library says of itself."""
+def awareness(wish: str, comm: MPI.Intracomm) -> Awareness:
+    """What ``--gpu-aware`` says, or for ``auto`` what the library and ``comm`` tell."""
     if wish != "auto":
         return Awareness(wish == "yes", f"--gpu-aware {wish}")
-    aware, source = _ask(ctypes.CDLL(MPI.__file__))
+    aware, source = _ask(ctypes.CDLL(MPI.__file__), comm)
     return Awareness(aware, source, UNSAFE.get(MPI.get_vendor()[0], frozenset()))
 
 
-def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
+def _ask(library: ctypes.CDLL, comm: MPI.Intracomm) -> tuple[bool, str]:
     """The library's answer: by its functions, else by its variables, else by its memory kinds."""
     said = []
     if hasattr(library, "MPIX_GPU_query_support"):
@@ -90,16 +90,22 @@ def _ask(library: ctypes.CDLL) -> tuple[bool, str]:
                 said.append(f"{variable} is not 1")
             elif not said:
                 return True, f"{variable}=1"
-    if "cuda" in _memory_kinds():
+    kinds = _memory_kinds(comm)
+    if any(kind.partition(":")[0] == "cuda" for kind in kinds):
         return True, "its memory kinds include cuda"
+    if not said and kinds:
+        said.append(f"it has no function that tells, and of memory kinds only {', '.join(kinds)}")
     return False, " and ".join(said) or "it does not say that it does"
 
 
-def _memory_kinds() -> list[str]:
-    """MPI 4.1's ``mpi_memory_alloc_kinds`` of the world; none where there is no world."""
-    if not MPI.Is_initialized() or MPI.Is_finalized():
+def _memory_kinds(comm: MPI.Intracomm) -> list[str]:
+    """MPI 4.1's ``mpi_memory_alloc_kinds`` of a communicator; none after the end of MPI.
+
+    With the standard's ABI nothing else tells: it has no functions of the library's own.
+    """
+    if MPI.Is_finalized():
         return []
-    info = MPI.COMM_WORLD.Get_info()
+    info = comm.Get_info()
     kinds = info.Get("mpi_memory_alloc_kinds") or ""
     info.Free()
-    return kinds.split(",")
+    return [kind for kind in kinds.split(",") if kind]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from omb_py.core import BEGAN
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi import launcher
+from omb_py.core.mpi import abi, launcher
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import STARTED
 
@@ -56,16 +56,17 @@ INCLUDES = (
 def compiler() -> Path:
     """The MPI compiler: mpi4py's own, the one beside this Python, or the first one on the path.
 
-    Raises `UsageError` where there is none.
+    For the standard's ABI it is ``mpicc_abi``. Raises `UsageError` where there is none.
     """
     import mpi4py
 
-    beside = Path(sys.executable).parent / "mpicc"
-    for found in (mpi4py.get_config().get("mpicc"), beside, shutil.which("mpicc")):
+    name = "mpicc_abi" if abi.is_standard() else "mpicc"
+    beside = Path(sys.executable).parent / name
+    for found in (mpi4py.get_config().get("mpicc"), beside, shutil.which(name)):
         if found and os.access(found, os.X_OK):
             return Path(found)
     raise UsageError(
-        "--intercept pmpi needs the MPI library's compiler mpicc, which is neither beside "
+        f"--intercept pmpi needs the MPI library's compiler {name}, which is neither beside "
         f"{sys.executable} nor on PATH: load it (with a C compiler) once, or {WITHOUT}"
     )
 
@@ -78,9 +79,10 @@ def fingerprint(mpicc: Path) -> str:
     for variable in COMPILER_VARIABLES:
         digest.update(f"{variable}={os.environ.get(variable, '')}\0".encode())
     real = mpicc.resolve()
-    for path in (mpicc, real, real.parent.parent / "include" / "mpi.h"):
+    headers = (real.parent.parent / "include" / name for name in ("mpi.h", "mpi_abi.h"))
+    for path in (mpicc, real, *headers):
         digest.update(_state(path).encode())
-    for path in sorted(real.parent.parent.glob("lib*/libmpi.so*")):
+    for path in sorted(real.parent.parent.glob("lib*/libmpi*.so*")):
         digest.update(_state(path).encode())
     return digest.hexdigest()[:16]
 
@@ -182,7 +184,8 @@ def build(mpicc: Path, folder: Path) -> Path:
     shown = _run([str(mpicc), "-show"], mpicc).split()
     paths = [word[2:] for word in shown if word.startswith("-L") and len(word) > 2]
     # mpi4py loads its library for itself alone: what stands before it must find its own way
-    linked = ["-lmpi", *(f"-Wl,-rpath,{path}" for path in paths)]
+    mpi = "-lmpi_abi" if "-lmpi_abi" in shown else "-lmpi"
+    linked = [mpi, *(f"-Wl,-rpath,{path}" for path in paths)]
     _run([str(mpicc), *FLAGS, "-o", str(library), str(text), *linked], mpicc)
     return library
 

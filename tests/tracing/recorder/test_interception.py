@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
+from omb_py.core.mpi import abi
 from omb_py.tracing.recorder import compilation, interception
 from omb_py.tracing.recorder.wrappers import (
     HAND_WRITTEN,
@@ -21,7 +22,9 @@ from omb_py.tracing.recorder.wrappers import (
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import BETWEEN, communicator_key
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
+from tests.conftest import BIN
 
+MPICC_ABI = BIN / "mpicc_abi"
 HEADER = """
 # 12 "/usr/include/mpi.h" 3
 typedef int (MPI_Copy_function)(MPI_Comm oldcomm, int keyval, void *flag);
@@ -148,15 +151,17 @@ def test_keys_of_communicators_are_what_they_have_been() -> None:
     assert communicator_key([0, BETWEEN, 1], 1) != communicator_key([0, 1], 1)
 
 
-def test_without_an_mpi_compiler_the_fix_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("standard", "name"), [(False, "mpicc"), (True, "mpicc_abi")])
+def test_without_a_compiler_for_mpi4py_s_abi_the_fix_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, standard: bool, name: str
 ) -> None:
+    monkeypatch.setattr(abi, "is_standard", lambda: standard)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("mpi4py.get_config", dict)
-    with pytest.raises(UsageError, match=r"mpicc, which is neither beside "):
+    with pytest.raises(UsageError, match=f"{name}, which is neither beside "):
         interception.library()
-    beside = tmp_path / "mpicc"
+    beside = tmp_path / name
     beside.write_text("#!/bin/sh\n")
     beside.chmod(0o755)
     assert compilation.compiler() == beside
@@ -171,6 +176,16 @@ def test_a_compiler_that_is_changed_means_another_library(tmp_path: Path) -> Non
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "mpi.h").write_text("int MPI_Send(void);")
     assert compilation.fingerprint(mpicc) != before
+
+
+@pytest.mark.skipif(not MPICC_ABI.exists(), reason="an MPI library without the standard's ABI")
+def test_the_library_is_made_for_the_standard_s_abi_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compilation, "FLAGS", ("-O0", *compilation.FLAGS[1:]))
+    assert abi.is_linked(str(compilation.build(MPICC_ABI, tmp_path)))
+    own = MPICC_ABI.with_name("mpicc")
+    assert compilation.fingerprint(MPICC_ABI) != compilation.fingerprint(own)
 
 
 def test_a_folder_that_cannot_be_written_is_named(

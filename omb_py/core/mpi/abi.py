@@ -1,0 +1,94 @@
+"""The binary interface (ABI) by which mpi4py calls MPI: the MPI standard's, or the library's own.
+
+A library of MPI 5 can come with both: MPICH 5 as ``libmpi_abi`` and ``libmpi``. They differ in
+handles, constants, statuses and what they export, and an mpi4py is built for one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+NEEDED = b"\0libmpi_abi."
+"""How the name of the library begins in the table of strings of what is linked with it."""
+
+BUILD = (
+    "MPI4PY_BUILD_MPIABI=1 MPICC=mpicc_abi "
+    "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py"
+)
+"""What makes an mpi4py for the standard's ABI. pip keeps what it has built, whatever it was for."""
+
+
+class Symbol(ctypes.Structure):
+    """``Dl_info`` of dladdr."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def is_standard() -> bool:
+    """Whether the mpi4py of this process is built for the standard's ABI.
+
+    ``mpi4py.MPI`` need not have been imported; no where there is none that can be.
+    """
+    loaded = sys.modules.get("mpi4py.MPI")
+    try:
+        spec = find_spec("mpi4py.MPI") if loaded is None else loaded.__spec__
+    except (ImportError, RuntimeError):
+        return False
+    return spec is not None and spec.origin is not None and is_linked(spec.origin)
+
+
+def is_linked(path: str) -> bool:
+    """Whether a shared object is linked with ``libmpi_abi``; raises `OSError` if unreadable."""
+    with (
+        open(path, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return content.find(NEEDED) >= 0
+
+
+def mismatch() -> str | None:
+    """Why mpi4py has no module for the MPI library's ABI, and the fix; None where it has one.
+
+    Raises `RuntimeError` where mpi4py finds no library.
+    """
+    import mpi4py
+
+    if find_spec("mpi4py.MPI") is not None:
+        return None
+    modules = Path(mpi4py.__file__).parent.glob("MPI.*.so")
+    variants = " and ".join(sorted(path.name.split(".")[1] for path in modules))
+    return (
+        f"mpi4py {mpi4py.__version__} is built for the ABIs {variants}, not for that of this MPI "
+        "library: name another one in MPI4PY_LIBMPI (libmpi, not libmpi_abi), or build mpi4py for "
+        f"the standard's ABI with '{BUILD}'"
+    )
+
+
+def described() -> str:
+    """The ABI of the library that mpi4py has loaded: ``standard 1.0`` (of MPI 5), or ``own``."""
+    from mpi4py import MPI
+
+    if not hasattr(MPI, "Get_abi_version"):  # mpi4py 4.0
+        return "own"
+    major, minor = MPI.Get_abi_version()
+    return f"standard {major}.{minor}" if major > 0 else "own"
+
+
+def library_path() -> str:
+    """The file that holds the MPI functions mpi4py is linked with."""
+    from mpi4py import MPI
+
+    found = Symbol()
+    function = ctypes.CDLL(MPI.__file__).MPI_Get_library_version
+    ctypes.CDLL(None).dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(found))
+    return os.path.realpath(os.fsdecode(found.file or b""))
