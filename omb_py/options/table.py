@@ -459,7 +459,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="algorithm",
             overhead=False,
             help="Replace the collective call by this algorithm made of point-to-point messages: "
-            "see docs/algorithms.md.",
+            "see docs/p2p-algorithms.md.",
         ),
         OptionRow(
             "--segment",
