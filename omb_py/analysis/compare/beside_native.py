@@ -444,13 +444,13 @@ def last_words(*files: Path) -> str:
     """The last line of the first file that has a telling one, in quotes after a colon.
 
     Launchers add that a process failed, which does not tell why; such lines count where there are
-    no others.
+    no others, and of those the first, which advice follows.
     """
     for file in files:
         text = file.read_text(errors="replace")
-        for kept in (LAUNCHERS.sub("", text), text):
+        for kept, place in ((LAUNCHERS.sub("", text), -1), (text, 0)):
             telling = [line.strip() for line in kept.splitlines() if WORDS.search(line)]
             named = [line for line in telling if FAULT.search(line)]
             if telling:
-                return f": {(named or telling)[-1]!r}"
+                return f": {(named or telling)[place]!r}"
     return ""

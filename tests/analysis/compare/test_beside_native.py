@@ -15,6 +15,7 @@ from omb_py.analysis.compare.beside_native import (
     Measured,
     Turns,
     half_widths,
+    last_words,
     orders,
     reached,
     short,
@@ -130,3 +131,13 @@ def test_what_was_reached_is_said(found: pd.DataFrame, goal: Goal, says: str) ->
     assert says in text
     chosen = Measured(("osu_latency", "native"), found, 9, 12.4, 250)
     assert "9 rounds in 12 s with -i 250, so that rounds are short: " in reached(chosen, goal)
+
+
+def test_of_a_launcher_that_refuses_the_first_line_is_quoted(tmp_path: Path) -> None:
+    said = tmp_path / "stderr"
+    line = "-" * 74
+    text = f"{line}\nprterun has detected an attempt to run as root.\n\nWe advise against it.\n{line}\n"
+    said.write_text(text)
+    assert last_words(said) == ": 'prterun has detected an attempt to run as root.'"
+    said.write_text(f"No such device: mlx9\n{text}")
+    assert last_words(said) == ": 'No such device: mlx9'"
