@@ -41,9 +41,11 @@ HOST = "node1"
 """What documents call the host on which the commands ran."""
 
 NUMBER = re.compile(
-    r"(?<![\w.])[-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?=$|[\s%x×)\],;/-]|[kKMGT]?i?B\b|[µunm]?s\b)"
+    r"(?<![\w.])[-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?=$|[\s%x\u00d7)\],;/-]|[kKMGT]?i?B\b|[µunm]?s\b)"
 )
 UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
+BEST = re.compile(r"(?<= {2})\w+(?: \w+)*(?: N\u00d7|, within noise)$")
+"""The last cell of a table that says which is best: who that is has been measured, too."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,17 @@ def excerpt(lines: tuple[str, ...], shown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def masked(lines: tuple[str, ...]) -> list[str]:
-    """Lines without what differs from run to run: numbers, units, widths, and their order."""
-    return sorted(
-        " ".join(UNIT.sub("N", NUMBER.sub("N", re.sub("─+", "─", line))).split()) for line in lines
-    )
+    """Lines without what differs from run to run: numbers, units, widths, and their order.
+
+    Whether a note says that the machine was busy depends on the machine.
+    """
+    return sorted(mask(line) for line in lines if "the machine was busy" not in line)
+
+
+def mask(line: str) -> str:
+    """A line without what differs from run to run."""
+    line = UNIT.sub("N", NUMBER.sub("N", line))
+    return " ".join(BEST.sub("N", re.sub("─+", "─", line)).split())
 
 
 def documented() -> list[Path]:

@@ -62,6 +62,11 @@ def test_only_numbers_may_differ() -> None:
     assert masked(("latency_8 ranks",)) != masked(("latency_9 ranks",))
 
 
+def test_who_is_best_may_differ() -> None:
+    shown = ("  8 B  default 4.46\u00d7", "256 KiB  recursive doubling, within noise")
+    assert masked(shown) == masked(("1 KiB  ring 2\u00d7", "64 B  default 1.01\u00d7"))
+
+
 def test_a_block_keeps_as_many_lines_before_and_after_what_it_leaves_out() -> None:
     lines = tuple("abcdefg")
     assert excerpt(lines, ("1", "2", "…", "3")) == ("a", "b", "…", "g")
