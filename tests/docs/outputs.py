@@ -44,6 +44,8 @@ NUMBER = re.compile(
     r"(?<![\w.])[-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?=$|[\s%x\u00d7)\],;/-]|[kKMGT]?i?B\b|[µunm]?s\b)"
 )
 UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
+ON_THE_MACHINE = re.compile("the machine was busy|the speed of the machine changed")
+"""What notes say only if other programs were running."""
 BEST = re.compile(r"(?<= {2})\w+(?: \w+)*(?: N\u00d7|, within noise)$")
 """The last cell of a table that says which is best: who that is has been measured, too."""
 
@@ -123,11 +125,8 @@ def excerpt(lines: tuple[str, ...], shown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def masked(lines: tuple[str, ...]) -> list[str]:
-    """Lines without what differs from run to run: numbers, units, widths, and their order.
-
-    Whether a note says that the machine was busy depends on the machine.
-    """
-    return sorted(mask(line) for line in lines if "the machine was busy" not in line)
+    """Lines without what differs from run to run: numbers, units, widths, and their order."""
+    return sorted(mask(line) for line in lines if not ON_THE_MACHINE.search(line))
 
 
 def mask(line: str) -> str:
@@ -153,5 +152,5 @@ def rewrite(page: Path) -> None:
 
 if __name__ == "__main__":
     for chosen in map(Path, sys.argv[1:]) if sys.argv[1:] else documented():
-        print(chosen)
+        print(chosen.resolve().relative_to(ROOT))
         rewrite(chosen)
