@@ -44,8 +44,9 @@ NUMBER = re.compile(
     r"(?<![\w.])[-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?=$|[\s%x\u00d7)\],;/-]|[kKMGT]?i?B\b|[µunm]?s\b)"
 )
 UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
-ON_THE_MACHINE = re.compile("the machine was busy|the speed of the machine changed")
-"""What notes say only if other programs were running."""
+CHANGED = "the speed of the machine changed"
+BUSY = re.compile(": the machine was busy.*")
+"""What is said only if other programs were running: a line, and the end of one."""
 BEST = re.compile(r"(?<= {2})\w+(?: \w+)*(?: N\u00d7|, within noise)$")
 """The last cell of a table that says which is best: who that is has been measured, too."""
 
@@ -126,12 +127,12 @@ def excerpt(lines: tuple[str, ...], shown: tuple[str, ...]) -> tuple[str, ...]:
 
 def masked(lines: tuple[str, ...]) -> list[str]:
     """Lines without what differs from run to run: numbers, units, widths, and their order."""
-    return sorted(mask(line) for line in lines if not ON_THE_MACHINE.search(line))
+    return sorted(mask(line) for line in lines if CHANGED not in line)
 
 
 def mask(line: str) -> str:
     """A line without what differs from run to run."""
-    line = UNIT.sub("N", NUMBER.sub("N", line))
+    line = UNIT.sub("N", NUMBER.sub("N", BUSY.sub("", line)))
     return " ".join(BEST.sub("N", re.sub("─+", "─", line)).split())
 
 

@@ -67,6 +67,12 @@ def test_who_is_best_may_differ() -> None:
     assert masked(shown) == masked(("1 KiB  ring 2\u00d7", "64 B  default 1.01\u00d7"))
 
 
+def test_whether_the_machine_was_busy_may_differ() -> None:
+    quiet = ("Note: runs differ by 4 %",)
+    busy = ("Note: runs differ by 46 %: the machine was busy", "# the speed of the machine changed")
+    assert masked(quiet) == masked(busy)
+
+
 def test_a_block_keeps_as_many_lines_before_and_after_what_it_leaves_out() -> None:
     lines = tuple("abcdefg")
     assert excerpt(lines, ("1", "2", "…", "3")) == ("a", "b", "…", "g")
