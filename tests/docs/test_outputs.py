@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
 from tests.docs.outputs import Content, Shown, documented, excerpt, masked, results, steps
-from tests.docs.pages import FENCE
+from tests.docs.pages import FENCE, pages
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documented()]
 
@@ -28,6 +29,13 @@ def test_a_command_whose_output_is_shown_can_be_copied_from_the_page(page: Path)
     for step in steps(text):
         if isinstance(step, Shown):
             assert " ".join(step.command.words.split()) in lines
+
+
+def test_every_comment_on_an_output_stands_before_a_block() -> None:
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        comments = re.findall(r"^<!-- (?:output of|run:|file:)", text, re.MULTILINE)
+        assert len(list(steps(text))) == len(comments), page
 
 
 def test_a_page_is_read_in_its_order() -> None:
