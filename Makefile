@@ -22,6 +22,9 @@
 # make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
 # make start-at-scale    what starting costs on slow filesystems, with and without a bundle
+# make site              the documentation as a site, in site/: open site/index.html, or serve it with
+#                        python3 -m http.server --directory site, which its search needs
+# make docs-outputs      run every command whose output the documentation shows, and show what it prints
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
 # make keys              write the schemas in configs/ and the tables of docs/machines.md anew
@@ -48,7 +51,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up start-at-scale jobs dist keys clean
+.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up start-at-scale site docs-outputs jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -117,6 +120,15 @@ lint: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/ruff format --check .
 	$(call venv,mpich)/bin/mypy
 	$(call venv,mpich)/bin/lint-imports --no-cache --no-logo
+	$(MAKE) --no-print-directory site SITE=build/site
+
+# Strict: a page outside the navigation, a broken link or a wrong anchor fails.
+SITE := site
+site: $(call venv,mpich)/.tested-with
+	NO_MKDOCS_2_WARNING=1 $(call venv,mpich)/bin/mkdocs build --strict --site-dir $(SITE)
+
+docs-outputs: $(call venv,mpich)/.tested-with
+	$(call venv,mpich)/bin/python -m tests.docs.outputs
 
 speed: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.speed
@@ -223,4 +235,4 @@ keys: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf .coverage* mutants .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .coverage* mutants .intel-mpi .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

@@ -136,7 +136,8 @@ def test_what_was_reached_is_said(found: pd.DataFrame, goal: Goal, says: str) ->
 def test_of_a_launcher_that_refuses_the_first_line_is_quoted(tmp_path: Path) -> None:
     said = tmp_path / "stderr"
     line = "-" * 74
-    text = f"{line}\nprterun has detected an attempt to run as root.\n\nWe advise against it.\n{line}\n"
+    box = "prterun has detected an attempt to run as root.\n\nWe advise against it."
+    text = f"{line}\n{box}\n{line}\n"
     said.write_text(text)
     assert last_words(said) == ": 'prterun has detected an attempt to run as root.'"
     said.write_text(f"No such device: mlx9\n{text}")
