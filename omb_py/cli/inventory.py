@@ -27,12 +27,12 @@ RECORD = Path(__file__).parent.parent / "benchmarks" / "support.csv"
 
 WORKS = ("pass", "runs")
 
-HEAD = (
-    "# Benchmarks\n\nMade by `omb-py list --format markdown`. What ran where comes from real runs "
-    "(`make support`), recorded in `omb_py/benchmarks/support.csv`: "
-    "a binding is named where the benchmark ran through it and, with data, passed `-c`. A number "
-    "refers to the reason below where one did not."
-)
+HEAD = """\
+# Benchmarks
+
+Made by `omb-py list --format markdown`. What ran where comes from real runs (`make support`),
+recorded in `omb_py/benchmarks/support.csv`: a binding is named where the benchmark ran through it
+and, with data, passed `-c`. A number refers to the reason below where one did not."""
 
 
 @dataclass(frozen=True)
