@@ -160,6 +160,7 @@ def test_a_launcher_that_is_another_s_is_an_error(
         f"{launchers.TITLES[name]}"
     )
     assert launchers.select("auto", "here") == launchers.detect()
+    program(tmp_path, "srun", "slurm 24.05.8")
     assert launchers.select("srun", "here") == "srun"
 
 
