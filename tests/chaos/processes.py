@@ -56,9 +56,9 @@ def find(mark: str) -> Iterator[Process]:
 
 
 def ranks(found: list[Process]) -> list[Process]:
-    """The ranks: those that a launcher started."""
-    ranked = {process.pid for process in found if process.ranked}
-    return [one for one in found if one.ranked and one.parent not in ranked]
+    """The ranks: those that a launcher started, and not what a rank left that has ended."""
+    parents = {process.pid for process in launchers(found)}
+    return [one for one in found if one.ranked and one.parent in parents]
 
 
 def children_of_ranks(found: list[Process]) -> list[Process]:

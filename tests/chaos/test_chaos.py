@@ -9,6 +9,7 @@ import pytest
 
 from tests.chaos.faults import Kind, draw
 from tests.chaos.injection import CannotInjectError, inject
+from tests.chaos.processes import Process, children_of_ranks, ranks
 from tests.hosts.jobs import OPEN_MPI
 
 FIRST = 103 if OPEN_MPI else 0
@@ -46,6 +47,18 @@ def test_a_fault_loses_nothing(seed: int) -> None:
 @pytest.mark.parametrize("seed", with_layers(ON_HOSTS))
 def test_a_lost_network_loses_nothing(seed: int) -> None:
     check(seed)
+
+
+def test_what_a_rank_left_behind_is_no_rank() -> None:
+    """Its watchdog outlives it for a moment, as a child of the first process."""
+    launcher = Process(10, 1, "mpiexec", ranked=False, host="")
+    proxy = Process(11, 10, "hydra_pmi_proxy", ranked=False, host="")
+    rank = Process(12, 11, "omb-py", ranked=True, host="")
+    watchdog = Process(13, 12, "omb-py", ranked=True, host="")
+    orphan = Process(14, 1, "omb-py", ranked=True, host="")
+    found = [launcher, proxy, rank, watchdog, orphan]
+    assert ranks(found) == [rank]
+    assert children_of_ranks(found) == [watchdog]
 
 
 def test_a_seed_draws_the_same_fault_again() -> None:
