@@ -117,6 +117,8 @@ class UnwatchedBinding(FailingLater):
     def fault(self) -> None:
         for child in descendants(os.getpid()):
             os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):  # until its end of the pipe is closed
+                os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 
 
 class FillingBinding(FailingLater):
