@@ -47,7 +47,7 @@ UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
 CHANGED = "the speed of the machine changed"
 BUSY = re.compile(": the machine was busy.*")
 """What is said only if other programs were running: a line, and the end of one."""
-BEST = re.compile(r"(?<= {2})\w+(?: \w+)*(?: N\u00d7|, within noise)$")
+BEST = re.compile(r"(?<= {2})[\w-]+(?: [\w-]+)*(?: N\u00d7|, within noise)$")
 """The last cell of a table that says which is best: who that is has been measured, too."""
 
 
