@@ -9,14 +9,18 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from omb_py.cli.inventory import info_lines
+from omb_py.core import mpi
+from omb_py.core.errors import NoLibraryError, OmbError
 from omb_py.core.mpi import launcher
+from omb_py.core.text.words import count
 from omb_py.results.metadata import process_metadata
+from omb_py.sweeps import launchers
 
 SECONDS = 10.0
 """What a program may take to print its version."""
@@ -74,19 +78,19 @@ def packages() -> Iterator[str]:
 def library_version() -> str:
     """What the MPI library says of itself."""
     try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError):
+        mpi.load()
+    except NoLibraryError:
         return "none"
-    return " | ".join(
-        line.strip() for line in MPI.Get_library_version().splitlines() if line.strip()
-    )
+    return mpi.version()
 
 
 def launcher_version() -> str:
     """The launcher beside this Python, or on the PATH, and its version."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec") or shutil.which("srun")
-    return "none on the PATH" if found is None else f"{found}: {said([found, '--version'])}"
+    for program in ("mpiexec", "srun"):
+        with suppress(OmbError):
+            found = launchers.find(program, in_venv=program == "mpiexec")
+            return f"{found}: {said([found, '--version'])}"
+    return "none on the PATH"
 
 
 def said(command: list[str]) -> str:
@@ -120,8 +124,7 @@ def job() -> str:
     schedulers = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
     schedulers |= {"COBALT_JOBID": "Cobalt", "FLUX_JOB_ID": "Flux", "JOB_ID": "Grid Engine"}
     within = [name for variable, name in schedulers.items() if variable in os.environ]
-    ranks = launcher.ranks()
-    return f"{ranks} rank{'s' if ranks > 1 else ''}, {within[0] if within else 'no scheduler'}"
+    return f"{count(launcher.ranks(), 'rank')}, {within[0] if within else 'no scheduler'}"
 
 
 def without_names(text: str) -> str:

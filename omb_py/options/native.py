@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -23,16 +24,10 @@ MANAGED = {"M": "MD"}
 """Letters of messages' places that omb-py has another word for."""
 
 
-def note_array_size(ctx: click.Context, parameter: click.Parameter, number: Any) -> None:
-    """Say that ``-a`` has no effect."""
-    if number is not None:
-        note_once(f"-a has no effect on {ctx.info_name}: devices compute with -r alone")
-
-
-def note_message_size(ctx: click.Context, parameter: click.Parameter, sizes: Any) -> None:
-    """Say that ``-m`` has no effect."""
-    if sizes is not None:
-        note_once(f"-m has no effect on {ctx.info_name}: it has no message size to choose")
+def note_no_effect(why: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Say that an option has no effect, and why."""
+    if value is not None:
+        note_once(f"{parameter.opts[0]} has no effect on {ctx.info_name}: {why}")
 
 
 def refuse_counters(ctx: click.Context, parameter: click.Parameter, events: Any) -> None:
@@ -79,7 +74,7 @@ ROWS = (
         type=int,
         metavar="N",
         expose_value=False,
-        callback=note_array_size,
+        callback=partial(note_no_effect, "devices compute with -r alone"),
         help="Without effect.",
     ),
     OptionRow(
@@ -95,7 +90,7 @@ MESSAGE_SIZE = OptionRow(
     *("-m", "--message-size"),
     metavar="[MIN:]MAX",
     expose_value=False,
-    callback=note_message_size,
+    callback=partial(note_no_effect, "it has no message size to choose"),
     help="Without effect.",
 )
 

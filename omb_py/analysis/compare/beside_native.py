@@ -245,17 +245,17 @@ def first_turn(turns: Turns, folder: Path, say: Callable[[str], None]) -> Turns:
 
     Raises `OmbError` when it fails without asking for medians, too.
     """
-    turns = replace(turns, medians=not turns.has("-z", "--tail-lat"))
-    for one in (turns, replace(turns, medians=False)) if turns.medians else (turns,):
-        say(f"round 1: {one.native}")
-        try:
-            run(one, one.native, one.programs()[one.native], folder, 1)
-        except OmbError:
-            if not one.medians or not find_benchmark(one.benchmark).planned:
-                raise
-        else:
-            return add_type(one, folder)
-    raise AssertionError
+    planned = find_benchmark(turns.benchmark).planned
+    turns = replace(turns, medians=planned and not turns.has("-z", "--tail-lat"))
+    say(f"round 1: {turns.native}")
+    try:
+        run(turns, turns.native, turns.programs()[turns.native], folder, 1)
+    except OmbError:
+        if not turns.medians:
+            raise
+        turns = replace(turns, medians=False)
+        run(turns, turns.native, turns.programs()[turns.native], folder, 1)
+    return add_type(turns, folder)
 
 
 def one_round(
