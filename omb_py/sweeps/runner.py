@@ -79,19 +79,24 @@ class Stop:
 
     @contextmanager
     def watching(self) -> Iterator[Stop]:
-        """Catch signals, as long as the block lasts; under `nohup` a hangup stays ignored."""
+        """Catch signals as long as the block lasts, and ignore them from then on.
+
+        What comes while the process leaves may not change its exit code, by which a job decides
+        whether another one goes on. Under `nohup` a hangup stays ignored.
+        """
 
         def caught(number: int, frame: FrameType | None) -> None:
             self.signal = number
 
         deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         heard = [number for number in STOPPING if not (deaf and number == signal.SIGHUP)]
-        before = {number: signal.signal(number, caught) for number in heard}
+        for number in heard:
+            signal.signal(number, caught)
         try:
             yield self
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for number in heard:
+                signal.signal(number, signal.SIG_IGN)
 
 
 @dataclass(frozen=True)
