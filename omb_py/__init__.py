@@ -13,6 +13,7 @@ API = {
     "figures": "omb_py.api",
     "load": "omb_py.api",
     "load_overhead": "omb_py.api",
+    "load_pairs": "omb_py.api",
     "metadata": "omb_py.api",
     "model": "omb_py.api",
     "phase": "omb_py.tracing.recorder.annotation",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from omb_py.api import figures as figures
     from omb_py.api import load as load
     from omb_py.api import load_overhead as load_overhead
+    from omb_py.api import load_pairs as load_pairs
     from omb_py.api import metadata as metadata
     from omb_py.api import model as model
     from omb_py.api import phase as phase

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
-from omb_py.results.columns import LOADED, MEASURED, OVERHEAD, described
+from omb_py.results.columns import LOADED, MEASURED, OVERHEAD, PAIRS, described
 from omb_py.tracing.recorder.annotation import phase as phase
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ def load_overhead(paths: Paths) -> pd.DataFrame:
     """All rows that ``omb-py overhead`` wrote, as `load` gives those of benchmarks."""
     results = _load(paths, {})
     return _with_runs(results.overhead, results.runs)
+
+
+def load_pairs(paths: Paths) -> pd.DataFrame:
+    """All rows that ``omb-py pairs`` wrote, as `load` gives those of benchmarks."""
+    results = _load(paths, {})
+    return _with_runs(results.pairs, results.runs)
 
 
 def metadata(paths: Paths) -> pd.DataFrame:
@@ -162,3 +168,4 @@ def _describe_columns(function: Callable[..., Any], *tables: Mapping[str, str]) 
 
 _describe_columns(load, MEASURED, LOADED)
 _describe_columns(load_overhead, OVERHEAD)
+_describe_columns(load_pairs, PAIRS)

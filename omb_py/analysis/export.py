@@ -20,7 +20,8 @@ def content(results: Results, suffix: str) -> bytes:
     Columns without any value are left out. Raises `UsageError` where a Parquet file would have
     rows of two kinds.
     """
-    tables = [as_table(rows) for rows in (results.rows, results.overhead) if len(rows)]
+    kinds = (results.rows, results.overhead, results.pairs)
+    tables = [as_table(rows) for rows in kinds if len(rows)]
     runs = {  # in CSV names of metadata have small letters
         run: {name.lower(): value for name, value in data.items()}
         for run, data in results.runs.items()
@@ -28,8 +29,8 @@ def content(results: Results, suffix: str) -> bytes:
     if suffix == ".parquet":
         if len(tables) > 1:
             raise UsageError(
-                "these files have rows of benchmarks and of omb-py overhead, which are no one "
-                "table: convert them one by one, or to CSV"
+                "these files have rows of different kinds (benchmarks, omb-py overhead, omb-py "
+                "pairs), which are no one table: convert them one by one, or to CSV"
             )
         return to_parquet(tables[0], runs)
     if suffix == ".json":

@@ -54,20 +54,20 @@ IMPORTANT = (
 def sheets(
     results: Results, columns: Sequence[str] | None = None, limit: int | None = None
 ) -> Iterator[Sheet]:
-    """A table for each benchmark, and for each comparison of bindings.
+    """A table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
     ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
     that have values. A table has the first ``limit`` rows, or all. Raises `UsageError` for a column
     that there is not.
     """
-    known = {*results.rows, *results.overhead}
+    known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
         similar = ", ".join(nearest(unknown[0], sorted(known), 3))
         raise UsageError(
             f"there is no column {unknown[0]!r}: "
             + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
         )
-    for rows in (results.rows, results.overhead):
+    for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
             yield sheet(str(name), members, columns, limit)
 
@@ -81,7 +81,11 @@ def sheet(
     if columns is not None:
         shown = [name for name in columns if name in rows and name != "benchmark"]
     else:
-        apart = [n for n in (*SERIES, "bytes") if n in there and n not in (*same, *HIDDEN)]
+        apart = [
+            n
+            for n in (*SERIES, "sender", "receiver", "bytes")
+            if n in there and n not in (*same, *HIDDEN)
+        ]
         if not apart or rows.duplicated(apart).any():
             apart[:0] = [name for name in ("run",) if name not in same]
         shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]

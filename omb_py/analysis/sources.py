@@ -179,7 +179,8 @@ def same_run(rows: pd.DataFrame) -> dict[int, str]:
     """The rows that another file has of the same run to the last digit, with that file."""
     runs = rows[["run", "file"]].drop_duplicates()["run"]
     rows = rows[rows["run"].isin(runs[runs.duplicated()])]
-    columns = rows.columns.intersection(["run", "benchmark", "part", "binding", "bytes", "window"])
+    names = ["run", "benchmark", "part", "binding", "bytes", "window", "sender", "receiver"]
+    columns = rows.columns.intersection(names)
     rows = rows[rows.duplicated(list(columns), keep=False)]  # few, of which all is then compared
     if rows.empty:
         return {}

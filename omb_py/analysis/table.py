@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,14 @@ from omb_py.results.readers import (
     has_marks,
     parts_of_file,
 )
-from omb_py.results.row import KINDS, ORIGIN, OverheadRow, Row
+from omb_py.results.row import KINDS, ORIGIN, OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of_record
 
 SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
+
+RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
+"""What rows can be of: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
@@ -70,7 +73,8 @@ Paths = str | Path | Iterable[str | Path]
 class Results:
     """All that was read.
 
-    ``rows`` has the columns of `Row` and `EXTRA`, ``overhead`` those of `OverheadRow` and `EXTRA`;
+    ``rows`` has the columns of `Row` and `EXTRA`, ``overhead`` and ``pairs`` those of `OverheadRow`
+    or `PairRow` and `EXTRA`;
     numbers are floats or nullable integers, missing where a suite does not say. ``runs`` is the
     metadata of each run by its name, ``problems`` what was left out, ``notes`` what to know of the
     rest.
@@ -81,6 +85,7 @@ class Results:
     runs: Mapping[str, Mapping[str, str]]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
+    pairs: pd.DataFrame = field(default_factory=lambda: complete([], PairRow, {}, {}))
 
 
 def load(
@@ -100,7 +105,7 @@ def load(
     wanted = None if columns is None else {*ALWAYS, *columns}
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
-    parts: dict[type[Any], list[Part]] = {Row: [], OverheadRow: []}
+    parts: dict[type[Any], list[Part]] = {record: [] for record in RECORDS}
 
     def found() -> Iterator[tuple[Path, Found]]:
         """What is in all files, one after the other; what is not rows is kept."""
@@ -124,7 +129,7 @@ def load(
         read.append(once)
     problems += not_above_zero(read[0])
     benchmarks, notes = label_sources(read[0])
-    return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes))
+    return Results(benchmarks, read[1], runs, tuple(problems), tuple(notes), read[2])
 
 
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
@@ -145,14 +150,12 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
 def of_rows(
     rows: list[dict[str, Any]], runs: Mapping[str, Mapping[str, str]], record: type[Any] = Row
 ) -> Results:
-    """Rows that were just measured, of benchmarks or of overheads, as if read from a file."""
+    """Rows of a kind that were just measured, as if read from a file."""
     measured = [part_of(pd.DataFrame(rows))] if rows else []
-    return Results(
-        complete(measured if record is Row else [], Row, runs, {}),
-        complete(measured if record is OverheadRow else [], OverheadRow, runs, {}),
-        runs,
-        (),
+    benchmarks, overhead, pairs = (
+        complete(measured if record is kind else [], kind, runs, {}) for kind in RECORDS
     )
+    return Results(benchmarks, overhead, runs, (), pairs=pairs)
 
 
 def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]]:
@@ -224,7 +227,7 @@ def frames(
     files: Iterable[tuple[Path, Found]], wanted: Container[str] | None, problems: list[Problem]
 ) -> Iterator[tuple[type[Any], pd.DataFrame]]:
     """Rows of files and what they are of; those of many small tables of one kind in one go."""
-    rows: dict[type[Any], list[dict[str, Any]]] = {Row: [], OverheadRow: []}
+    rows: dict[type[Any], list[dict[str, Any]]] = {record: [] for record in RECORDS}
     tables: dict[tuple[str, ...], list[Piece]] = {}
     lengths: Counter[tuple[str, ...]] = Counter()
     for file, found in files:
@@ -250,7 +253,9 @@ def frames(
 
 
 def record_of(names: Container[str]) -> type[Any]:
-    """What a row of these columns is: of a benchmark, or of a comparison of bindings."""
+    """What a row of these columns is: of a benchmark, a comparison of bindings, or a pair."""
+    if "receiver_host" in names:
+        return PairRow
     return OverheadRow if "added_us" in names else Row
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Measure more": (
         "overhead",
+        "pairs",
         "checkpoint",
         "tasks",
         "dask",

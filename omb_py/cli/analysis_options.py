@@ -178,6 +178,7 @@ def read(
         results,
         rows=rows,
         overhead=select.where(results.overhead, where),
+        pairs=select.where(results.pairs, where),
         notes=tuple(notes),
     )
 
@@ -216,10 +217,14 @@ def note_problems(problems: Sequence[object]) -> None:
         note(f"and {len(problems) - MAX_NOTES} more such lines")
 
 
-def note_overheads(results: Results, command: str) -> None:
-    """Say that rows of ``omb-py overhead`` are no part of what a command does."""
-    if count := len(results.overhead):
-        note(f"{count} rows of omb-py overhead are left out: omb-py {command} is about benchmarks")
+def note_others(results: Results, command: str) -> None:
+    """Say that rows of ``omb-py overhead`` and ``pairs`` are no part of what a command does."""
+    for rows, made_by in ((results.overhead, "overhead"), (results.pairs, "pairs")):
+        if count := len(rows):
+            note(
+                f"{count} rows of omb-py {made_by} are left out: omb-py {command} is about "
+                "benchmarks"
+            )
 
 
 def note(text: str) -> None:

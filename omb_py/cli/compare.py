@@ -20,7 +20,7 @@ from omb_py.cli.analysis_options import (
     input_options,
     launch_spread_option,
     name_option,
-    note_overheads,
+    note_others,
     output_options,
     read,
 )
@@ -212,7 +212,7 @@ def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
     sides = []
     for path, name in zip(paths, names, strict=True):
         results = read([path], values["where"], values["assume"], columns=())
-        note_overheads(results, "compare")
+        note_others(results, "compare")
         sides.append(measured(results.rows, name))
     return sides, names
 

@@ -43,4 +43,4 @@ def command(
     results = read(paths, where, assume, names or None)
     content = export.content(results, kind)
     files.write(output, content)
-    note(f"{output}: {len(results.rows) + len(results.overhead)} rows")
+    note(f"{output}: {sum(map(len, (results.rows, results.overhead, results.pairs)))} rows")

@@ -16,8 +16,7 @@ SHOWN_FAMILIES = 3
 
 START = """\
   mpiexec -n 2 omb-py latency    measure; omb-py latency --help: its options
-  omb-py info                    versions, the MPI library, and what works here
-  omb-py completion bash         a script to complete what you type (zsh, fish)"""
+  omb-py info; omb-py completion bash   what works here; completion (zsh, fish)"""
 
 
 class GroupedCommand(OptionsCommand):

@@ -9,7 +9,7 @@ import click
 
 from omb_py.cli.analysis_options import (
     input_options,
-    note_overheads,
+    note_others,
     output_options,
     read,
     write_table,
@@ -61,7 +61,7 @@ def command(
     asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     results = read(files, where, assume)
-    note_overheads(results, "model")
+    note_others(results, "model")
     with needing("analysis"):
         from omb_py.analysis.model import fit
         from omb_py.analysis.model import text as model_text

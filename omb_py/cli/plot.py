@@ -16,11 +16,11 @@ IMAGES = ("png", "svg", "pdf")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice(["auto", "size", "ranks", "heat", "winner", "overhead", "parts"]),
+    type=click.Choice(["auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs"]),
     default="auto",
     help="Over message sizes, over ranks, both as a heat map or as a map of who is best, what "
-    "omb-py overhead found, or bars of numbers without sizes and of the parts of the start; auto: "
-    "all that apply but maps.",
+    "omb-py overhead found, bars of numbers without sizes and of the parts of the start, or all "
+    "pairs of ranks; auto: all that apply but maps.",
 )
 @click.option(
     "--lines",

@@ -163,6 +163,27 @@ OVERHEAD = {
 """Of each row of ``omb-py overhead``."""
 
 
+PAIRS = {
+    "run, benchmark, bytes, ranks, buffer, placement, binding, mpi_type, window, variant": (
+        "as above"
+    ),
+    "sender, receiver, sender_host, receiver_host": (
+        "ranks of the pair and their hosts; the sender begins a ping-pong, and sends a bandwidth's "
+        "window"
+    ),
+    "latency_us, bandwidth_MBps": "what follows from `median_us`",
+    "median_us, p99_us": (
+        "of one message of a latency, or a whole window: medians over the repeats of that "
+        "statistic of the iterations"
+    ),
+    "min_us": "minimum of all iterations",
+    "iterations, warmup, repeats": "of each pair, in each of the repeats of the whole measurement",
+    "by": "what each rank stands for: `rank`, `node`, `socket` or `device`",
+    "alone": "whether all other links were idle",
+}
+"""Of each row of ``omb-py pairs``."""
+
+
 def described(*tables: Mapping[str, str]) -> str:
     """The columns of some tables, each group with its meaning below it."""
     lines = []

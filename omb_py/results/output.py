@@ -9,7 +9,7 @@ from typing import Any
 from omb_py.benchmarks import Benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
-from omb_py.results.row import OverheadRow, Row
+from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.writer import Writer
 
 SUFFIXES = (".csv", ".json")
@@ -51,6 +51,11 @@ def overhead_writers(
     return _writers(OverheadRow, OverheadWriter(sys.stdout, benchmark, options, rounds), options)
 
 
+def pair_writers(options: Options) -> list[Writer[PairRow]]:
+    """The writers of pairs of ranks, but for the text; see `benchmark_writers`."""
+    return _writers(PairRow, None, options)
+
+
 def application_writers(title: str, options: Options) -> list[Writer[Any]]:
     """The writers of an application; see `benchmark_writers`."""
     from omb_py.results.application import ApplicationRow, ApplicationWriter
@@ -58,15 +63,18 @@ def application_writers(title: str, options: Options) -> list[Writer[Any]]:
     return _writers(ApplicationRow, ApplicationWriter(sys.stdout, title), options)
 
 
-def _writers(record: type[Any], text: Writer[Any], options: Options) -> list[Writer[Any]]:
-    writers = [] if options.quiet else [_standard_output(record, text, options.format)]
+def _writers(record: type[Any], text: Writer[Any] | None, options: Options) -> list[Writer[Any]]:
+    """The writers of records; ``text`` is the one for people, None where somebody else has it."""
+    writers = []
+    if not options.quiet and (text is not None or options.format != "text"):
+        writers.append(_standard_output(record, text, options.format))
     if options.output is not None:
         writers.append(file_writer(options.output, record, options.force))
     return writers
 
 
-def _standard_output(record: type[Any], text: Writer[Any], kind: str) -> Writer[Any]:
-    if kind == "text":
+def _standard_output(record: type[Any], text: Writer[Any] | None, kind: str) -> Writer[Any]:
+    if text is not None and kind == "text":
         return text
     from omb_py.results.sink import StreamSink
 

@@ -150,6 +150,43 @@ class OverheadRow:
     variant: str | None
 
 
+@dataclass(frozen=True)
+class PairRow:
+    """One line of `omb-py pairs`: a message size from one rank to another.
+
+    ``sender`` and ``receiver`` are ranks of the job: the sender begins a ping-pong, and sends the
+    window of a bandwidth. ``median_us`` and ``p99_us`` are of one message of a latency, or of a
+    whole window, medians over the ``repeats`` of the whole measurement, ``min_us`` the minimum of
+    all. ``latency_us`` or ``bandwidth_MBps`` is what follows from ``median_us``. ``alone`` tells
+    whether no other pair was busy meanwhile; ``by`` is what each rank stands for.
+    """
+
+    run: str
+    benchmark: str
+    bytes: int
+    ranks: int
+    buffer: str
+    placement: str
+    binding: str
+    mpi_type: str
+    sender: int
+    receiver: int
+    sender_host: str
+    receiver_host: str
+    latency_us: float | None
+    bandwidth_MBps: float | None
+    median_us: float
+    min_us: float
+    p99_us: float
+    iterations: int
+    warmup: int
+    repeats: int
+    window: int | None
+    by: str
+    alone: bool
+    variant: str | None
+
+
 def columns(record: type[Any]) -> tuple[str, ...]:
     """Names of a record's columns, in the order in which every format writes them."""
     return tuple(record.__annotations__)
@@ -161,7 +198,7 @@ COLUMNS = columns(Row)
 
 KINDS = {
     name: kind.removesuffix(" | None")
-    for record in (Row, OverheadRow)
+    for record in (Row, OverheadRow, PairRow)
     for name, kind in record.__annotations__.items()
 }
 """What a column holds: ``int``, ``float``, ``str`` or ``bool``; all else is written as text."""

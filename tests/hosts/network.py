@@ -37,10 +37,15 @@ Keep = Callable[[Sequence[str]], int]
 
 @dataclass(frozen=True)
 class Link:
-    """What happens to a packet that a host sends: seconds of delay, and a share that is lost."""
+    """What happens to a packet that a host sends: seconds of delay, and a share that is lost.
+
+    Between the two hosts of ``slow``, which count from 1, it takes ``slow_delay`` more.
+    """
 
     delay: float = 0.0
     loss: float = 0.0
+    slow: tuple[int, int] | None = None
+    slow_delay: float = 0.0
 
 
 PERFECT = Link()
@@ -76,11 +81,12 @@ def kernel_has_netem() -> bool:
 
 def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
     """Give each host a card on one network; a host is told by the number of a process in it."""
-    by_kernel = link == PERFECT or kernel_has_netem()
+    by_kernel = link == PERFECT or (link.slow is None and kernel_has_netem())
     if by_kernel:
         switch = keep(["unshare", "--net", "sh", "-c", BRIDGE])
     else:
         words = [str(len(hosts)), str(link.delay), str(link.loss)]
+        words += [*map(str, link.slow), str(link.slow_delay)] if link.slow else []
         switch = keep(["unshare", "--net", sys.executable, "-I", "-S", str(RELAY), *words])
     for number, host in enumerate(hosts, 1):
         port = f"port{number}"

@@ -1,7 +1,8 @@
 """A switch in user space that delays and loses frames, for kernels without ``tc netem``.
 
 Each host's network card is a TAP device made here; what a host sends waits for the delay and then
-goes to the host with the destination's address, or to all. Usage: relay.py HOSTS SECONDS LOST
+goes to the host with the destination's address, or to all. Between the hosts A and B, which count
+from 1, it waits longer. Usage: relay.py HOSTS SECONDS LOST [A B SECONDS]
 """
 
 from __future__ import annotations
@@ -29,8 +30,13 @@ def tap(name: str) -> int:
     return device
 
 
-def forward(devices: list[int], delay: float, lost: float) -> None:
-    """Carry frames between the devices until the input ends; ``lost`` is a share of all frames."""
+def forward(
+    devices: list[int], delay: float, lost: float, slow: frozenset[int], slow_delay: float
+) -> None:
+    """Carry frames between the devices until the input ends; ``lost`` is a share of all frames.
+
+    Frames between the two ``slow`` devices take ``slow_delay`` more.
+    """
     waiting: list[tuple[float, int, int, bytes]] = []
     device_of: dict[bytes, int] = {}
     arrived = 0
@@ -44,7 +50,9 @@ def forward(devices: list[int], delay: float, lost: float) -> None:
             device_of[frame[6:12]] = device
             if random.random() >= lost and len(waiting) < MAX_WAITING:
                 arrived += 1  # frames of one moment stay in order
-                heapq.heappush(waiting, (time.monotonic() + delay, arrived, device, frame))
+                is_slow = slow == {device, device_of.get(frame[:6])}
+                due = time.monotonic() + delay + (slow_delay if is_slow else 0.0)
+                heapq.heappush(waiting, (due, arrived, device, frame))
         while waiting and waiting[0][0] <= time.monotonic():
             _, _, source, frame = heapq.heappop(waiting)
             target = device_of.get(frame[:6])
@@ -60,11 +68,12 @@ def _deliver(device: int, frame: bytes) -> None:
         return  # its host takes no more, or is not up yet: the frame is lost
 
 
-def main(hosts: str, delay: str, lost: str) -> None:
+def main(hosts: str, delay: str, lost: str, a: str = "", b: str = "", more: str = "0") -> None:
     """Make the devices ``port1`` … and forward until the input ends."""
     devices = [tap(f"port{number}") for number in range(1, int(hosts) + 1)]
     print("ready", flush=True)
-    forward(devices, float(delay), float(lost))
+    slow = frozenset(devices[int(number) - 1] for number in (a, b) if number)
+    forward(devices, float(delay), float(lost), slow, float(more))
 
 
 if __name__ == "__main__":

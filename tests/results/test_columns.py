@@ -11,12 +11,17 @@ import omb_py
 from omb_py.analysis.table import EXTRA
 from omb_py.results import columns
 from omb_py.results.application import ApplicationRow
-from omb_py.results.row import OverheadRow, Row
+from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of
 from tests import ROOT
 
 HEAD = "| column | meaning |\n|---|---|\n"
-TABLES: tuple[Mapping[str, str], ...] = (columns.MEASURED, columns.LOADED, columns.OVERHEAD)
+TABLES: tuple[Mapping[str, str], ...] = (
+    columns.MEASURED,
+    columns.LOADED,
+    columns.OVERHEAD,
+    columns.PAIRS,
+)
 
 
 def documented(number: int) -> dict[str, str]:
@@ -29,18 +34,19 @@ def documented(number: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(len(TABLES)))
 def test_the_page_and_the_help_say_the_same(number: int) -> None:
     assert documented(number) == dict(TABLES[number])
 
 
 def test_no_column_is_left_out() -> None:
-    measured, loaded, overhead = (
+    measured, loaded, overhead, pairs = (
         {name for names in table for name in names.split(", ")} for table in TABLES
     )
     assert measured == {*columns_of(Row)}
     assert loaded == {*EXTRA}
     assert overhead == {*columns_of(OverheadRow)}
+    assert pairs == {*columns_of(PairRow)}
 
 
 def test_no_column_of_applications_is_left_out() -> None:

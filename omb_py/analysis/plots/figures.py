@@ -12,24 +12,27 @@ from omb_py.analysis.plots import bars as figure_bars
 from omb_py.analysis.plots import heat as figure_heat
 from omb_py.analysis.plots import lines as figure_lines
 from omb_py.analysis.plots import overhead as figure_overhead
+from omb_py.analysis.plots import pairs as figure_pairs
 from omb_py.analysis.plots import winner as figure_winner
 from omb_py.analysis.plots.bars import BarChart, bar_charts
 from omb_py.analysis.plots.charts import QUANTITIES, Chart, is_measured, rank_charts, size_charts
 from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
+from omb_py.analysis.plots.pairs import PairMap, pair_maps
 from omb_py.analysis.plots.style import Page, apply_style
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
-from omb_py.analysis.table import Results, of_rows
+from omb_py.analysis.table import Results, of_rows, record_of
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import first_of
+from omb_py.results.row import OverheadRow, PairRow, Row
 
-KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts")
+KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs")
 
 UNITS = ("decimal", "binary")
 
-Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead
+Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead | PairMap
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -41,6 +44,7 @@ NOTHING = {
     "winner": "no benchmark here has two configurations at one message size and number of ranks: "
     "--lines names the columns that tell them apart, as in library_algorithm",
     "overhead": "there are no results of 'omb-py overhead' in these files",
+    "pairs": "there are no results of 'omb-py pairs' in these files",
     "parts": "every benchmark here has several message sizes: --kind size draws those",
 }
 
@@ -102,13 +106,10 @@ def as_results(source: Results | pd.DataFrame) -> Results:
     if isinstance(source, Results):
         return source
     none = of_rows([], {})
-    of_overheads = "added_us" in source.columns
-    columns = (none.overhead if of_overheads else none.rows).columns
+    kind = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}[record_of(source.columns)]
+    columns = getattr(none, kind).columns
     missing = [name for name in columns if name not in source.columns]
-    rows = source.reindex(columns=[*source.columns, *missing])
-    if of_overheads:
-        return replace(none, overhead=rows)
-    return replace(none, rows=rows)
+    return replace(none, **{kind: source.reindex(columns=[*source.columns, *missing])})
 
 
 def message_sizes(texts: Iterator[str]) -> tuple[int, ...]:
@@ -130,7 +131,7 @@ def pictures(results: Results, request: Request) -> dict[str, Picture]:
             name = f"{picture.name}-{count}"
         found[name] = picture
     if not found:
-        if request.kind not in ("auto", "overhead") or request.value != "auto":
+        if request.kind not in ("auto", "overhead", "pairs") or request.value != "auto":
             is_measured(results.rows, request.value, request.statistic)
         if request.ratio:
             ratio = request.ratio
@@ -176,6 +177,10 @@ def every(results: Results, request: Request) -> Iterator[Picture]:
         yield from bar_charts(unscaled(rows) if request.kind == "auto" else rows, *choice)
     if request.kind in ("auto", "overhead"):
         yield from overheads(results.overhead, next(iter(request.sizes), None))
+    if request.kind in ("auto", "pairs"):
+        pairs = results.pairs
+        sizes = request.sizes or pairs["bytes"].unique()
+        yield from pair_maps(pairs[pairs["bytes"].isin(sizes)])
 
 
 def unscaled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -190,7 +195,8 @@ def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
     Raises `UsageError` for a size that no row has.
     """
     rows = results.rows
-    there = set(rows["bytes"].dropna()) | set(results.overhead["bytes"].dropna())
+    others = (results.overhead, results.pairs)
+    there = set(rows["bytes"].dropna()).union(*(other["bytes"].dropna() for other in others))
     if missing := [size for size in sizes if size not in there]:
         raise UsageError(f"no row has a message size of {missing[0]} bytes")
     return rows[rows["bytes"].isin(sizes) | rows["bytes"].isna()] if sizes else rows
@@ -211,3 +217,5 @@ def draw(picture: Picture, binary: bool = False, page: Page | None = None) -> Fi
                 return figure_bars.draw(picture, binary, page)
             case Overhead():
                 return figure_overhead.draw(picture, page)
+            case PairMap():
+                return figure_pairs.draw(picture, binary, page)

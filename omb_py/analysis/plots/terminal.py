@@ -13,12 +13,14 @@ from math import ceil, floor, isnan, log2, log10
 import click
 import plotext
 
+from omb_py.analysis.pairs.text import drawn
 from omb_py.analysis.plots.axes import Measure, min_size, place, quantity_text, ticks_of_sizes
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
 from omb_py.analysis.plots.heat import HeatMap
 from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
+from omb_py.analysis.plots.pairs import PairMap
 from omb_py.analysis.plots.winner import Cell, WinnerMap
 from omb_py.core.text.units import size_text, value_text
 
@@ -75,6 +77,9 @@ def text(
         case WinnerMap():
             words = picture.words
             body = winners(picture, colored)
+        case PairMap():
+            words = described(picture.measure)
+            body = list(drawn(picture.matrix)) or ["(too many ranks for a map of characters)"]
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
     return "\n".join([f"{title}: {words}", *body, *caption])

@@ -100,11 +100,11 @@ def report(
     base = None  # its rows may be many, and nothing more is needed of them
     values = values_of(results.rows, statistic)
     added = overhead_values(results.overhead)
-    if values.empty and added.empty:
+    if values.empty and added.empty and results.pairs.empty:
         raise OmbError("there is no row with a number: measure something first")
     measured = None if values.empty else points_of(values)
     found = anomalies(values, results.runs, measured, results.rows)
-    every = [part for part in (values, added) if not part.empty]
+    every = [part for part in (values, added) if not part.empty] or [values]
     points = (
         measured
         if measured and added.empty
@@ -189,7 +189,7 @@ def render(
     environment.filters["compact"] = lambda value: json.dumps(value, default=str)
     ours = f'"use strict";\n(() => {{\n{"".join(map(template, SCRIPTS))}}})();\n'
     drawing = drawing_library()
-    rows = pd.concat([results.rows[NAMES], results.overhead[NAMES]])
+    rows = pd.concat([results.rows[NAMES], results.overhead[NAMES], results.pairs[NAMES]])
     hashes = " ".join(f"'sha256-{digest(script)}'" for script in (ours, drawing))
     return environment.from_string(template("report.html.j2")).render(
         title=title,
@@ -199,16 +199,17 @@ def render(
         scripts=(ours, drawing),
         data=in_script(data),
         counts={
-            "rows": len(results.rows) + len(results.overhead),
-            "benchmarks": len(data["benchmarks"]),
-            "runs": int(results.rows["run"].nunique() + results.overhead["run"].nunique()),
-            "files": len({*results.rows["file"].unique(), *results.overhead["file"].unique()}),
+            "rows": len(rows),
+            "benchmarks": len(data["benchmarks"]) + results.pairs["benchmark"].nunique(),
+            "runs": rows["run"].nunique(),
+            "files": rows["file"].nunique(),
         },
         failed=int((results.rows["validation"] == "Fail").sum()),
         origin=origin(rows, results.runs),
         key_numbers=key_numbers(points, lines),
         comparison=compared,
         contest=bindings_beside(results.rows),
+        pairs=pair_sections(results.pairs),
         findings=findings,
         trust=trust(findings),
         places=places(rows, results.runs),
@@ -219,6 +220,33 @@ def bindings_beside(rows: pd.DataFrame) -> list[Sheet]:
     """Tables of benchmarks that were measured through several bindings, and which is best."""
     made = contest.sheets(rows) if rows["binding"].nunique() >= contest.FEWEST else ()
     return [sheet for sheet in made if len(sheet.columns) >= contest.FEWEST + 2]
+
+
+@dataclass(frozen=True)
+class PairSection:
+    """A map of all pairs of ranks as a picture for the page, and what is said of it."""
+
+    title: str
+    image: str
+    sentences: tuple[str, ...]
+
+
+def pair_sections(rows: pd.DataFrame) -> list[PairSection]:
+    """What `omb-py pairs` measured, a map each."""
+    if rows.empty:
+        return []
+    from omb_py.analysis.plots.figures import draw
+    from omb_py.analysis.plots.pairs import pair_maps
+    from omb_py.analysis.plots.style import image
+
+    return [
+        PairSection(
+            picture.title,
+            "data:image/png;base64," + base64.b64encode(image(draw(picture), "png")).decode(),
+            picture.caption,
+        )
+        for picture in pair_maps(rows)
+    ]
 
 
 NAMES = ["run", "file", "suite", "mpi", "ranks"]

@@ -6,11 +6,12 @@ in lower case: ``send``, ``allgatherv``, ``reduce_scatter_block``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
-from omb_py.core.dataclass import dataclass
+from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import Datatype
 from omb_py.core.datatypes.layout import CONTIGUOUS, Layout
 from omb_py.core.errors import BenchmarkError
@@ -155,6 +156,18 @@ class Window:
 
 
 Step: TypeAlias = Call | Window | Local
+
+
+def addressed(step: Step, ranks: Sequence[int]) -> Step:
+    """The step with rank ``ranks[peer]`` in the place of each peer."""
+    if isinstance(step, Window):
+        return Window(tuple(tuple(to_rank(call, ranks) for call in group) for group in step.groups))
+    return to_rank(step, ranks) if isinstance(step, Call) else step
+
+
+def to_rank(call: Call, ranks: Sequence[int]) -> Call:
+    """The call with rank ``ranks[peer]`` as its peer, if it has one."""
+    return call if call.peer is None else replace(call, peer=ranks[call.peer])
 
 
 @dataclass(frozen=True)

@@ -426,3 +426,14 @@ def test_the_reference_results_make_a_page() -> None:
     results = load(ROOT / "results")
     data = data_of(report(results))
     assert {"latency", "allreduce", "init"} <= {one["name"] for one in data["benchmarks"]}
+
+
+PAIRS = ROOT / "tests/data/pairs/one-slow-card.csv"
+
+
+def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command, [str(PAIRS), "-o", str(tmp_path / "p.html")])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "p.html").read_text()
+    assert '<img src="data:image/png;base64,' in page
+    assert "Slow: all pairs that host node4 sends to (but not within it) take 3.02 times" in page

@@ -1,0 +1,438 @@
+"""Which links of a matrix are slow, and what they have in common.
+
+The logarithm of a pair's time is taken as a sum: one of its tier (same host, another host, another
+switch), one of its sender, one of its receiver, and what remains. The parts are found by median
+polish (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 11), which a few slow links do not
+move. A sender, a receiver or a remainder is slow when it is beyond what normal noise of the same
+matrix reaches in `ALARMS` of all cases, and when it costs at least `UNIT_FACTOR` or `PAIR_FACTOR`.
+
+Tiers are told apart where the times fall into two classes (N. Otsu, IEEE Trans. Systems, Man, and
+Cybernetics 9, 1979) such that the fast pairs form groups and the slow ones are between groups.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.analysis.pairs.matrix import Matrix, Numbers
+from omb_py.core.dataclass import dataclass
+from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.words import count, first_of
+
+ALARMS = 0.01
+"""Rate of false alarms: share of matrices without a slow link in which one is found."""
+
+UNIT_FACTOR = 1.1
+PAIR_FACTOR = 1.2
+"""By what a rank or host, or a single pair, is slower at least."""
+
+BEYOND_FASTEST = 2.0
+"""And this many times as far from the middle as the fastest is on the other side, in logarithms:
+noise need not be normal, and slow links are on one side alone."""
+
+FEWEST_UNITS = 4
+"""With fewer of them, what is slow cannot be told from what is normal."""
+
+SCALE_PERCENT = 70
+SCALE_OF_NORMAL = NormalDist().inv_cdf(0.5 + SCALE_PERCENT / 200)
+"""The noise is this percentile of the remainders' amounts, in units of what it is of normal noise
+of standard deviation 1. The median would do, but for small matrices, half of whose remainders
+polishing makes 0; up to 30 of 100 pairs may be slow."""
+
+SMALLEST_NOISE = 0.005
+"""Noise that is assumed at least: values repeat where the clock is coarse."""
+
+SIMULATED_UNITS = 20
+SIMULATIONS = 2000
+"""Limits of small matrices are simulated, for polishing takes a part of their noise away; in larger
+ones, a sender or receiver has at least as many pairs to be judged."""
+
+ROUNDS = 6
+"""Of median polish; it has settled then but for some thousandths of the noise."""
+
+TIER_FACTOR = 1.1
+TIER_OVER_NOISE = 4.0
+TIER_PURITY = 0.9
+"""Two tiers are so far apart at least, as a factor and in units of the noise within them; and this
+share of the fast pairs is within groups, of the slow ones between them."""
+
+CLIPPED = (2.5, 97.5)
+"""Percentiles at which times are clipped before they are divided: one slow link is no tier."""
+
+NAMED = 8
+"""Groups, and hosts of a group, that are named."""
+
+COMMON = 0.7
+"""Share of the pairs of two hosts that are slow where it is said of all of them."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Slow pairs with one cause: who they are, how many, and how many times as long they take."""
+
+    subject: str
+    pairs: int
+    factor: float
+
+    @property
+    def text(self) -> str:
+        """A sentence without its end."""
+        takes = "takes" if self.pairs == 1 else "take"
+        return f"{self.subject} {takes} {self.factor:.2f} times as long"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is slow, largest factor first; the tiers that are normal; why nothing was judged."""
+
+    findings: tuple[Finding, ...]
+    tiers: tuple[str, ...] = ()
+    unjudged: str | None = None
+
+    def sentences(self) -> list[str]:
+        """All of it in words."""
+        if self.unjudged is not None:
+            return [self.unjudged]
+        found = [f"slow: {finding.text}" for finding in self.findings]
+        return [*self.tiers, *(found or ["no pair and no sender or receiver is slow"])]
+
+
+def judge(matrix: Matrix) -> Judgement:
+    """Find the slow links of a matrix."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows and blocks without any value
+        return judge_matrix(matrix)
+
+
+def judge_matrix(matrix: Matrix) -> Judgement:
+    """`judge`, with the warnings of NumPy."""
+    if len(matrix.ranks) < FEWEST_UNITS:
+        return Judgement((), (), f"{FEWEST_UNITS} or more are needed to tell which of them is slow")
+    costs = matrix.costs
+    names = np.array(matrix.hosts)
+    same = names[:, None] == names[None, :]
+    findings: list[Finding] = []
+    tiers: list[str] = []
+    slow_inside: dict[str, Finding] = {}
+    kinds = [
+        (mask & np.isfinite(costs), inside)
+        for mask, inside in ((same, True), (~same, False))
+        if (mask & np.isfinite(costs)).sum() >= FEWEST_UNITS * (FEWEST_UNITS - 1)
+    ]
+    several = kinds[0][1] and len(set(matrix.hosts)) >= FEWEST_UNITS if kinds else False
+    alarms = ALARMS / max(1, len(kinds) + several)
+    for measured, inside in kinds:
+        part = np.where(measured, costs, np.nan)
+        groups, tier = split(part, names, inside)
+        if tier is not None:
+            factor = float(np.exp(middle(part[tier]) - middle(part[measured & ~tier])))
+            tiers.append(tier_text(matrix, groups, inside, factor))
+            part = part - np.where(tier, middle(part[tier]), middle(part[measured & ~tier]))
+        if inside and several:
+            part, slow_inside = within_hosts(matrix, part, alarms)
+        findings += of_part(matrix, part, slow_inside, inside, alarms)
+    findings += slow_inside.values()
+    return Judgement(tuple(sorted(findings, key=lambda one: -one.factor)), tuple(tiers))
+
+
+def of_part(
+    matrix: Matrix, part: Numbers, slow_inside: dict[str, Finding], inside: bool, alarms: float
+) -> list[Finding]:
+    """What is slow among the pairs of one kind: within hosts, or between them."""
+    measured = np.isfinite(part)
+    of_units, of_rest = limits(measured, alarms)
+    senders, receivers, rest = polish(part, of_units is not None)
+    noise = max(SMALLEST_NOISE, scale(rest))
+    found: list[Finding] = []
+    if of_units is not None:
+        fastest = -min(senders.min(), receivers.min())
+        needed = max(of_units * noise, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest)
+        found += units_of(matrix, measured, (senders, receivers), needed, slow_inside, inside)
+    fastest = -float(np.nanmin(rest))
+    needed = max(of_rest * noise, np.log(PAIR_FACTOR), BEYOND_FASTEST * fastest)
+    return found + list(pairs_of(matrix, rest, np.nan_to_num(rest) > needed))
+
+
+def units_of(
+    matrix: Matrix,
+    measured: Mask,
+    added: tuple[Numbers, Numbers],
+    needed: float,
+    slow_inside: dict[str, Finding],
+    inside: bool,
+) -> Iterable[Finding]:
+    """Slow senders and receivers, by what they add; those of a whole host are said of the host.
+
+    What is slow between hosts is taken out of ``slow_inside`` where it is that host.
+    """
+    senders, receivers = (frozenset(np.flatnonzero(one > needed).tolist()) for one in added)
+    for units, words, ends in (
+        (senders & receivers, "with {}", (0, 1)),
+        (senders - receivers, "that {} sends to", (0,)),
+        (receivers - senders, "that {} receives from", (1,)),
+    ):
+        for members, name in by_host(matrix, sorted(units)):
+            pairs = sum(int(measured.sum(axis=1 - end)[members].sum()) for end in ends)
+            factor = float(np.exp(np.mean([added[end][members] for end in ends])))
+            subject = f"all pairs {words.format(name)}"
+            if len(members) > 1 and not inside:
+                own = slow_inside.pop(matrix.hosts[members[0]], None)
+                subject += " (and within it)" if own else " (but not within it)"
+            yield Finding(subject, pairs, factor)
+
+
+def by_host(matrix: Matrix, units: Sequence[int]) -> list[tuple[list[int], str]]:
+    """Units together where they are all of their host, each by itself otherwise."""
+    found: list[tuple[list[int], str]] = []
+    for host in dict.fromkeys(matrix.hosts[unit] for unit in units):
+        members = [unit for unit in units if matrix.hosts[unit] == host]
+        if len(members) > 1 and len(members) == matrix.hosts.count(host):
+            found.append((members, f"host {host}"))
+        else:
+            found += [([unit], matrix.name(unit)) for unit in members]
+    return found
+
+
+def pairs_of(matrix: Matrix, rest: Numbers, slow: Mask) -> Iterable[Finding]:
+    """Pairs that are slow beside their sender and receiver, together where hosts have them all."""
+    left = slow.copy()
+    hosts = np.array(matrix.hosts)
+    for first, second in unordered(matrix.hosts[i] + "\0" + matrix.hosts[j] for i, j in at(slow)):
+        both = ((hosts[:, None] == first) & (hosts[None, :] == second)) | (
+            (hosts[:, None] == second) & (hosts[None, :] == first)
+        )
+        all_of = both & np.isfinite(rest)
+        several = matrix.hosts.count(first) > 1 or matrix.hosts.count(second) > 1
+        if first != second and several and left[all_of].mean() >= COMMON:
+            yield Finding(
+                f"all pairs between {first} and {second}",
+                int(all_of.sum()),
+                float(np.exp(np.median(rest[all_of]))),
+            )
+            left &= ~both
+    for i, j in at(left):
+        there_and_back = bool(left[j, i])
+        if there_and_back and i > j:
+            continue
+        values = [rest[i, j], rest[j, i]] if there_and_back else [rest[i, j]]
+        words = "{} and {}" if there_and_back else "from {} to {}"
+        names = words.format(matrix.name(i), matrix.name(j))
+        subject = f"the pair {names}" if there_and_back else f"the direction {names}"
+        yield Finding(subject, len(values), float(np.exp(np.mean(values))))
+
+
+def at(mask: Mask) -> list[tuple[int, int]]:
+    """Where a mask is true."""
+    return [(int(i), int(j)) for i, j in np.argwhere(mask)]
+
+
+def unordered(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of hosts, each once."""
+    found = {tuple(sorted(text.split("\0"))) for text in texts}
+    return sorted((first, second) for first, second in found)
+
+
+def polish(costs: Numbers, of_units: bool = True) -> tuple[Numbers, Numbers, Numbers]:
+    """What senders and receivers add to the middle, and what remains, of one matrix or several.
+
+    A sender or receiver without pairs adds nothing; nor does any unless ``of_units``.
+    """
+    rest = costs.copy()
+    senders = np.zeros(costs.shape[:-1])
+    receivers = np.zeros(costs.shape[:-1])
+    rest -= np.nanmedian(rest, axis=(-2, -1), keepdims=True)
+    for _ in range(ROUNDS if of_units else 0):
+        step = np.nan_to_num(np.nanmedian(rest, axis=-1))
+        rest -= step[..., :, None]
+        senders += step
+        step = np.nan_to_num(np.nanmedian(rest, axis=-2))
+        rest -= step[..., None, :]
+        receivers += step
+    empty = ~np.isfinite(costs)
+    for added, axis in ((senders, -1), (receivers, -2)):
+        without = empty.all(axis=axis)
+        added[without] = np.nan
+        added -= np.nanmedian(added, axis=-1, keepdims=True)
+        added[without] = 0.0
+    return senders, receivers, rest
+
+
+def scale(rest: Numbers) -> float:
+    """The standard deviation of the noise, which a few large values do not move."""
+    return float(np.nanpercentile(np.abs(rest), SCALE_PERCENT)) / SCALE_OF_NORMAL
+
+
+def limits(measured: Mask, alarms: float) -> tuple[float | None, float]:
+    """How many times the noise a sender or receiver, and a pair, exceed in ``alarms`` of all cases.
+
+    Half of the cases are left to either. Senders and receivers with few pairs of many are not
+    judged.
+    """
+    if len(measured) <= SIMULATED_UNITS:
+        return simulated_limits(np.packbits(measured).tobytes(), len(measured), alarms)
+    fewest = int(measured.sum(axis=1).min())
+    of_rest = quantile(alarms / 2 / int(measured.sum()))
+    if fewest < SIMULATED_UNITS:
+        return None, quantile(alarms / int(measured.sum()))
+    error_of_median = (np.pi / 2 / fewest) ** 0.5
+    return quantile(alarms / 4 / len(measured)) * error_of_median, of_rest
+
+
+def quantile(exceeding: float) -> float:
+    """What normal noise of standard deviation 1 exceeds with a probability."""
+    return NormalDist().inv_cdf(1 - exceeding)
+
+
+@lru_cache(maxsize=64)
+def simulated_limits(packed: bytes, units: int, alarms: float) -> tuple[float, float]:
+    """`limits` of a small matrix: what its polish makes of noise, by simulation."""
+    flat = np.unpackbits(np.frombuffer(packed, np.uint8), count=units * units)
+    measured = flat.reshape(units, units).astype(bool)
+    chance = np.random.default_rng(units)
+    noise = np.where(measured, chance.standard_normal((SIMULATIONS, units, units)), np.nan)
+    senders, receivers, rest = polish(noise)
+    scales = np.nanpercentile(np.abs(rest), SCALE_PERCENT, axis=(-2, -1)) / SCALE_OF_NORMAL
+    largest = np.maximum(senders.max(axis=-1), receivers.max(axis=-1)) / scales
+    worst = np.nanmax(rest, axis=(-2, -1)) / scales
+    of_units, of_rest = np.quantile([largest, worst], 1 - alarms / 2, axis=1)
+    return float(of_units), float(of_rest)
+
+
+def middle(values: Numbers) -> float:
+    """The median of what is there."""
+    return float(np.nanmedian(values))
+
+
+def within_hosts(
+    matrix: Matrix, part: Numbers, alarms: float
+) -> tuple[Numbers, dict[str, Finding]]:
+    """Pairs of the same host without what is their host's, and the hosts that are slow inside."""
+    names = np.array(matrix.hosts)
+    blocks = {host: np.ix_(names == host, names == host) for host in dict.fromkeys(matrix.hosts)}
+    own = {host: middle(part[block]) for host, block in blocks.items()}
+    known = {host: cost for host, cost in own.items() if np.isfinite(cost)}
+    usual = float(np.median(list(known.values())))
+    rest = part.copy()
+    for host, cost in known.items():
+        rest[blocks[host]] -= cost
+    noise = max(SMALLEST_NOISE, scale(rest))
+    found = {}
+    for host, cost in known.items():
+        pairs = int(np.isfinite(part[blocks[host]]).sum())
+        limit = quantile(alarms / len(known)) * noise * (np.pi / 2 / pairs) ** 0.5
+        fastest = usual - min(known.values())
+        if cost - usual > max(limit, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest):
+            factor = float(np.exp(cost - usual))
+            found[host] = Finding(f"all pairs within host {host}", pairs, factor)
+    return rest, found
+
+
+def split(
+    part: Numbers, names: NDArray[np.str_], inside: bool
+) -> tuple[list[list[int]], Mask | None]:
+    """Groups of units with fast pairs, and a mask of the pairs between them.
+
+    None where the pairs are not of two tiers. Between hosts, a group has whole hosts.
+    """
+    for costs in (part, part - sum_of_parts(part)):
+        symmetric = np.nanmean([costs, costs.T], axis=0) if np.isfinite(costs).any() else costs
+        if not inside:
+            symmetric = over_hosts(symmetric, names)
+        limit = two_classes(symmetric[np.isfinite(symmetric)])
+        if limit is None:
+            continue
+        groups = components(symmetric < limit)
+        label = np.empty(len(names), int)
+        for number, members in enumerate(groups):
+            label[members] = number
+        between = (label[:, None] != label[None, :]) & np.isfinite(symmetric)
+        within = ~between & np.isfinite(symmetric)
+        sizes = np.array([len({*names[group]}) if not inside else len(group) for group in groups])
+        proper = (sizes[label] > 1)[:, None] & (sizes[label] > 1)[None, :]
+        slow = np.isfinite(symmetric) & (symmetric >= limit)
+        if (
+            within.any()
+            and (between & proper).any()
+            and (within & ~slow).sum() >= TIER_PURITY * within.sum()
+            and (between & proper & slow).sum() >= TIER_PURITY * slow.sum()
+        ):
+            return [group for group in groups if len(group) > 1], between & np.isfinite(part)
+    return [], None
+
+
+def sum_of_parts(part: Numbers) -> Numbers:
+    """What senders and receivers add, for each pair."""
+    senders, receivers, _ = polish(part)
+    return senders[:, None] + receivers[None, :]
+
+
+def over_hosts(costs: Numbers, names: NDArray[np.str_]) -> Numbers:
+    """Each pair's value replaced by the median of all pairs of its two hosts."""
+    found = costs.copy()
+    hosts, place = np.unique(names, return_inverse=True)
+    if len(hosts) == len(names):
+        return found
+    for i in range(len(hosts)):
+        for j in range(i + 1, len(hosts)):
+            one, other = np.flatnonzero(place == i), np.flatnonzero(place == j)
+            value = np.nanmedian(costs[np.ix_(one, other)])
+            for block in (np.ix_(one, other), np.ix_(other, one)):
+                found[block] = np.where(np.isfinite(costs[block]), value, np.nan)
+    return found
+
+
+def two_classes(values: Numbers) -> float | None:
+    """The value that divides two classes which are clearly apart; None where there is one."""
+    if len(values) < FEWEST_UNITS:
+        return None
+    ordered = np.sort(np.clip(values, *np.percentile(values, CLIPPED)))
+    sizes = np.arange(1, len(ordered))
+    sums = np.cumsum(ordered)
+    means = sums[:-1] / sizes, (sums[-1] - sums[:-1]) / (len(ordered) - sizes)
+    between = sizes * (len(ordered) - sizes) * (means[1] - means[0]) ** 2
+    cut = int(np.argmax(between)) + 1
+    fast, slow = ordered[:cut], ordered[cut:]
+    gap = np.median(slow) - np.median(fast)
+    noise = scale(np.concatenate([fast - np.median(fast), slow - np.median(slow)]))
+    if gap < max(np.log(TIER_FACTOR), TIER_OVER_NOISE * max(noise, SMALLEST_NOISE)):
+        return None
+    return float((fast[-1] + slow[0]) / 2)
+
+
+def components(linked: Mask) -> list[list[int]]:
+    """Groups of units that are connected by links in either direction."""
+    left, found = set(range(len(linked))), []
+    while left:
+        front = [left.pop()]
+        group = list(front)
+        while front:
+            near = {int(i) for i in np.flatnonzero(linked[front.pop()])} & left
+            left -= near
+            front += near
+            group += near
+        found.append(sorted(group))
+    return sorted(found)
+
+
+def tier_text(matrix: Matrix, groups: Sequence[Sequence[int]], inside: bool, factor: float) -> str:
+    """Tiers in words."""
+
+    def name(group: Sequence[int]) -> str:
+        if inside:
+            return some_ranks(matrix.ranks[unit] for unit in group)
+        return first_of(list(dict.fromkeys(matrix.hosts[unit] for unit in group)), NAMED)
+
+    named = "; ".join(name(group) for group in groups[:NAMED])
+    more = f"; and {len(groups) - NAMED} more" if len(groups) > NAMED else ""
+    return (
+        f"two tiers: pairs between {count(len(groups), 'group')} take {factor:.2f} times as long "
+        f"as those within them ({named}{more})"
+    )

@@ -1,0 +1,147 @@
+"""``omb-py pairs [BENCHMARK]``: every pair of ranks, and which of them are slow."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from omb_py.benchmarks import Benchmark, all_benchmarks, find_benchmark
+from omb_py.bindings import BINDINGS
+from omb_py.cli import LazyGroup
+from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.help import GroupedCommand
+from omb_py.core.dataclass import replace
+from omb_py.core.errors import UsageError
+from omb_py.measure.launch import check_binding_options, launch
+from omb_py.measure.pairs import MOST_ROUNDS, SIZES, UNITS, PairsRequest, for_pairs, has_pairs
+from omb_py.options.option import Option
+from omb_py.options.parse import make_options
+from omb_py.options.table import parameters, shared_options
+from omb_py.options.types import WholeNumber
+
+if TYPE_CHECKING:
+    from omb_py.core.options import Options
+    from omb_py.results.writer import Writer
+
+DEFAULT = "latency"
+GROUP = "Which pairs"
+
+
+class PairCommands(LazyGroup):
+    """One command for each benchmark of two ranks; latency where none is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [benchmark.name for benchmark in all_benchmarks() if has_pairs(benchmark)]
+
+    def names(self) -> dict[str, str]:
+        return {one.name: one.family for one in all_benchmarks() if has_pairs(one)}
+
+    def find(self, name: str) -> click.Command:
+        return pairs_command(find_benchmark(name))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and not args[0].startswith("-")
+        if not named and not {"-h", "--help"} & set(args):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("pairs", cls=PairCommands, context_settings=CONTEXT)
+def command() -> None:
+    """Measure every pair of ranks: which link, host or rank is slow.
+
+    \b
+    mpiexec -n 64 omb-py pairs latency
+    mpiexec -n 64 omb-py pairs bw --by node --output pairs.csv
+    """
+
+
+def pairs_command(benchmark: Benchmark) -> click.Command:
+    """The command that measures ``benchmark`` on all pairs.
+
+    Raises `UsageError` for one that is not of two ranks which send to each other.
+    """
+    if not has_pairs(benchmark):
+        names = ", ".join(one.name for one in all_benchmarks() if has_pairs(one))
+        raise UsageError(f"{benchmark.name} is no benchmark of pairs: choose from {names}")
+    changed = for_pairs(benchmark)
+
+    def callback(
+        by: Any, alone: bool, rounds: int | None, repeats: int, worst: int, **values: Any
+    ) -> None:
+        options = make_options(values)
+        if (options.sizes, options.smallest, options.largest) == (None, None, None):
+            options = replace(options, sizes=SIZES[benchmark.metric])
+        writers = partial(text_writers, benchmark.title, options, worst)
+        with launch(changed, options, more_writers=writers) as context:
+            from omb_py.measure.pairs import PairsMeasurement
+
+            check_binding_options(options, (options.binding,))
+            binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
+            context.job.at_end(binding.close)
+            PairsMeasurement(context, binding, PairsRequest(by, alone, rounds, repeats)).run()
+
+    more = [
+        Option(
+            ["--by"],
+            group=GROUP,
+            type=click.Choice(UNITS),
+            default="rank",
+            help="Measure every rank, or the first rank of each node, socket or device.",
+        ),
+        Option(
+            ["--alone"],
+            group=GROUP,
+            is_flag=True,
+            help="Measure one pair at a time, with all other links idle.",
+        ),
+        Option(
+            ["--rounds"],
+            group=GROUP,
+            type=WholeNumber(min=1),
+            metavar="N",
+            help="Partners of each rank at most, evenly spread.  [default: all, up to "
+            f"{MOST_ROUNDS}]",
+        ),
+        Option(
+            ["--repeats"],
+            group=GROUP,
+            type=WholeNumber(min=1),
+            default=3,
+            help="How often all pairs are measured; the median counts.",
+        ),
+        Option(
+            ["--worst"],
+            group="Output",
+            type=WholeNumber(min=0),
+            default=10,
+            help="Slowest pairs to print at each size.",
+        ),
+    ]
+    sizes = ", ".join(map(str, SIZES[benchmark.metric]))
+    return GroupedCommand(
+        benchmark.name,
+        callback=callback,
+        params=[
+            *more,
+            *shared_options(frozenset({"binding"})),
+            *parameters(changed, overhead=True),
+        ],
+        short_help=benchmark.summary,
+        help=f"{benchmark.title} of every pair of ranks, in rounds of disjoint pairs.\n\n"
+        f"{benchmark.summary} Both directions of each pair, of messages of {sizes} bytes unless "
+        "-m or --sizes say otherwise. Prints the slowest pairs and what they have in common.",
+        context_settings=CONTEXT,
+    )
+
+
+def text_writers(title: str, options: Options, worst: int) -> list[Writer[Any]]:
+    """What prints the text, unless it is not wanted."""
+    if options.quiet or options.format != "text":
+        return []
+    from omb_py.analysis.pairs.text import PairsWriter
+
+    return [PairsWriter(sys.stdout, title, worst)]

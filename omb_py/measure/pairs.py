@@ -1,0 +1,325 @@
+"""Every pair of ranks: which link is slow.
+
+Pairs are measured in rounds, in each of which every rank has at most one partner: a round-robin
+tournament by the circle method (T. P. Kirkman, 1847; Lucas, Recreations mathematiques 2, 1883).
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from math import nan
+from time import perf_counter
+from typing import Any, Literal, TypeAlias
+
+from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Defaults, Metric, Plan, Ranks
+from omb_py.bindings import Binding
+from omb_py.core.calls import Step, addressed
+from omb_py.core.calls.loop import Pace
+from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.errors import UsageError
+from omb_py.core.job import Job
+from omb_py.core.job.node_map import first_ranks
+from omb_py.core.statistics import percentile
+from omb_py.measure import devices
+from omb_py.measure.measurement import Measurement, RunContext
+from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
+from omb_py.measure.sampling import run_counted
+from omb_py.results.output import pair_writers
+from omb_py.results.row import PairRow
+from omb_py.results.writer import Writer
+
+Unit: TypeAlias = Literal["rank", "node", "socket", "device"]
+"""What a rank stands for: itself, or its node, socket or device, whose first rank it is."""
+
+Round: TypeAlias = Sequence[tuple[int, int]]
+"""Disjoint pairs, each of a sender and a receiver."""
+
+UNITS: tuple[Unit, ...] = ("rank", "node", "socket", "device")
+
+MOST_ROUNDS = 255
+"""Rounds by default: all pairs of 256 ranks. Of more ranks, each meets so many others."""
+
+LATENCY = Defaults(200, 20, 50, 5, smallest=8, largest=4096)
+BANDWIDTH = Defaults(10, 2, 5, 1, smallest=65536, largest=1 << 20)
+SIZES = {Metric.LATENCY: (8, 4096), Metric.BANDWIDTH: (65536, 1 << 20)}
+"""Message sizes by default: few, since there are many pairs."""
+
+LONG_SECONDS = 60.0
+"""What is expected to take longer is announced."""
+
+LEFT_OUT = frozenset({"placement", "send_mode", "test_calls", "threads", "processes"})
+"""Options of benchmarks of two ranks that pairs of many have no use for."""
+
+PACKAGE = "/sys/devices/system/cpu/cpu{}/topology/physical_package_id"
+
+
+@dataclass(frozen=True)
+class PairsRequest:
+    """How pairs are chosen and measured.
+
+    ``by`` is what has a place in the matrix; ``alone`` leaves all other links idle; ``rounds`` are
+    those of a tournament that are measured, at most; ``repeats`` is how often everything is.
+    """
+
+    by: Unit = "rank"
+    alone: bool = False
+    rounds: int | None = None
+    repeats: int = 3
+
+
+def has_pairs(benchmark: Benchmark) -> bool:
+    """Whether a benchmark is of two ranks that send to each other, one thread each."""
+    return (
+        benchmark.family == "point-to-point"
+        and benchmark.ranks is Ranks.TWO
+        and not benchmark.options & {"threads", "processes"}
+    )
+
+
+def for_pairs(benchmark: Benchmark) -> Benchmark:
+    """A benchmark of two ranks as it runs on pairs of many."""
+    latency = benchmark.metric is Metric.LATENCY
+    return replace(
+        benchmark,
+        ranks=Ranks.SEVERAL,
+        options=benchmark.options - LEFT_OUT,
+        defaults=LATENCY if latency else BANDWIDTH,
+    )
+
+
+def tournament(units: int) -> list[list[tuple[int, int]]]:
+    """Rounds in which each of ``units`` meets every other once; of an odd number, one rests.
+
+    >>> tournament(4)
+    [[(0, 3), (1, 2)], [(0, 2), (3, 1)], [(0, 1), (2, 3)]]
+    """
+    places: list[int | None] = [*range(units), *([None] if units % 2 else [])]
+    found = []
+    for _ in range(len(places) - 1):
+        half = len(places) // 2
+        both = zip(places[:half], reversed(places[half:]), strict=True)
+        found.append([(a, b) for a, b in both if a is not None and b is not None])
+        places = [places[0], places[-1], *places[1:-1]]
+    return found
+
+
+def chosen_rounds(units: int, rounds: int | None, alone: bool) -> list[Round]:
+    """The rounds that are measured, in both directions, each pair by itself if ``alone``.
+
+    ``rounds`` of the tournament at most, evenly spread over it.
+    """
+    whole = tournament(units)
+    limit = min(len(whole), MOST_ROUNDS if rounds is None else rounds)
+    spread = [whole[index * len(whole) // limit] for index in range(limit)]
+    if alone:
+        spread = [[pair] for one in spread for pair in one]
+    return [
+        direction
+        for one in spread
+        for direction in (one, [(second, first) for first, second in one])
+    ]
+
+
+class PairsMeasurement(Measurement):
+    """A benchmark of two ranks, on pairs of many."""
+
+    def __init__(self, context: RunContext, binding: Binding, request: PairsRequest) -> None:
+        super().__init__(context, [binding])
+        self._binding = binding
+        self._request = request
+        self._members: tuple[int, ...] = ()
+        self._hosts: list[str] = []
+        self._rounds: list[Round] = []
+        self._began = 0.0
+
+    def run(self) -> None:
+        """Measure all pairs at all sizes; collective, raises like `Measurement.run`."""
+        request, job = self._request, self.job
+        job.check_launcher()
+        self._members = members(job, request.by, devices.word(self._context.buffer.device))
+        self._hosts = [
+            host.decode(errors="replace")
+            for host in job.control.gather(os.uname().nodename.encode())
+        ]
+        units = len(self._members)
+        if units < 2:
+            raise UsageError(
+                "1 rank makes no pair: start more of them"
+                if job.ranks == 1
+                else f"{job.ranks} ranks on 1 {request.by} make no pair: start more of them, or "
+                "choose another --by"
+            )
+        self._rounds = chosen_rounds(units, request.rounds, request.alone)
+        measured = sum(map(len, self._rounds)) // 2
+        if measured < units * (units - 1) // 2:
+            job.note(
+                f"{measured} of {units * (units - 1) // 2} pairs are measured, in which each "
+                f"{request.by} meets {2 * measured // units} others: --rounds {units - 1} measures "
+                "all"
+            )
+        super().run()
+
+    def open_writers(self) -> list[Writer[PairRow]]:
+        return pair_writers(self.options)
+
+    def iterations(self, size: int) -> int | None:
+        return len(self._rounds) * self._request.repeats
+
+    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
+        repeats = self._request.repeats
+        iterations, warmup = self.benchmark.counts(self.options, case.size)
+        plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
+        found: dict[tuple[int, int], list[array[float]]] = {}
+        steps = repeats * len(self._rounds)
+        begin = perf_counter()
+        for step in range(steps):
+            one = self._rounds[step % len(self._rounds)]
+            for sent in self._measure_round(one, plans, iterations, warmup):
+                found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
+            for report in (self.report, self.advance):
+                if report is not None:
+                    report(step + 1, steps)
+            if step == min(9, steps - 1):
+                self._announce((perf_counter() - begin) / (step + 1) * steps, case)
+        with self.agreement():
+            rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
+            for writer in writers:
+                writer.together(rows)
+
+    def _announce(self, seconds: float, case: Case) -> None:
+        """Say beforehand what takes long."""
+        if seconds > LONG_SECONDS:
+            self.job.note(
+                f"about {seconds / 60:.0f} min for messages of {case.size} bytes, "
+                f"{self._request.repeats} times {len(self._rounds)} rounds: --rounds and --repeats "
+                "shorten it"
+            )
+
+    def _measure_round(
+        self, pairs: Round, plans: Sequence[Plan], iterations: int, warmup: int
+    ) -> Iterator[array[float]]:
+        """Sender, receiver and statistics in seconds of each pair of a round, on rank 0.
+
+        Collective; ranks without a partner wait.
+        """
+        job = self.job
+        mine = next(
+            (
+                (end, (self._members[first], self._members[second]))
+                for first, second in pairs
+                for end, unit in enumerate((first, second))
+                if self._members[unit] == job.rank
+            ),
+            None,
+        )
+        loop = None
+        with self.agreement():
+            if mine is not None:
+                end, both = mine
+                exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]
+                devices.check(self._binding, exchanges, self.options)
+                loop = self._binding.loop(exchanges, Pace(barrier=False))
+        job.control.barrier()
+        sent = array("d")
+        if loop is not None and mine is not None:
+            seconds = sorted(run_counted(loop, 0, warmup, iterations))
+            end, both = mine
+            if plans[end].timed:
+                middle, tail = (percentile(seconds, percent) for percent in (50, 99))
+                sent = array("d", [*both, middle, seconds[0], tail])
+        received = job.control.gather(sent.tobytes())
+        self._binding.release()
+        return (array("d", data) for data in received if data)
+
+    def _row(
+        self, case: Case, pair: tuple[int, int], times: list[array[float]], plan: Plan
+    ) -> PairRow:
+        """The row of a pair, from its statistics in each repeat."""
+        options, benchmark = self.options, self.benchmark
+        scale = MICROSECONDS / benchmark.round_trips(options)
+        middle, tail = (
+            percentile(sorted(one[place] for one in times), 50) * scale for place in (0, 2)
+        )
+        latency = benchmark.metric is Metric.LATENCY
+        iterations, warmup = benchmark.counts(options, case.size)
+        moved = plan.messages * plan.payload / MEGABYTE
+        return PairRow(
+            run=self.run_name,
+            benchmark=benchmark.name,
+            bytes=case.size,
+            ranks=self.job.ranks,
+            buffer=options.buffer,
+            placement=placement(case),
+            binding=options.binding,
+            mpi_type=f"MPI_{case.datatype.mpi}",
+            sender=pair[0],
+            receiver=pair[1],
+            sender_host=self._hosts[pair[0]],
+            receiver_host=self._hosts[pair[1]],
+            latency_us=middle if latency else None,
+            bandwidth_MBps=None if latency else moved / (middle / MICROSECONDS) if middle else nan,
+            median_us=middle,
+            min_us=min(one[1] for one in times) * scale,
+            p99_us=tail,
+            iterations=iterations,
+            warmup=warmup,
+            repeats=len(times),
+            window=case.window if "window" in benchmark.options else None,
+            by=self._request.by,
+            alone=self._request.alone,
+            variant=options.variant,
+        )
+
+
+def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIteration:
+    """An iteration between ranks 0 and 1 as one between two ranks of the job."""
+
+    def moved(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(addressed(step, ranks) for step in steps)
+
+    return replace(
+        exchange,
+        steps=moved(exchange.steps),
+        before=moved(exchange.before),
+        after=moved(exchange.after),
+        setup=moved(exchange.setup),
+        teardown=moved(exchange.teardown),
+    )
+
+
+def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
+    """The first rank of each unit, ordered by node; collective.
+
+    ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
+    system does not say on which socket they are.
+    """
+    node = first_ranks(job.control)
+    own = ""
+    if by == "device":
+        own = device
+        if job.total(int(device == "-")):
+            raise UsageError(
+                "--by device: the buffer has no device: choose one, as in --buffer cupy"
+            )
+    if by == "socket":
+        own = socket()
+        if job.total(int(not own)):
+            raise UsageError("--by socket: the system does not say which socket a core is on")
+    words = job.control.allgather((str(job.rank) if by == "rank" else own).encode())
+    first: dict[tuple[int, bytes], int] = {}
+    for rank, key in enumerate(zip(node, words, strict=True)):
+        first.setdefault(key, rank)
+    return tuple(first[key] for key in sorted(first, key=lambda key: (key[0], first[key])))
+
+
+def socket() -> str:
+    """The socket of the first core that this process may run on; empty where nothing says it."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    try:
+        with open(PACKAGE.format(min(os.sched_getaffinity(0)))) as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,191 @@
+"""Slow links are found in matrices made up of known ones, and nothing in those that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from omb_py.analysis.pairs.findings import ALARMS, judge
+from omb_py.analysis.pairs.matrix import Matrix, Numbers
+
+Change = Callable[[Numbers], None]
+
+WITHIN, BETWEEN = 0.5, 1.0
+"""Times of pairs on one host, and on two."""
+
+
+def made(
+    hosts: int, per_host: int = 1, *changes: Change, noise: float = 0.03, seed: int = 0
+) -> Matrix:
+    """Times with normal noise of their logarithms, changed by ``changes``."""
+    chance = np.random.default_rng(seed)
+    names = [f"n{number + 1}" for number in range(hosts) for _ in range(per_host)]
+    place = np.array(names)
+    values = np.where(place[:, None] == place[None, :], WITHIN, BETWEEN)
+    values = values * np.exp(noise * chance.standard_normal(values.shape))
+    for change in changes:
+        change(values)
+    np.fill_diagonal(values, np.nan)
+    return Matrix("latency", 8, "us", tuple(range(len(names))), tuple(names), values)
+
+
+def link(first: int, second: int, factor: float = 2.0, back: bool = True) -> Change:
+    """A slow link from one rank to another, and back."""
+
+    def change(values: Numbers) -> None:
+        values[first, second] *= factor
+        if back:
+            values[second, first] *= factor
+
+    return change
+
+
+def ranks(
+    members: slice, factor: float = 1.5, sends: bool = True, receives: bool = True, own: bool = True
+) -> Change:
+    """Some ranks that are slow towards all others, and among themselves if ``own``."""
+
+    def change(values: Numbers) -> None:
+        among = values[members, members].copy()
+        if sends:
+            values[members] *= factor
+        if receives:
+            values[:, members] *= factor
+        values[members, members] = among * (factor if own else 1)
+
+    return change
+
+
+def tiers(*groups: slice, factor: float = 1.4) -> Change:
+    """Groups between which everything takes longer."""
+
+    def change(values: Numbers) -> None:
+        group = np.zeros(len(values))
+        for number, members in enumerate(groups):
+            group[members] = number
+        values[group[:, None] != group[None, :]] *= factor
+
+    return change
+
+
+HALVES = tiers(slice(0, 4), slice(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "subjects"),
+    [
+        pytest.param(made(8), [], id="nothing"),
+        pytest.param(made(8, 1, link(1, 4)), ["the pair n2 and n5"], id="one link"),
+        pytest.param(
+            made(8, 1, link(1, 4, back=False)), ["the direction from n2 to n5"], id="one direction"
+        ),
+        pytest.param(made(4, 1, link(0, 3, 3)), ["the pair n1 and n4"], id="of four hosts"),
+        pytest.param(made(4, 1, ranks(slice(2, 3), 2)), ["all pairs with n3"], id="one of four"),
+        pytest.param(made(8, 1, ranks(slice(5, 6))), ["all pairs with n6"], id="one host"),
+        pytest.param(
+            made(8, 1, ranks(slice(5, 6), receives=False)),
+            ["all pairs that n6 sends to"],
+            id="one sender",
+        ),
+        pytest.param(
+            made(8, 1, ranks(slice(5, 6), sends=False)),
+            ["all pairs that n6 receives from"],
+            id="one receiver",
+        ),
+        pytest.param(
+            made(4, 4, ranks(slice(4, 8), own=False)),
+            ["all pairs with host n2 (but not within it)"],
+            id="a network card",
+        ),
+        pytest.param(
+            made(4, 4, ranks(slice(4, 8))), ["all pairs with host n2 (and within it)"], id="a node"
+        ),
+        pytest.param(
+            made(16, 1, ranks(slice(3, 4)), ranks(slice(5, 6), 2)),
+            ["all pairs with n6", "all pairs with n4"],
+            id="two hosts",
+        ),
+        pytest.param(made(8, 1, HALVES), [], id="two switches"),
+        pytest.param(made(8, 1, HALVES, link(1, 2, 3)), ["the pair n2 and n3"], id="switch, link"),
+        pytest.param(
+            made(8, 1, HALVES, ranks(slice(6, 7), 2)), ["all pairs with n7"], id="switch, host"
+        ),
+        pytest.param(
+            made(1, 8, HALVES, ranks(slice(3, 4), 2)), ["all pairs with rank 3"], id="sockets, rank"
+        ),
+        pytest.param(made(64, 1, link(3, 60, 1.5)), ["the pair n4 and n61"], id="one of thousands"),
+        pytest.param(made(200, 1, ranks(slice(17, 18), 1.2)), ["all pairs with n18"], id="of 200"),
+    ],
+)
+def test_what_is_slow_is_named_and_nothing_else(matrix: Matrix, subjects: list[str]) -> None:
+    assert [finding.subject for finding in judge(matrix).findings] == subjects
+
+
+def test_all_pairs_of_two_hosts_are_one_finding() -> None:
+    def change(values: Numbers) -> None:
+        values[0:4, 8:12] *= 2
+        values[8:12, 0:4] *= 2
+
+    (finding,) = judge(made(4, 4, change)).findings
+    assert (finding.subject, finding.pairs) == ("all pairs between n1 and n3", 32)
+
+
+@pytest.mark.parametrize("factor", [1.5, 3.0])
+def test_the_factor_is_that_of_the_link(factor: float) -> None:
+    (finding,) = judge(made(8, 1, link(1, 4, factor))).findings
+    assert finding.factor == pytest.approx(factor, rel=0.1)
+
+
+def test_tiers_are_named_by_their_groups() -> None:
+    (tier,) = judge(made(8, 1, tiers(slice(0, 2), slice(2, 8)))).tiers
+    assert tier == (
+        "two tiers: pairs between 2 groups take 1.40 times as long as those within them "
+        "(n1, n2; n3, n4, n5, n6, n7, n8)"
+    )
+    (tier,) = judge(made(1, 8, HALVES)).tiers
+    assert tier.endswith("(ranks 0-3; ranks 4-7)")
+
+
+def test_bandwidths_are_slow_where_they_are_low() -> None:
+    slow = made(8, 1, link(1, 4))
+    rates = Matrix("bw", 8, "MB/s", slow.ranks, slow.hosts, 1e4 / slow.values)
+    (found,), (expected,) = judge(rates).findings, judge(slow).findings
+    assert found.subject == expected.subject
+    assert found.factor == pytest.approx(expected.factor)
+
+
+def test_pairs_that_were_not_measured_are_nobody_s_fault() -> None:
+    matrix = made(12, 1, ranks(slice(4, 5)))
+    chance = np.random.default_rng(5)
+    hidden = chance.random(matrix.values.shape) < 0.4
+    matrix.values[hidden] = np.nan
+    assert [one.subject for one in judge(matrix).findings] == ["all pairs with n5"]
+
+
+def test_fewer_than_four_are_not_judged() -> None:
+    judgement = judge(made(3, 1, ranks(slice(1, 2), 5)))
+    assert judgement.findings == ()
+    assert judgement.sentences() == ["4 or more are needed to tell which of them is slow"]
+
+
+@pytest.mark.parametrize(("hosts", "per_host"), [(6, 1), (16, 1), (1, 8), (4, 4)])
+def test_noise_alone_is_slow_as_rarely_as_is_said(hosts: int, per_host: int) -> None:
+    matrices = 150
+    alarms = sum(
+        bool(judge(made(hosts, per_host, noise=0.2, seed=seed)).findings)
+        for seed in range(matrices)
+    )
+    assert ALARMS == 0.01
+    assert alarms <= 6  # all but 1 in 1000 of the binomial distribution of 1.5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+@pytest.mark.parametrize(("hosts", "per_host"), [(4, 1), (6, 1), (16, 1), (1, 8), (4, 4), (32, 1)])
+def test_a_thousand_clean_matrices(hosts: int, per_host: int, noise: float) -> None:
+    alarms = sum(
+        bool(judge(made(hosts, per_host, noise=noise, seed=seed)).findings) for seed in range(1000)
+    )
+    assert alarms <= 20  # 1 in 1000 of the binomial distribution of 10

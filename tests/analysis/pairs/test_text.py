@@ -1,0 +1,116 @@
+"""Rows of pairs as text, as a figure, and as other commands see them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import omb_py
+from omb_py.analysis.pairs.matrix import Matrix, matrices, matrix
+from omb_py.analysis.pairs.text import PairsWriter, drawn, section
+from omb_py.cli import command
+from omb_py.results.row import PairRow, columns
+from tests import ROOT
+
+FILE = ROOT / "tests/data/pairs/one-slow-card.csv"
+"""Twelve ranks on six hosts; what node4 sends is limited to 2 Gbit/s."""
+
+
+def rows() -> list[PairRow]:
+    frame = omb_py.load_pairs(FILE)[list(columns(PairRow))].astype(object)
+    return [PairRow(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
+
+
+def omb(*words: str) -> str:
+    done = CliRunner().invoke(command, list(words))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_text_names_the_slowest_pairs_and_what_they_have_in_common() -> None:
+    out = io.StringIO()
+    PairsWriter(out, "Bandwidth", worst=2).together(rows())
+    lines = out.getvalue().splitlines()
+    assert lines[:5] == [
+        f"# OMB-Py Pairs, Bandwidth v{omb_py.__version__} (buffer numpy, binding buffer)",
+        "# 12 ranks on 6 hosts; 66 pairs in both directions, disjoint pairs at once; medians of "
+        "3 repeats",
+        "",
+        "# 64 KiB: median 383 MB/s, fastest 1.46 GB/s, slowest 107 MB/s",
+        "# Sender    Receiver       Bandwidth    x median",
+    ]
+    assert lines[5].split() == ["6", "(node4)", "8", "(node5)", "107", "MB/s", "3.59"]
+    assert lines[-1] == (
+        "# slow: all pairs that host node4 sends to (but not within it) take 3.02 times as long"
+    )
+
+
+def test_a_map_has_a_shade_for_each_pair_and_each_host_once() -> None:
+    values = np.array([[np.nan, 1, 1], [1, np.nan, 1.4], [9, 1, np.nan]])
+    lines = list(drawn(Matrix("latency", 8, "us", (0, 1, 2), ("a", "a", "b"), values)))
+    assert lines[1:] == ["# 0  .. a", "# 1 . +", "# 2 #.  b"]
+
+
+@pytest.mark.parametrize("ranks", [2, 100])
+def test_there_is_no_map_of_too_few_or_too_many(ranks: int) -> None:
+    values = np.ones((ranks, ranks))
+    assert (
+        list(drawn(Matrix("latency", 8, "us", tuple(range(ranks)), ("a",) * ranks, values))) == []
+    )
+
+
+def test_ranks_are_ordered_by_host() -> None:
+    found = [
+        {"benchmark": "latency", "bytes": 8, "sender": a, "receiver": b, "latency_us": 1.0 + a}
+        | {"sender_host": "ab"[a % 2], "receiver_host": "ab"[b % 2]}
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    made = matrix(found)
+    assert (made.ranks, made.hosts) == ((0, 2, 1, 3), ("a", "a", "b", "b"))
+    assert made.values[1, 0] == 3.0
+    twice = matrix([*found, *(row | {"latency_us": 100.0} for row in found[:3])])
+    assert twice.values[0, 2] == 50.5
+
+
+def test_each_size_and_each_variant_is_a_matrix_of_its_own() -> None:
+    whole = omb_py.load_pairs(FILE).to_dict("records")
+    others = [row | {"bytes": 8} for row in whole] + [row | {"variant": "x"} for row in whole]
+    assert [found.bytes for found in matrices([*whole, *others])] == [65536, 8, 65536]
+
+
+def test_the_slowest_are_as_many_as_are_wanted() -> None:
+    (found,) = matrices(omb_py.load_pairs(FILE).to_dict("records"))
+    assert not [line for line in section(found, worst=0) if "Sender" in line]
+    assert sum("(node" in line for line in section(found, worst=500)) == 132
+
+
+def test_other_commands_read_the_rows(tmp_path: Path) -> None:
+    assert "132 rows" in omb("show", str(FILE))
+    assert "sender" in omb("show", str(FILE))
+    omb("convert", str(FILE), "--output", str(tmp_path / "p.parquet"))
+    again = omb_py.load_pairs(tmp_path / "p.parquet")
+    assert list(again.bandwidth_MBps) == list(omb_py.load_pairs(FILE).bandwidth_MBps)
+    text = omb("plot", str(FILE), "--kind", "pairs", "-G", "tty")
+    assert "#  6 *##### .#### node4" in text
+    assert (
+        "are left out: omb-py model is about benchmarks"
+        in CliRunner().invoke(command, ["model", str(FILE)]).output
+    )
+
+
+def test_the_figure_has_a_cell_for_each_pair_and_says_what_is_slow() -> None:
+    with mpl.rc_context():
+        (figure,) = omb_py.figures(omb_py.load_pairs(FILE), kind="pairs").values()
+    image = figure.axes[0].images[0].get_array()
+    assert image is not None
+    assert int(np.ma.count(image)) == 132
+    texts = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert "Slow: all pairs that host node4 sends to" in texts
+    assert figure.axes[0].get_ylabel() == "Sender"

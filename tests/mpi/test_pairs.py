@@ -1,0 +1,95 @@
+"""`omb-py pairs`: every pair of ranks, on real ranks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from omb_py.results.row import PairRow, columns
+from tests.conftest import Finished
+
+QUICK = ("-i", "5", "-x", "1", "--repeats", "1")
+
+Run = Callable[..., Finished]
+
+
+@pytest.mark.every_library
+def test_every_pair_has_a_row_for_each_direction_and_size(mpiexec: Run, tmp_path: Path) -> None:
+    words = ("--sizes", "8,1024", *QUICK, "--output", str(tmp_path / "p.csv"))
+    job = mpiexec(5, "pairs", "latency", *words, "--worst", "2")
+    assert job.code == 0, job.err
+    rows = omb_py.load_pairs(tmp_path / "p.csv")
+    for size in (8, 1024):
+        of_size = rows[rows.bytes == size]
+        pairs = sorted(zip(of_size.sender, of_size.receiver, strict=True))
+        assert pairs == sorted(permutations(range(5), 2))
+    assert (rows.min_us <= rows.median_us).all()
+    assert (rows.median_us <= rows.p99_us).all()
+    assert (rows.latency_us == rows.median_us).all()
+    assert (rows.iterations == 5).all()
+    assert "# 5 ranks on 1 host; 10 pairs in both directions, disjoint pairs at once" in job.out
+    assert job.out.count("# Sender") == 2
+
+
+@pytest.mark.any_library
+@pytest.mark.parametrize("benchmark", ["bw", "bibw"])
+def test_bandwidths_follow_from_the_time_of_a_window(
+    mpiexec: Run, tmp_path: Path, benchmark: str
+) -> None:
+    words = ("--sizes", "4K", "-W", "4", *QUICK, "--alone", "--binding", "native", "--by", "rank")
+    job = mpiexec(3, "pairs", benchmark, *words, "--output", str(tmp_path / "p.json"), "-q")
+    assert (job.code, job.out) == (0, ""), job.err
+    items = [item for item in json.loads((tmp_path / "p.json").read_text()) if "run" in item]
+    rows = [item for item in items if "metadata" not in item and "sender" in item]
+    assert [tuple(row) for row in rows] == [columns(PairRow)] * 6
+    moved = 4096 * 4 * (2 if benchmark == "bibw" else 1)
+    for row in rows:
+        assert row["bandwidth_MBps"] == pytest.approx(moved / row["median_us"])
+        assert (row["window"], row["alone"]) == (4, True)
+
+
+@pytest.mark.any_library
+def test_latency_is_measured_where_no_benchmark_is_named(mpiexec: Run) -> None:
+    job = mpiexec(2, "pairs", *QUICK, "--format", "csv", "--sizes", "8")
+    assert job.code == 0, job.err
+    lines = [line for line in job.out.splitlines() if not line.startswith("#")]
+    assert [(row["benchmark"], row["sender"]) for row in csv.DictReader(lines)] == [
+        ("latency", "0"),
+        ("latency", "1"),
+    ]
+
+
+@pytest.mark.any_library
+def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -> None:
+    words = ("--rounds", "2", *QUICK, "--sizes", "8", "--output", str(tmp_path / "p.csv"))
+    job = mpiexec(6, "pairs", *words)
+    assert job.code == 0, job.err
+    assert (
+        "6 of 15 pairs are measured, in which each rank meets 2 others: --rounds 5 measures all"
+    ) in job.err
+    assert len(omb_py.load_pairs(tmp_path / "p.csv")) == 12
+
+
+@pytest.mark.any_library
+@pytest.mark.parametrize(
+    ("ranks", "words", "sentence"),
+    [
+        (2, ("--by", "node"), "2 ranks on 1 node make no pair: start more of them"),
+        (2, ("--by", "device"), "--by device: the buffer has no device"),
+        (1, (), "1 rank makes no pair: start more of them"),
+        (2, ("allreduce",), "allreduce is no benchmark of pairs: choose from latency, bw, bibw"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_sentence(
+    mpiexec: Run, ranks: int, words: tuple[str, ...], sentence: str
+) -> None:
+    job = mpiexec(ranks, "pairs", *words)
+    assert job.code != 0
+    assert len(job.sentences) == 1, job.err
+    assert sentence in job.sentences[0]
