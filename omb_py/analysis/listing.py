@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from omb_py.analysis.bounds import Bounds, bound_of
 from omb_py.analysis.grouping import SERIES
 from omb_py.analysis.table import Results, kind_of
 from omb_py.analysis.values import CONFIGURATION, label
@@ -52,13 +53,16 @@ IMPORTANT = (
 
 
 def sheets(
-    results: Results, columns: Sequence[str] | None = None, limit: int | None = None
+    results: Results,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    bounds: Bounds | None = None,
 ) -> Iterator[Sheet]:
     """A table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
     ``columns`` are those to show; by default what tells rows apart and the first of `IMPORTANT`
-    that have values. A table has the first ``limit`` rows, or all. Raises `UsageError` for a column
-    that there is not.
+    that have values. A table has the first ``limit`` rows, or all. With ``bounds``, a column has
+    each value as a part of its bound. Raises `UsageError` for a column that there is not.
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
@@ -69,11 +73,15 @@ def sheets(
         )
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
-            yield sheet(str(name), members, columns, limit)
+            yield sheet(str(name), members, columns, limit, bounds)
 
 
 def sheet(
-    benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None, limit: int | None
+    benchmark: str,
+    rows: pd.DataFrame,
+    columns: Sequence[str] | None,
+    limit: int | None,
+    bounds: Bounds | None = None,
 ) -> Sheet:
     """The table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
@@ -94,15 +102,26 @@ def sheet(
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)
+    parts = [] if bounds is None else parts_of_bounds(rows.head(limit), bounds)
+    cells = [cells_of(name, rows[name].head(limit)) for name in ordered]
+    if any(parts):
+        ordered.append("of its bound")
+        cells.append(parts)
     files = rows["file"].dropna().unique()
     return Sheet(
         benchmark,
         tuple(heading(name) for name in ordered),
-        tuple(zip(*(cells_of(name, rows[name].head(limit)) for name in ordered), strict=True)),
+        tuple(zip(*cells, strict=True)),
         () if len(rows) <= limit else (f"and {count(len(rows) - limit, 'more row')}: --rows all",),
         left=max(1, len(texts)),
         above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
     )
+
+
+def parts_of_bounds(rows: pd.DataFrame, bounds: Bounds) -> list[str]:
+    """Each row's value as a part of its bound; empty where none is known."""
+    known = (bound_of(bounds, row) for row in rows.to_dict("records"))
+    return ["" if one is None else one.text for one in known]
 
 
 def unit_of(name: str) -> tuple[str, float] | None:

@@ -39,6 +39,9 @@ RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
 """What rows can be of: a benchmark, a comparison of bindings, a pair of ranks."""
 
 RECORD = ".record"
+NO_RESULTS = ("bounds.json",)
+"""What lies beside results, and is none (`omb_py.analysis.bounds`)."""
+
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes beside its records."""
 
@@ -205,6 +208,7 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
                 left_out(path, "a link to a folder is not followed, name the folder itself")
         if any(name.endswith(RECORD) for name in files):
             files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
+        files[:] = [name for name in files if name not in NO_RESULTS]
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
             suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
             wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES

@@ -38,6 +38,14 @@ launch_spread_option = click.option(
 )
 
 
+bounds_option = click.option(
+    "--bounds",
+    "bounds_file",
+    metavar="FILE",
+    help="Show values as parts of what omb-py machine bounds measured.  [default: bounds.json in a "
+    "folder of results]",
+)
+
 name_option = click.option(
     "--name",
     "names",

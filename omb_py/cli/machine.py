@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from omb_py.cli.machine_bounds import bounds_command
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.options.types import WholeNumber
@@ -250,3 +251,6 @@ class Form:
         found = {key: value for key, value in self.found.items() if value != ""}
         job = {key: found.pop(key) for key in OF_JOB if key in found}
         return found, job
+
+
+command.add_command(bounds_command)

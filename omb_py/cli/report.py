@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from omb_py.cli.analysis_options import (
+    bounds_option,
     input_options,
     launch_spread_option,
     listed,
@@ -35,6 +36,7 @@ from omb_py.core.text import files
     help="Columns that distinguish lines at first, as in buffer,binding or file; of others one "
     "value is shown until more are chosen. By default all that differ, if they are few.",
 )
+@bounds_option
 @name_option
 @input_options
 def command(
@@ -44,6 +46,7 @@ def command(
     launch_spread: float | None,
     title: str | None,
     lines: tuple[str, ...] | None,
+    bounds_file: str | None,
     names: tuple[str, ...],
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -55,6 +58,7 @@ def command(
     the same are side by side, or with --base repeated runs of one another.
     """
     with needing("analysis"):
+        from omb_py.analysis import bounds
         from omb_py.analysis.report.page import report
 
     # beside a base several files are repeated runs, unless they have names
@@ -67,6 +71,7 @@ def command(
         statistic,
         launch_spread,
         lines or (),
+        bounds.find(bounds_file, paths),
     )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"

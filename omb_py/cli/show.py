@@ -7,6 +7,7 @@ from functools import partial
 import click
 
 from omb_py.cli.analysis_options import (
+    bounds_option,
     listed,
     name_option,
     output_options,
@@ -49,6 +50,7 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     help="A column for each value of these instead, as in binding, and which is best.",
 )
 @click.option("--base", metavar="VALUE", help="What --across has ratios to.  [default: buffer]")
+@bounds_option
 @name_option
 @output_options("text", "markdown")
 @row_options
@@ -58,6 +60,7 @@ def command(
     rows: int | None,
     across: tuple[str, ...] | None,
     base: str | None,
+    bounds_file: str | None,
     names: tuple[str, ...],
     kind: str | None,
     output: str | None,
@@ -70,7 +73,7 @@ def command(
     input. Each benchmark has a table, above which stands what all of its rows share.
     """
     with needing("analysis"):
-        from omb_py.analysis import contest, listing
+        from omb_py.analysis import bounds, contest, listing
         from omb_py.core.text import tables
 
     if across is None and base is not None:
@@ -82,4 +85,6 @@ def command(
             raise UsageError(f"no benchmark was measured with several {', '.join(across)}")
         write_table(partial(tables.write, made), kind, output)
         return
-    write_table(partial(tables.write, list(listing.sheets(results, columns, rows))), kind, output)
+    known = bounds.find(bounds_file, paths)
+    made = list(listing.sheets(results, columns, rows, known))
+    write_table(partial(tables.write, made), kind, output)

@@ -15,6 +15,7 @@ import jinja2
 import pandas as pd
 
 from omb_py.analysis import contest
+from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.grouping import (
     Points,
@@ -83,13 +84,15 @@ def report(
     statistic: str = "auto",
     launch_spread: float | None = None,
     lines: Sequence[str] = (),
+    bounds: Bounds | None = None,
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
     differ by, as in `compare`; ``lines`` the columns that distinguish the lines of a figure at
-    first, as in ``binding`` or ``file``. Raises `OmbError` where no row has a number, `UsageError`
-    where it is not clear what to compare with what, or for a column that lines do not have.
+    first, as in ``binding`` or ``file``; ``bounds`` are what the host can do. Raises `OmbError`
+    where no row has a number, `UsageError` where it is not clear what to compare with what, or for
+    a column that lines do not have.
     """
     results, lines = by_file(results, lines)
     table = (
@@ -120,6 +123,7 @@ def report(
         lines=lines,
         compared=None if table is None else comparison(table),
         findings=findings(found, points),
+        bounded=None if bounds is None else beside_bounds(results.rows, bounds),
     )
 
 
@@ -181,6 +185,7 @@ def render(
     lines: Sequence[str],
     compared: Comparison | None,
     findings: list[Findings],
+    bounded: Sheet | None,
 ) -> str:
     """The page as text."""
     environment = jinja2.Environment(
@@ -210,6 +215,7 @@ def render(
         comparison=compared,
         contest=bindings_beside(results.rows),
         pairs=pair_sections(results.pairs),
+        bounded=bounded,
         findings=findings,
         trust=trust(findings),
         places=places(rows, results.runs),

@@ -1,0 +1,241 @@
+"""Values as parts of what their host can do at most, where a bound is known.
+
+`omb-py machine bounds` measures the bounds (`omb_py.measure.bounds`); `RULES` says which of them
+holds for which benchmark, and why. Where no rule holds, nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, size_text, value_text
+
+NAME = "bounds.json"
+"""The file's name beside results, where it is found by itself."""
+
+VERSION: Literal[1] = 1
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+LINE_BYTES = 64
+"""A message of so many bytes at most fits in one cache line."""
+
+
+class Part(BaseModel):
+    """A part of a file: its values have exactly the types that are named, and no others."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class CopyRate(Part):
+    """MB/s of copies of so many bytes, by one core and by all at once."""
+
+    bytes: Annotated[int, Field(gt=0)]
+    one_core: Positive
+    all_cores: Positive
+
+
+class Bounds(Part):
+    """What a host can do. Rates are in MB/s, ``caches`` in bytes.
+
+    ``cache_line_ns`` are of pairs of cores, sorted; ``links`` of network interfaces and InfiniBand
+    ports in one direction, ``gpus`` of the links of each GPU.
+    """
+
+    omb_py_bounds: Literal[1]
+    host: str
+    measured: str
+    processor: str
+    cores: Annotated[int, Field(gt=0)]
+    copies: tuple[CopyRate, ...]
+    caches: dict[str, int]
+    cache_line_ns: tuple[Positive, ...]
+    links: dict[str, Positive]
+    gpus: dict[str, dict[str, Positive]]
+
+    def copy_rate(self, nbytes: float, all_cores: bool = False) -> float | None:
+        """The higher rate of the sizes measured next to ``nbytes``; None below the smallest."""
+        sizes = [copy.bytes for copy in self.copies]
+        if not sizes or nbytes < sizes[0]:
+            return None
+        place = bisect_left(sizes, nbytes)
+        near = self.copies[max(0, place - 1) : place + 1]
+        return max(copy.all_cores if all_cores else copy.one_core for copy in near)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which bound holds for some benchmarks, within one host or between two, and why.
+
+    ``bound`` gives the bound of a row in the unit of ``column``; None where it is not known.
+    """
+
+    benchmarks: tuple[str, ...]
+    hosts: int
+    column: str
+    words: str
+    why: str
+    bound: Callable[[Bounds, Mapping[str, Any]], float | None]
+
+
+def both_cores(bounds: Bounds, row: Mapping[str, Any]) -> float | None:
+    """Two copies at once, by two cores, and no more than all cores can."""
+    one, every = (bounds.copy_rate(row["bytes"], all_cores) for all_cores in (False, True))
+    return None if one is None or every is None else min(2 * one, every)
+
+
+def links(bounds: Bounds) -> float | None:
+    """All links together."""
+    return sum(bounds.links.values()) or None
+
+
+RULES = (
+    Rule(
+        ("bw", "put_bw", "get_bw", "partitioned_bw"),
+        1,
+        "bandwidth_MBps",
+        "one copy",
+        "MPI copies a message at least once, on one core: straight from one process's memory to "
+        "the other's (CMA, XPMEM), or through shared memory, where two cores copy by turns",
+        lambda bounds, row: bounds.copy_rate(row["bytes"]),
+    ),
+    Rule(
+        ("bibw", "put_bibw"),
+        1,
+        "bandwidth_MBps",
+        "two copies at once",
+        "each direction takes a copy of its own, on a core of its own",
+        both_cores,
+    ),
+    Rule(
+        ("mbw_mr",),
+        1,
+        "bandwidth_MBps",
+        "copies by all cores",
+        "each pair copies on a core of its own, and all share the memory",
+        lambda bounds, row: bounds.copy_rate(row["bytes"], all_cores=True),
+    ),
+    Rule(
+        ("latency", "put_latency"),
+        1,
+        "latency_us",
+        "one cache line between cores",
+        f"a message of {LINE_BYTES} bytes or fewer takes at least one cache line from the core "
+        "that wrote it",
+        lambda bounds, row: (
+            min(bounds.cache_line_ns) / 1e3
+            if bounds.cache_line_ns and row["bytes"] <= LINE_BYTES
+            else None
+        ),
+    ),
+    Rule(
+        ("bw", "put_bw", "get_bw", "mbw_mr", "partitioned_bw"),
+        2,
+        "bandwidth_MBps",
+        "the host's links",
+        "all bytes leave by the links of one host; several rails add up",
+        lambda bounds, row: links(bounds),
+    ),
+    Rule(
+        ("bibw", "put_bibw"),
+        2,
+        "bandwidth_MBps",
+        "the host's links in both directions",
+        "links are full duplex",
+        lambda bounds, row: None if links(bounds) is None else 2 * (links(bounds) or 0.0),
+    ),
+)
+"""The first rule that knows a bound is used. Rows of collectives have none: their bus bandwidth may
+exceed a link where switches reduce, and time within a host depends on who copies."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A row's bound: its value, in words, and the row's own value as a part of it."""
+
+    value: float
+    words: str
+    part: float
+    is_time: bool
+
+    @property
+    def text(self) -> str:
+        """The part in words: of a rate in percent, of a time as a multiple."""
+        if self.is_time:
+            return f"{digits(self.part)} times {self.words}"
+        return f"{100 * self.part:.0f} % of {self.words}"
+
+
+def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
+    """The bound that holds for a row of results; None where none is known.
+
+    Messages have to be in host memory, and the row has to say on how many hosts it was measured.
+    """
+    if row.get("placement") not in ("H", "H H") or missing(row.get("hosts")):
+        return None
+    hosts = int(row["hosts"])
+    for rule in RULES:
+        value = row.get(rule.column)
+        if row["benchmark"] not in rule.benchmarks or rule.hosts != hosts:
+            continue
+        if value is None or missing(value) or missing(row.get("bytes")):
+            continue
+        bound = rule.bound(bounds, row)
+        if bound is not None:
+            return Known(bound, rule.words, float(value) / bound, rule.column == "latency_us")
+    return None
+
+
+def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
+    """A table of all rows that have a bound, with it; None where none has."""
+    cells = []
+    for row in rows.to_dict("records"):
+        known = bound_of(bounds, row)
+        if known is None:
+            continue
+        unit = "us" if known.is_time else "MB/s"
+        value = row["latency_us" if known.is_time else "bandwidth_MBps"]
+        names = [str(row[name]) for name in ("benchmark", "binding", "buffer")]
+        numbers = value_text(value, unit), value_text(known.value, unit), known.text
+        cells.append((*names, size_text(row["bytes"]), *numbers))
+    heads = ("benchmark", "binding", "buffer", "size", "value", "bound", "value of bound")
+    above = f"Bounds of {bounds.host}, measured {bounds.measured}"
+    return Sheet("Values and bounds", heads, tuple(cells), left=3, above=above) if cells else None
+
+
+def missing(value: Any) -> bool:
+    """Whether a table's cell is empty."""
+    return value is None or value != value or str(value) == "<NA>"
+
+
+def find(named: str | None, paths: Iterable[str]) -> Bounds | None:
+    """The bounds in the file named, or in the first folder of results that has some.
+
+    Raises `UsageError` as `read` does.
+    """
+    beside = (Path(path) / NAME for path in paths)
+    found = named or next(filter(Path.is_file, beside), None)
+    return None if found is None else read(found)
+
+
+def read(path: str | Path) -> Bounds:
+    """The bounds in a file; raises `UsageError` where it holds none or cannot be read."""
+    try:
+        return Bounds.model_validate_json(files.read(path, UsageError))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"])) or "the file"
+        raise UsageError(
+            f"{path} holds no bounds: {where}: {fault['msg']}; make one with omb-py machine bounds "
+            f"--output {path}"
+        ) from error

@@ -1,0 +1,83 @@
+"""``omb-py machine bounds``: what this host can do at most."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text import files
+from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.words import count
+
+if TYPE_CHECKING:
+    from omb_py.analysis.bounds import Bounds
+
+
+@click.command("bounds")
+@click.option("-o", "--output", metavar="FILE", help="Write the bounds to FILE, as in bounds.json.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def bounds_command(output: str | None, force: bool) -> None:
+    """Measure what this host can do at most.
+
+    Copies by one core and by all, cache sizes, cache lines between cores, rates of network links
+    and of links of GPUs. omb-py show --bounds FILE shows results as parts of it.
+    """
+    if output is not None and Path(output).exists() and not force:
+        raise UsageError(f"{output} exists: name another file, or overwrite it with --force")
+    with needing("analysis"):
+        from omb_py.analysis import bounds
+    from omb_py.measure import bounds as host
+    from omb_py.results.metadata import process_metadata
+
+    known = bounds.Bounds(
+        omb_py_bounds=bounds.VERSION,
+        host=os.uname().nodename,
+        measured=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        processor=process_metadata("").get("processor", ""),
+        cores=len(host.cores()),
+        copies=tuple(
+            bounds.CopyRate(bytes=one.bytes, one_core=one.one_core, all_cores=one.all_cores)
+            for one in host.copies()
+        ),
+        caches=host.caches(),
+        cache_line_ns=tuple(sorted(host.cache_lines())),
+        links=host.interfaces() | host.infiniband(),
+        gpus=host.gpus(),
+    )
+    for line in described(known):
+        click.echo(line)
+    if output is not None:
+        files.write(output, known.model_dump_json(indent=2).encode() + b"\n")
+        click.echo(f"written to {output}")
+
+
+def described(known: Bounds) -> Iterator[str]:
+    """Bounds as lines for people."""
+    yield f"{known.host}: {known.processor}, {known.cores} usable"
+    caches = ", ".join(f"{name} {size_text(size)}" for name, size in known.caches.items())
+    yield f"Caches of a core: {caches or 'the system does not say'}"
+    yield f"{'Copies of':<14}{'one core':>12}{'all cores':>12}"
+    for copy in known.copies:
+        one, every = (value_text(rate, "MB/s") for rate in (copy.one_core, copy.all_cores))
+        yield f"{size_text(copy.bytes):<14}{one:>12}{every:>12}"
+    if times := known.cache_line_ns:
+        middle = times[len(times) // 2]
+        yield (
+            f"Cache line between cores: {digits(times[0])} to {digits(times[-1])} ns, median "
+            f"{digits(middle)} ns, of {count(len(times), 'pair')}"
+        )
+    else:
+        yield "Cache line between cores: not measured, which takes 2 cores and omb-py[native]"
+    for name, rate in known.links.items():
+        yield f"Link {name}: {value_text(rate, 'MB/s')}"
+    if not known.links:
+        yield "Network links: none whose rate the system says"
+    for name, links in known.gpus.items():
+        rates = ", ".join(f"{kind} {value_text(rate, 'MB/s')}" for kind, rate in links.items())
+        yield f"GPU {name}: {rates or 'no rate of a link'}"

@@ -1,0 +1,144 @@
+"""Values as parts of bounds: where a rule holds, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.analysis import bounds
+from omb_py.analysis.bounds import RULES, Bounds, CopyRate, bound_of
+from omb_py.benchmarks import all_benchmarks
+from omb_py.cli import command
+from omb_py.core.errors import UsageError
+
+HOST = Bounds(
+    omb_py_bounds=1,
+    host="n1",
+    measured="2026-11-25T12:00:00Z",
+    processor="made up",
+    cores=8,
+    copies=(
+        CopyRate(bytes=65536, one_core=100_000.0, all_cores=400_000.0),
+        CopyRate(bytes=1 << 20, one_core=20_000.0, all_cores=30_000.0),
+        CopyRate(bytes=1 << 24, one_core=10_000.0, all_cores=15_000.0),
+    ),
+    caches={"L1": 48 << 10},
+    cache_line_ns=(50.0, 120.0),
+    links={"mlx5_0:1": 25_000.0, "mlx5_1:1": 25_000.0},
+    gpus={},
+)
+
+
+def row(benchmark: str, hosts: int | None = 1, **values: Any) -> dict[str, Any]:
+    plain = {"bytes": 1 << 24, "ranks": 2, "placement": "H", "part": None, "latency_us": None}
+    return plain | {"benchmark": benchmark, "hosts": hosts, "bandwidth_MBps": None} | values
+
+
+@pytest.mark.parametrize(
+    ("measured", "text"),
+    [
+        (row("bw", bandwidth_MBps=15_000.0), "75 % of one copy"),
+        (row("bw", bytes=1 << 30, bandwidth_MBps=5_000.0), "50 % of one copy"),
+        (row("bibw", bandwidth_MBps=15_000.0), "50 % of two copies at once"),
+        (row("mbw_mr", ranks=8, bandwidth_MBps=15_000.0), "50 % of copies by all cores"),
+        (row("latency", bytes=8, latency_us=0.25), "5.00 times one cache line between cores"),
+        (row("bw", hosts=2, bandwidth_MBps=40_000.0), "80 % of the host's links"),
+        (
+            row("bibw", hosts=2, bandwidth_MBps=40_000.0),
+            "40 % of the host's links in both directions",
+        ),
+    ],
+)
+def test_a_value_is_a_part_of_its_bound(measured: dict[str, Any], text: str) -> None:
+    known = bound_of(HOST, measured)
+    assert known is not None
+    assert known.text == text
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        pytest.param(row("bw", hosts=None, bandwidth_MBps=1.0), id="hosts unknown"),
+        pytest.param(row("bw", placement="D", bandwidth_MBps=1.0), id="on a device"),
+        pytest.param(row("bw", bytes=8, bandwidth_MBps=1.0), id="smaller than any copy measured"),
+        pytest.param(row("latency", bytes=4096, latency_us=1.0), id="more than a cache line"),
+        pytest.param(row("latency", hosts=2, bytes=8, latency_us=1.0), id="latency of a network"),
+        pytest.param(row("allreduce", latency_us=1.0), id="collective"),
+        pytest.param(row("bw", hosts=3, bandwidth_MBps=1.0), id="three hosts"),
+    ],
+)
+def test_nothing_is_claimed_where_no_bound_is_known(measured: dict[str, Any]) -> None:
+    assert bound_of(HOST, measured) is None
+
+
+def test_nothing_is_claimed_of_what_was_not_measured() -> None:
+    nothing = HOST.model_copy(update={"copies": (), "cache_line_ns": (), "links": {}})
+    for hosts in (1, 2):
+        for name in ("bw", "bibw", "mbw_mr"):
+            assert bound_of(nothing, row(name, hosts=hosts, bandwidth_MBps=1.0)) is None
+    assert bound_of(nothing, row("latency", bytes=8, latency_us=1.0)) is None
+
+
+@given(st.integers(65536, 1 << 40))
+def test_the_rate_of_a_size_is_none_of_a_size_far_from_it(nbytes: int) -> None:
+    rate = HOST.copy_rate(nbytes)
+    near = [copy for copy in HOST.copies if nbytes / 16 <= copy.bytes <= nbytes * 16]
+    assert rate in [copy.one_core for copy in near or HOST.copies[-1:]]
+
+
+def test_rules_are_of_benchmarks_that_there_are() -> None:
+    names = {benchmark.name for benchmark in all_benchmarks()}
+    assert {name for rule in RULES for name in rule.benchmarks} <= names
+    assert len({(name, rule.hosts) for rule in RULES for name in rule.benchmarks}) == sum(
+        len(rule.benchmarks) for rule in RULES
+    )
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / bounds.NAME).write_text(HOST.model_dump_json())
+    assert bounds.read(tmp_path / bounds.NAME) == HOST
+    assert bounds.find(None, [str(tmp_path)]) == HOST
+    assert bounds.find(None, [str(tmp_path / "gone")]) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"host": 5}, {"more": 1}, {"omb_py_bounds": 2}, {"links": {"a": -1.0}}, {"cores": "8"}],
+)
+def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(json.loads(HOST.model_dump_json()) | change))
+    with pytest.raises(UsageError, match=r"mine\.json holds no bounds: .+ omb-py machine bounds"):
+        bounds.read(path)
+
+
+def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
+    (tmp_path / bounds.NAME).write_text(HOST.model_dump_json())
+    names = "run,benchmark,bytes,ranks,buffer,binding,placement,bandwidth_MBps,iterations"
+    lines = ["# run: r", "# omb_py: 0.1.0", "# hosts: n1:2", names]
+    lines.append("r,bw,16777216,2,numpy,native,H,15000,10")
+    (tmp_path / "bw.csv").write_text("\n".join([*lines, ""]))
+    shown = CliRunner().invoke(command, ["show", str(tmp_path)])
+    assert "75 % of one copy" in shown.output
+    assert "left out" not in shown.output
+    without = CliRunner().invoke(command, ["show", str(tmp_path / "bw.csv")])
+    assert "of its bound" not in without.output
+    page = tmp_path / "report.html"
+    done = CliRunner().invoke(command, ["report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "<td>20.0 GB/s</td><td>75 % of one copy</td>" in page.read_text()
+
+
+def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "bounds.json"
+    done = CliRunner().invoke(command, ["machine", "bounds", "--output", str(path)])
+    assert done.exit_code == 0, done.output
+    assert bounds.read(path).copies
+    again = CliRunner().invoke(command, ["machine", "bounds", "--output", str(path)])
+    assert again.exit_code != 0
