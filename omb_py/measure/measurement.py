@@ -18,7 +18,9 @@ from omb_py.core.job import Combined, Job
 from omb_py.core.memory import Place
 from omb_py.core.mpi.startup_timer import Stages
 from omb_py.core.options import VARIED_WINDOWS, Options
+from omb_py.core.statistics import percentile
 from omb_py.measure import devices
+from omb_py.measure.conditions import coarse, examine, tick
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
@@ -72,6 +74,7 @@ class Measurement(ABC):
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
         self._stepped: list[int] = []
+        self._medians: list[tuple[int, float]] = []
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
         self.advance: Report | None = None
@@ -118,8 +121,11 @@ class Measurement(ABC):
         for note in [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
+        conditions, warnings = examine(job, options.preflight)
+        for warning in warnings:
+            job.note(warning)
         writers = start_writers(
-            self._context, self.run_name, nodes, self.open_writers, self.bindings
+            self._context, self.run_name, nodes, self.open_writers, self.bindings, conditions
         )
         if options.sync == "clock":
             from omb_py.core.mpi.clock import SharedClock
@@ -146,6 +152,8 @@ class Measurement(ABC):
             listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
             place = f" at {listed} bytes" if self.benchmark.sized else ""
             job.note(f"the clock stepped back{place}: times are below zero; measure again")
+        if (doubt := coarse(tick(), self._medians) if self._medians else None) is not None:
+            job.note(doubt)
         self._report_skipped()
 
     def _report_skipped(self) -> None:
@@ -261,9 +269,13 @@ class Measurement(ABC):
         return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
 
     def look_for_steps(self, case: Case, combined: Combined | None) -> None:
-        """Keep in mind that times are below zero, as only a clock that steps back makes them."""
-        if combined is not None and min(combined.samples, default=0.0) < 0:
+        """Keep in mind what a clock that steps back, or has coarse ticks, makes of the times."""
+        if combined is None:
+            return
+        if min(combined.samples, default=0.0) < 0:
             self._stepped.append(case.size)
+        elif combined.samples:
+            self._medians.append((case.size, percentile(sorted(combined.samples), 50)))
 
     def agreement(self) -> AbstractContextManager[None]:
         """Make a failure of any rank inside the block a failure of all at its end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omb_py.bindings import Binding
@@ -38,10 +38,12 @@ def start_writers(
     nodes: list[Node],
     opened: Callable[[], list[Writer[Any]]],
     bindings: Sequence[Binding] = (),
+    conditions: Mapping[str, str] | None = None,
 ) -> list[Writer[Any]]:
     """The writers that ``opened`` and the setting make on rank 0, started.
 
-    ``run`` is the run's name. Collective; raises `SharedError` when it cannot be written.
+    ``run`` is the run's name, ``conditions`` more of its metadata. Collective; raises `SharedError`
+    when it cannot be written.
     """
     job, options = setting.job, setting.options
     writers: list[Writer[Any]] = []
@@ -49,7 +51,7 @@ def start_writers(
     if setting.buffer.device is not None:
         metadata["accelerator"] = "MANAGED" if options.managed else "CUDA"
     if options.output is not None or options.format != "text" or options.graph:
-        metadata = _metadata(setting, run, nodes, bindings) | metadata
+        metadata = {**_metadata(setting, run, nodes, bindings), **(conditions or {}), **metadata}
     with job.agreement():
         if job.rank == 0:
             writers = [*opened(), *setting.more_writers()]

@@ -25,6 +25,7 @@ TITLES = {
     "ranks": "Ranks",
     "thread_level": "Thread level",
     "processor": "Processor",
+    "conditions": "Conditions",
     "suite": "Suite",
     "omb_py": "omb-py",
     "mpi_standard": "MPI standard",
@@ -107,11 +108,13 @@ MAX_NAMES = 3
 class Origin:
     """When and where results were measured, with what and by which command; as far as files say.
 
-    ``commands`` counts all different ones, of which ``command`` is the first.
+    ``conditions`` are those of the first run that has some, ``commands`` counts all different
+    commands, of which ``command`` is the first.
     """
 
     when: str
     machine: str
+    conditions: str
     software: str
     command: str
     commands: int
@@ -151,6 +154,7 @@ def origin(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> Origin:
                 ),
             )
         ),
+        conditions=next(iter(unique("conditions")), ""),
         software=" · ".join(
             filter(
                 None,

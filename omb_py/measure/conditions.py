@@ -1,0 +1,236 @@
+"""The conditions under which a host measures: clocks, power, threads of cores, what is bound where.
+
+They are read before anything is timed, from what Linux says below /sys (Documentation/ABI/testing).
+What it does not say, as in a container or on another system, is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+
+from omb_py.core.dataclass import dataclass
+from omb_py.core.job import Job
+from omb_py.core.text.ranks import some_ranks
+from omb_py.measure import host_load
+from omb_py.measure.host_load import HostLoad, core_mask, cores_in
+
+SYS = "/sys"
+CPU = "devices/system/cpu"
+
+METADATA = "conditions"
+
+SAVING = ("powersave", "conservative", "ondemand", "schedutil")
+"""Governors that let a core that waits slow down."""
+
+ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")
+"""Drivers whose hardware chooses the frequency: ``powersave`` is no slow clock there."""
+
+CLOCK_READINGS = 500
+
+COARSE = 0.05
+"""Part of an iteration from which a tick of the clock makes percentiles steps."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a host says; empty where it does not. ``turbo`` and ``smt`` are ``on`` or ``off``."""
+
+    governor: str = ""
+    driver: str = ""
+    turbo: str = ""
+    smt: str = ""
+    huge_pages: str = ""
+    numa_nodes: int = 0
+
+    def describe(self) -> list[str]:
+        """Each in words."""
+        numa = f"{self.numa_nodes} NUMA node{'s' * (self.numa_nodes != 1)}"
+        found = (
+            ("governor", self.governor),
+            ("turbo", self.turbo),
+            ("SMT", self.smt),
+            ("transparent huge pages", self.huge_pages),
+        )
+        words = [f"{name} {value}" for name, value in found if value]
+        return [*words, numa] if self.numa_nodes else words
+
+    def note(self, host: str) -> str | None:
+        """A sentence where the clock of the cores may be slow."""
+        if self.governor in SAVING and not (
+            self.governor == "powersave" and self.driver in ACTIVE_DRIVERS
+        ):
+            return (
+                f"governor {self.governor} lets the cores of {host} slow down while they wait: "
+                "choose performance, as with cpupower frequency-set -g performance"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the ranks of a host run: in words, and a sentence where some share a core."""
+
+    words: str
+    note: str | None = None
+
+
+def read(core: int, root: str = SYS) -> Conditions:
+    """What the system says of itself, and of one core that ranks use."""
+    frequency = f"{root}/{CPU}/cpu{core}/cpufreq"
+    no_turbo = content(f"{root}/{CPU}/intel_pstate/no_turbo")
+    boost = content(f"{root}/{CPU}/cpufreq/boost")
+    pages = content(f"{root}/kernel/mm/transparent_hugepage/enabled")
+    nodes = cores_of(content(f"{root}/devices/system/node/online"))
+    return Conditions(
+        governor=content(f"{frequency}/scaling_governor"),
+        driver=content(f"{frequency}/scaling_driver"),
+        turbo={"0": "on", "1": "off"}.get(no_turbo, {"0": "off", "1": "on"}.get(boost, "")),
+        smt={"0": "off", "1": "on"}.get(content(f"{root}/{CPU}/smt/active"), ""),
+        huge_pages=pages.partition("[")[2].partition("]")[0],
+        numa_nodes=len(nodes),
+    )
+
+
+def content(path: str) -> str:
+    """A file of the kernel's; empty where there is none."""
+    try:
+        with open(path, errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def cores_of(text: str) -> frozenset[int]:
+    """The numbers of a list of the kernel's, as in ``0-3,8``; none of what is no list.
+
+    >>> sorted(cores_of("0-2,8"))
+    [0, 1, 2, 8]
+    """
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            return frozenset()
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def placement(
+    host: str,
+    ranks: Sequence[int],
+    masks: Sequence[frozenset[int]],
+    cores: int,
+    root: str = SYS,
+) -> Placement:
+    """Where ``ranks`` run, of which each may use the cores of its mask, on a host of ``cores``."""
+    if not all(masks):
+        return Placement("")
+    every = frozenset().union(*masks)
+    counts = sorted(map(len, masks))
+    if set(masks) == {every} and len(every) > 1:
+        return Placement(f"ranks not bound within {len(every)} cores")
+    words = f"each rank bound to {counts[0]}"
+    words += (
+        f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
+    )
+    if len(ranks) > cores:
+        return Placement(words)  # oversubscribed, which is said elsewhere
+    users: dict[frozenset[int], list[int]] = {}
+    physical: dict[frozenset[int], list[int]] = {}
+    for rank, mask in zip(ranks, masks, strict=True):
+        if len(mask) == 1:
+            users.setdefault(mask, []).append(rank)
+            (core,) = mask
+            siblings = cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
+            if len(ranks) <= cores // max(1, len(siblings)):
+                physical.setdefault(siblings or mask, []).append(rank)
+    for shared, what in ((users, "core"), (physical, "the physical core of core")):
+        for own, members in shared.items():
+            if len(members) > 1:
+                return Placement(
+                    words,
+                    f"{some_ranks(members)} share {what} {min(own)} of {host}, which has {cores}: "
+                    "bind each rank to a core of its own, as with --bind-to core",
+                )
+    return Placement(words)
+
+
+def observe(seconds: float) -> str | None:
+    """A sentence on what other processes take of this host's cores in so many seconds, if much."""
+    usable = set(cores_in(core_mask()))
+    before = host_load.read(whole=True)
+    time.sleep(seconds)
+    after = host_load.read(whole=True)
+    if before is None or after is None:
+        return None
+    found = host_load.load(before, after, usable, after.own - before.own, 0.0, 1)
+    note = None if found is None else found.note(os.uname().nodename)
+    return None if note is None else before_measuring(note)
+
+
+def before_measuring(note: str) -> str:
+    """What was seen before anything was measured."""
+    return note.replace("during the measurement", "before the measurement")
+
+
+def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
+    """Metadata on the conditions of the host that is worst, and sentences to be said; collective.
+
+    With ``seconds``, other processes are observed for so long, while all ranks sleep. Both are the
+    same on all ranks.
+    """
+    notes = []
+    if seconds:
+        load = HostLoad(job)
+        time.sleep(seconds)
+        _, note = load.finish()
+        if note is not None:
+            notes.append(before_measuring(note))
+    name = os.uname().nodename
+    host = job.control.on_host()
+    gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())
+    host.free()
+    told, score = "", 0.0
+    if gathered:
+        ranks = [int.from_bytes(data[:8], "little") for data in gathered]
+        masks = [frozenset(cores_in(data[8:])) for data in gathered]
+        found = read(min(masks[0], default=0))
+        placed = placement(name, ranks, masks, os.cpu_count() or 1)
+        said = [note for note in (placed.note, found.note(name)) if note]
+        score = 1.0 + len(said)
+        words = ", ".join(filter(None, [*found.describe(), placed.words]))
+        told = "\n".join([words, *said])
+    worst = job.rank_of_greatest(score)
+    words, *said = job.text_of(told, worst).split("\n")
+    return ({METADATA: words} if words else {}), [*notes, *said]
+
+
+def clock_tick(readings: Sequence[float]) -> float:
+    """The tick in seconds of a clock that was read again and again.
+
+    A clock that never shows the same twice ticks at most as slowly as it is read: then 0 is
+    returned, for its tick does not matter.
+    """
+    steps = [after - before for before, after in pairwise(readings)]
+    forward = sorted(step for step in steps if step > 0)
+    return forward[0] if forward and len(forward) < len(steps) else 0.0
+
+
+def tick() -> float:
+    """The tick of the clock that iterations are timed by."""
+    return clock_tick([time.perf_counter() for _ in range(CLOCK_READINGS)])
+
+
+def coarse(tick_seconds: float, iterations: Sequence[tuple[int, float]]) -> str | None:
+    """A sentence for message sizes whose median iteration, in seconds, has few ticks."""
+    sizes = [size for size, seconds in iterations if tick_seconds > COARSE * seconds]
+    if not sizes:
+        return None
+    return (
+        f"a tick of the clock, {tick_seconds * 1e9:.0f} ns, is over {COARSE:.0%} of an iteration "
+        f"at {', '.join(map(str, sizes))} bytes: medians and percentiles are steps of it there, "
+        "means hold"
+    )

@@ -1,0 +1,156 @@
+"""The conditions of a host: as a made-up system says them, and what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.measure.conditions import (
+    Conditions,
+    clock_tick,
+    coarse,
+    content,
+    cores_of,
+    observe,
+    placement,
+    read,
+)
+
+CPU = "devices/system/cpu"
+
+
+def tree(root: Path, files: dict[str, str]) -> str:
+    """Files of a kernel below a folder, whose name is returned."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{text}\n")
+    return str(root)
+
+
+def test_all_that_a_system_says_is_read(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path,
+        {
+            f"{CPU}/cpu3/cpufreq/scaling_governor": "powersave",
+            f"{CPU}/cpu3/cpufreq/scaling_driver": "intel_pstate",
+            f"{CPU}/intel_pstate/no_turbo": "1",
+            f"{CPU}/smt/active": "1",
+            "kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+            "devices/system/node/online": "0-3",
+        },
+    )
+    found = read(3, root)
+    assert found == Conditions("powersave", "intel_pstate", "off", "on", "madvise", 4)
+    assert found.describe() == [
+        "governor powersave",
+        "turbo off",
+        "SMT on",
+        "transparent huge pages madvise",
+        "4 NUMA nodes",
+    ]
+
+
+def test_turbo_of_other_drivers_is_read(tmp_path: Path) -> None:
+    assert read(0, tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})).turbo == "on"
+
+
+def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
+    assert read(0, str(tmp_path)) == Conditions()
+    assert Conditions().describe() == []
+    assert content(str(tmp_path / "gone")) == ""
+
+
+@pytest.mark.parametrize(
+    ("governor", "driver", "slow"),
+    [
+        ("performance", "acpi-cpufreq", False),
+        ("powersave", "intel_pstate", False),
+        ("powersave", "acpi-cpufreq", True),
+        ("ondemand", "acpi-cpufreq", True),
+        ("", "", False),
+    ],
+)
+def test_a_governor_that_slows_cores_down_is_said(governor: str, driver: str, slow: bool) -> None:
+    note = Conditions(governor, driver).note("n1")
+    assert (note is not None) == slow
+    assert note is None or f"governor {governor} lets the cores of n1 slow down" in note
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_a_list_of_cores_is_read_as_the_kernel_writes_it(cores: set[int]) -> None:
+    ordered = sorted(cores)
+    starts = [core for core in ordered if core - 1 not in cores]
+    ends = [core for core in ordered if core + 1 not in cores]
+    text = ",".join(f"{a}-{b}" if a < b else str(a) for a, b in zip(starts, ends, strict=True))
+    assert cores_of(text) == cores
+
+
+@given(st.text())
+def test_anything_else_is_no_list(text: str) -> None:
+    assert all(core >= 0 for core in cores_of(text[:20]))
+
+
+def masks(*cores: set[int]) -> list[frozenset[int]]:
+    return [frozenset(one) for one in cores]
+
+
+@pytest.mark.parametrize(
+    ("of_ranks", "words"),
+    [
+        (masks({0, 1, 2, 3}, {0, 1, 2, 3}), "ranks not bound within 4 cores"),
+        (masks({0}, {1}), "each rank bound to 1 core"),
+        (masks({0, 1}, {2, 3}), "each rank bound to 2 cores"),
+        (masks({0}, {2, 3}), "each rank bound to 1 to 2 cores"),
+        (masks(set(), set()), ""),
+    ],
+)
+def test_how_ranks_are_bound_is_said(
+    tmp_path: Path, of_ranks: list[frozenset[int]], words: str
+) -> None:
+    found = placement("n1", [4, 5], of_ranks, 4, str(tmp_path))
+    assert (found.words, found.note) == (words, None)
+
+
+def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) -> None:
+    ranks, of_ranks = [0, 1, 2], masks({7}, {3}, {7})
+    note = placement("n1", ranks, of_ranks, 8, str(tmp_path)).note
+    assert note == (
+        "ranks 0, 2 share core 7 of n1, which has 8: bind each rank to a core of its own, as with "
+        "--bind-to core"
+    )
+    assert placement("n1", ranks, of_ranks, 2, str(tmp_path)).note is None
+
+
+def test_ranks_on_two_threads_of_a_core_are_named_where_cores_are_free(tmp_path: Path) -> None:
+    for core in range(8):
+        siblings = f"{core % 4},{core % 4 + 4}"
+        tree(tmp_path, {f"{CPU}/cpu{core}/topology/thread_siblings_list": siblings})
+    two = placement("n1", [0, 1], masks({1}, {5}), 8, str(tmp_path)).note
+    assert two is not None
+    assert two.startswith("ranks 0-1 share the physical core of core 1 of n1, which has 8")
+    every = masks(*({core} for core in range(8)))
+    assert placement("n1", list(range(8)), every, 8, str(tmp_path)).note is None
+
+
+def test_the_tick_of_a_coarse_clock_is_found_and_of_a_fine_one_does_not_matter() -> None:
+    coarse_clock = [tick * 41e-9 for tick in (0, 0, 0, 1, 1, 2, 2, 2, 4)]
+    assert clock_tick(coarse_clock) == pytest.approx(41e-9)
+    assert clock_tick([0.0, 35e-9, 71e-9, 105e-9]) == 0.0
+    assert clock_tick([]) == 0.0
+
+
+def test_sizes_with_few_ticks_in_an_iteration_are_named() -> None:
+    sizes = [(1, 0.3e-6), (8, 0.4e-6), (4096, 3e-6)]
+    assert coarse(41e-9, sizes) == (
+        "a tick of the clock, 41 ns, is over 5% of an iteration at 1, 8 bytes: medians and "
+        "percentiles are steps of it there, means hold"
+    )
+    assert coarse(1e-9, sizes) is None
+
+
+def test_a_quiet_or_a_busy_host_is_observed() -> None:
+    note = observe(0.05)
+    assert note is None or "before the measurement" in note

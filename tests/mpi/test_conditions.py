@@ -1,0 +1,50 @@
+"""Conditions are in the metadata, and what spoils numbers is said before they are measured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from tests.conftest import ENVIRONMENT, MPIEXEC, OMB_PY, Finished, run
+from tests.hosts.jobs import OPEN_MPI
+
+Run = Callable[..., Finished]
+
+QUICK = ("latency", "-m", "8:8", "-i", "10", "-x", "1")
+
+
+@pytest.mark.every_library
+def test_conditions_are_metadata(mpiexec: Run, tmp_path: Path) -> None:
+    job = mpiexec(2, *QUICK, "--output", str(tmp_path / "c.csv"))
+    assert job.code == 0, job.err
+    (conditions,) = omb_py.metadata(tmp_path / "c.csv")["conditions"]
+    assert "bound" in conditions
+
+
+@pytest.mark.every_library
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="with one core ranks have to share it")
+def test_ranks_that_share_a_core_while_another_is_free_are_named(tmp_path: Path) -> None:
+    core = min(os.sched_getaffinity(0))
+    bound = ["taskset", "-c", str(core), OMB_PY]
+    words = ["--bind-to", "none"] if OPEN_MPI else ["-bind-to", "none"]
+    job = run([MPIEXEC, "-n", "2", *words, *bound, *QUICK], ENVIRONMENT, tmp_path, 60)
+    assert job.code == 0, job.err
+    assert f"ranks 0-1 share core {core} of " in job.err
+
+
+@pytest.mark.any_library
+def test_other_load_is_observed_before_anything_is_timed(mpiexec: Run) -> None:
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        job = mpiexec(2, *QUICK, "--preflight", "0.3")
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    assert job.code == 0, job.err
+    assert "before the measurement" in job.err
