@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.core.text.ranks import some_ranks
 from omb_py.measure import host_load
 from omb_py.measure.host_load import HostLoad, core_mask, cores_in
 
@@ -150,6 +149,8 @@ def placement(
     for shared, what in ((users, "core"), (physical, "the physical core of core")):
         for own, members in shared.items():
             if len(members) > 1:
+                from omb_py.core.text.ranks import some_ranks
+
                 return Placement(
                     words,
                     f"{some_ranks(members)} share {what} {min(own)} of {host}, which has {cores}: "
