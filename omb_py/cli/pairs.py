@@ -11,7 +11,7 @@ import click
 from omb_py.benchmarks import Benchmark, all_benchmarks, find_benchmark
 from omb_py.bindings import BINDINGS
 from omb_py.cli import LazyGroup
-from omb_py.cli.benchmark import CONTEXT
+from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
@@ -73,9 +73,11 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         by: Any, alone: bool, rounds: int | None, repeats: int, worst: int, **values: Any
     ) -> None:
         options = make_options(values)
+        if options.auto_warmup:
+            raise UsageError("-x auto: ranks would decide pair by pair; name a number")
         if (options.sizes, options.smallest, options.largest) == (None, None, None):
             options = replace(options, sizes=SIZES[benchmark.metric])
-        writers = partial(text_writers, benchmark.title, options, worst)
+        writers = partial(writers_of, benchmark.title, options, worst)
         with launch(changed, options, more_writers=writers) as context:
             from omb_py.measure.pairs import PairsMeasurement
 
@@ -138,10 +140,11 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
     )
 
 
-def text_writers(title: str, options: Options, worst: int) -> list[Writer[Any]]:
-    """What prints the text, unless it is not wanted."""
+def writers_of(title: str, options: Options, worst: int) -> list[Writer[Any]]:
+    """What prints the text, unless it is not wanted, and what draws the figures of ``-G``."""
+    drawing = graph_writers(options)
     if options.quiet or options.format != "text":
-        return []
+        return drawing
     from omb_py.analysis.pairs.text import PairsWriter
 
-    return [PairsWriter(sys.stdout, title, worst)]
+    return [PairsWriter(sys.stdout, title, worst), *drawing]

@@ -83,6 +83,7 @@ def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -
         (2, ("--by", "node"), "2 ranks on 1 node make no pair: start more of them"),
         (2, ("--by", "device"), "--by device: the buffer has no device"),
         (1, (), "1 rank makes no pair: start more of them"),
+        (2, ("-x", "auto"), "-x auto: ranks would decide pair by pair; name a number"),
         (2, ("allreduce",), "allreduce is no benchmark of pairs: choose from latency, bw, bibw"),
     ],
 )
@@ -93,3 +94,10 @@ def test_what_cannot_be_measured_is_one_sentence(
     assert job.code != 0
     assert len(job.sentences) == 1, job.err
     assert sentence in job.sentences[0]
+
+
+@pytest.mark.any_library
+def test_transports_without_mpi_have_pairs_and_a_figure(mpiexec: Run, tmp_path: Path) -> None:
+    job = mpiexec(3, "pairs", *QUICK, "--sizes", "8", "--binding", "tcp", "-G", "tty", "-q")
+    assert job.code == 0, job.err
+    assert "latency: 8 B between all pairs of ranks: Latency, median" in job.out
