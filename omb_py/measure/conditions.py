@@ -129,33 +129,39 @@ def placement(
         return Placement("")
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
-    if set(masks) == {every} and len(every) > 1:
-        return Placement(f"ranks not bound within {len(every)} cores")
+    if set(masks) == {every} and len(every) == cores > 1:
+        return Placement(f"ranks not bound within {cores} cores")
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
     )
-    if len(ranks) > cores:
-        return Placement(words)  # oversubscribed, which is said elsewhere
-    users: dict[frozenset[int], list[int]] = {}
-    physical: dict[frozenset[int], list[int]] = {}
-    for rank, mask in zip(ranks, masks, strict=True):
-        if len(mask) == 1:
-            users.setdefault(mask, []).append(rank)
-            (core,) = mask
-            siblings = cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
-            if len(ranks) <= cores // max(1, len(siblings)):
-                physical.setdefault(siblings or mask, []).append(rank)
-    for shared, what in ((users, "core"), (physical, "the physical core of core")):
-        for own, members in shared.items():
-            if len(members) > 1:
-                from omb_py.core.text.ranks import some_ranks
+    threads = {
+        core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
+        or frozenset({core})
+        for core in every
+    }
+    of_a_core = max(map(len, threads.values()))
+    for number, what, parts in (
+        (cores, "core", masks),
+        (
+            cores // of_a_core,
+            "the physical core of core",
+            [frozenset(min(threads[core]) for core in mask) for mask in masks],
+        ),
+    ):
+        users: dict[frozenset[int], list[int]] = {}
+        for rank, own in zip(ranks, parts, strict=True):
+            users.setdefault(own, []).append(rank)
+        shared = next((own for own, by in users.items() if len(own) == 1 and len(by) > 1), None)
+        # with more ranks than cores they have to share, which is said elsewhere
+        if shared is not None and len(ranks) <= number:
+            from omb_py.core.text.ranks import some_ranks
 
-                return Placement(
-                    words,
-                    f"{some_ranks(members)} share {what} {min(own)} of {host}, which has {cores}: "
-                    "bind each rank to a core of its own, as with --bind-to core",
-                )
+            return Placement(
+                words,
+                f"{some_ranks(users[shared])} share {what} {min(shared)} of {host}, which has "
+                f"{number}: bind each rank to a core of its own, as with --bind-to core",
+            )
     return Placement(words)
 
 

@@ -124,15 +124,23 @@ def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) ->
     assert placement("n1", ranks, of_ranks, 2, str(tmp_path)).note is None
 
 
-def test_ranks_on_two_threads_of_a_core_are_named_where_cores_are_free(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", [masks({1}, {5}), masks({1, 5}, {1, 5}), masks({1}, {1, 5})])
+def test_ranks_on_threads_of_one_core_are_named_where_cores_are_free(
+    tmp_path: Path, bound: list[frozenset[int]]
+) -> None:
     for core in range(8):
         siblings = f"{core % 4},{core % 4 + 4}"
         tree(tmp_path, {f"{CPU}/cpu{core}/topology/thread_siblings_list": siblings})
-    two = placement("n1", [0, 1], masks({1}, {5}), 8, str(tmp_path)).note
+    two = placement("n1", [0, 1], bound, 8, str(tmp_path)).note
     assert two is not None
-    assert two.startswith("ranks 0-1 share the physical core of core 1 of n1, which has 8")
+    assert two.startswith("ranks 0-1 share the physical core of core 1 of n1, which has 4")
     every = masks(*({core} for core in range(8)))
     assert placement("n1", list(range(8)), every, 8, str(tmp_path)).note is None
+
+
+def test_ranks_that_may_use_the_same_few_of_many_cores_are_bound(tmp_path: Path) -> None:
+    found = placement("n1", [0, 1], masks({0, 1}, {0, 1}), 128, str(tmp_path))
+    assert (found.words, found.note) == ("each rank bound to 2 cores", None)
 
 
 def test_the_tick_of_a_coarse_clock_is_found_and_of_a_fine_one_does_not_matter() -> None:
