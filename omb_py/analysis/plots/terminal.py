@@ -31,6 +31,7 @@ from omb_py.analysis.plots.samples import (
     some,
 )
 from omb_py.analysis.plots.winner import Cell, WinnerMap
+from omb_py.analysis.samples.diagnostics import findings
 from omb_py.core.text.units import size_text, value_text
 
 WIDTH, HEIGHT = 80, 24
@@ -58,7 +59,11 @@ def uses_color() -> bool:
 def text(
     picture: Picture, width: int, height: int, colored: bool = False, binary: bool = False
 ) -> str:
-    """A picture in ``width`` columns, of which axes take ``height`` lines."""
+    """A picture in ``width`` columns, of which axes take ``height`` lines.
+
+    Below single iterations stands what is odd about them.
+    """
+    said: list[str] = []
     match picture:
         case Chart():
             over = "message size" if picture.x == "bytes" else "ranks"
@@ -93,9 +98,12 @@ def text(
                 body += [axes.title] * bool(axes.title)
                 body.append(over_time(axes, picture.kind, (width, height), colored))
             body += quantiles(picture.panels) if picture.kind == "violin" else []
+    if isinstance(picture, SamplePlot):
+        every = [one for axes in picture.panels for one in axes.series]
+        said = [textwrap.fill(f"{sentence}.", width) for sentence in findings(every)]
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
-    return "\n".join([f"{title}: {words}", *body, *caption])
+    return "\n".join([f"{title}: {words}", *body, *caption, *said])
 
 
 def described(measure: Measure) -> str:

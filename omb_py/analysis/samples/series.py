@@ -55,15 +55,13 @@ def load(paths: Iterable[str | Path], where: Iterable[str] = ()) -> list[Series]
 
     Raises `OmbError` where a path holds no samples, `UsageError` where no series matches.
     """
-    found: list[Series] = []
+    frames = []
     for path in dict.fromkeys(map(str, paths)):
         files = sample_files(path)
         if not files:
             raise OmbError(f"{path} holds no samples: name what omb-py BENCHMARK --samples wrote")
-        frames = [read(file).to_pandas(strings_to_categorical=True) for file in files]
-        for frame in frames:
-            found += series_of(matching(frame, where))
-    return found
+        frames += [read(file).to_pandas() for file in files]
+    return list(series_of(matching(pd.concat(frames, ignore_index=True), where)))
 
 
 def series_of(frame: pd.DataFrame) -> Iterator[Series]:
