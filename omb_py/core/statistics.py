@@ -11,6 +11,10 @@ from omb_py.core.dataclass import dataclass
 LARGEST_EXACT = 1000
 """Samples up to which the interval's ranks come from the binomial distribution itself."""
 
+FINE_LAGS = 128
+"""Lags up to twice which each autocorrelation is computed; beyond it one stands for several, so
+that millions of samples take no longer than some hundred lags."""
+
 BUSY = 0.1
 """Relative spread of repeated measurements above which a machine is said to be busy."""
 
@@ -90,12 +94,14 @@ def autocorrelation_time(samples: Sequence[float]) -> float:
         both = (above & earlier).bit_count() - share * (earlier.bit_count() + later)
         return (both / (count - lag) + share**2) * (1 - lag / count) / variance
 
-    total, last = 0.0, 2.0
-    for lag in range(0, count // 2, 2):
+    total, last, lag = 0.0, 2.0, 0
+    while lag < count // 2:
         last = min(last, (correlation(lag) if lag else 1.0) + correlation(lag + 1))
         if last <= 0:
             break
-        total += last
+        pairs = max(1, lag // FINE_LAGS)
+        total += last * pairs
+        lag += 2 * pairs
     return max(1.0, 2 * total - 1)
 
 
@@ -111,8 +117,9 @@ def relative_spread(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Summary:
-    """Samples in brief; ``ordered`` are the samples themselves, sorted."""
+    """Samples in brief: ``samples`` as they were taken, ``ordered`` sorted."""
 
+    samples: Sequence[float]
     ordered: tuple[float, ...]
     mean: float
     stddev: float
@@ -123,8 +130,9 @@ class Summary:
 
     @property
     def median_interval(self) -> tuple[float, float] | tuple[None, None]:
-        """See `median_interval`."""
-        return median_interval(self.ordered) or (None, None)
+        """See `median_interval`; wider where neighbours are alike (`autocorrelation_time`)."""
+        time = autocorrelation_time(self.samples)
+        return median_interval(self.ordered, time) or (None, None)
 
 
 def summarize(samples: Sequence[float]) -> Summary:
@@ -132,4 +140,4 @@ def summarize(samples: Sequence[float]) -> Summary:
     count = len(samples)
     mean = fsum(samples) / count
     variance = fsum((sample - mean) ** 2 for sample in samples) / max(1, count - 1)
-    return Summary(tuple(sorted(samples)), mean, sqrt(variance))
+    return Summary(samples, tuple(sorted(samples)), mean, sqrt(variance))

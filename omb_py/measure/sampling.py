@@ -6,7 +6,7 @@ Ranks decide together, between two stretches of iterations and never inside what
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +15,7 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 from omb_py.core.options import Options
-from omb_py.core.statistics import median_interval, percentile
+from omb_py.core.statistics import autocorrelation_time, median_interval, percentile
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
@@ -190,7 +190,7 @@ def _until_precise(
 ) -> Sampled:
     """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
-    ordered: list[float] = []
+    taken = array("d")
     done, precise = 0, False
     begin = perf_counter()
     while stretch:
@@ -206,17 +206,23 @@ def _until_precise(
         combined = job.combine(part, timed)
         if combined is not None:
             elapsed = perf_counter() - begin
-            ordered = sorted([*ordered, *combined.samples])
-            precise = elapsed >= MIN_SECONDS and is_precise(ordered, goal.precision)
-            stretch = 0 if precise else next_stretch(goal, len(ordered), elapsed)
+            taken.extend(combined.samples)
+            precise = elapsed >= MIN_SECONDS and is_precise(taken, goal.precision)
+            stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
         stretch = int(job.bcast_from_root(stretch))
     return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
 
 
-def is_precise(ordered: list[float], precision: float | None) -> bool:
-    """Whether half the interval of the median is at most this fraction of the median."""
-    interval = median_interval(ordered) if precision is not None else None
-    if interval is None or precision is None:
+def is_precise(samples: Sequence[float], precision: float | None) -> bool:
+    """Whether half the interval of the median is at most this fraction of the median.
+
+    ``samples`` are in the order in which they were taken.
+    """
+    if precision is None:
+        return False
+    ordered = sorted(samples)
+    interval = median_interval(ordered, autocorrelation_time(samples))
+    if interval is None:
         return False
     return interval[1] - interval[0] <= 2 * precision * percentile(ordered, 50)
 
