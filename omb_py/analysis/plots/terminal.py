@@ -14,7 +14,14 @@ import click
 import numpy as np
 import plotext
 
-from omb_py.analysis.plots.axes import Measure, min_size, place, quantity_text, ticks_of_sizes
+from omb_py.analysis.plots.axes import (
+    Measure,
+    axis_unit,
+    min_size,
+    place,
+    quantity_text,
+    ticks_of_sizes,
+)
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
@@ -213,10 +220,11 @@ def over_time(panel: SamplePanel, kind: str, size: tuple[int, int], colored: boo
         if kind != "samples":
             signal.lines()
         canvas.draw(signal)
+    factor, name = axis_unit([times.min(), times.max()], "us")
     levels = decades(times.tolist()) if logarithmic else np.linspace(times.min(), times.max(), 5)
     canvas.ruler("x" if kind == "ecdf" else "y").ticks(
         [log10(level) if logarithmic else float(level) for level in levels],
-        [value_text(float(level), "us") for level in levels],
+        [f"{level / factor:.4g} {name}" for level in levels],
     )
     others = up if kind == "ecdf" else across
     marks = np.linspace(0 if kind == "ecdf" else others.min(), others.max(), 5)
