@@ -31,6 +31,7 @@ from omb_py.results.readers import (
 )
 from omb_py.results.row import KINDS, ORIGIN, OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of_record
+from omb_py.results.samples import is_samples
 
 SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
@@ -167,6 +168,8 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
     Raises `OmbError` when the file, or no file of the folder, holds results.
     """
     if not path.is_dir():
+        if is_samples(path):
+            raise UsageError(f"{path} holds samples, not rows: omb-py plot --kind ecdf draws them")
         yield from ((path, found) for found in parts_of_file(path))
         return
     unusable: list[Problem] = []
@@ -211,7 +214,7 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         files[:] = [name for name in files if name not in NO_RESULTS]
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
             suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
-            wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES
+            wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES and not is_samples(path)
             if wanted and path.is_file():
                 yield path
             elif wanted:

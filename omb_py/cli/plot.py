@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from omb_py.cli.analysis_options import input_options, listed, name_option, note, page_options, read
@@ -9,18 +12,24 @@ from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
 
+if TYPE_CHECKING:
+    from omb_py.analysis.plots.figures import Picture
+
 IMAGES = ("png", "svg", "pdf")
+KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs")
+SAMPLE_KINDS = ("samples", "ecdf", "violin", "drift")
 
 
 @click.command("plot")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice(["auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs"]),
+    type=click.Choice([*KINDS, *SAMPLE_KINDS]),
     default="auto",
     help="Over message sizes, over ranks, both as a heat map or as a map of who is best, what "
     "omb-py overhead found, bars of numbers without sizes and of the parts of the start, or all "
-    "pairs of ranks; auto: all that apply but maps.",
+    "pairs of ranks; auto: all that apply but maps. Of files of --samples: every iteration by "
+    "time, the distribution as ecdf or violin, or the running median (drift).",
 )
 @click.option(
     "--lines",
@@ -120,10 +129,17 @@ def command(
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
     )
-    results = read(paths, where, assume, names)
-    pictures = figures.pictures(results, request)
-    for sentence in figures.left_out(results, request, pictures):
-        note(sentence)
+    pictures: Mapping[str, Picture]
+    if kind in SAMPLE_KINDS:
+        from omb_py.analysis.plots.samples import sample_plots
+        from omb_py.analysis.samples.series import load
+
+        pictures = sample_plots(load(paths, where), kind, request.sizes)
+    else:
+        results = read(paths, where, assume, names)
+        pictures = figures.pictures(results, request)
+        for sentence in figures.left_out(results, request, pictures):
+            note(sentence)
     binary = units == "binary"
     if in_terminal:
         size = terminal_plot.terminal_size()

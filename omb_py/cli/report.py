@@ -14,7 +14,7 @@ from omb_py.cli.analysis_options import (
     name_option,
     read,
 )
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 
 
@@ -54,13 +54,20 @@ def command(
 ) -> None:
     """Write one HTML page with plots, tables and detected anomalies.
 
-    The page needs no network and no other file. FILE may be a folder. Several FILEs that measured
-    the same are side by side, or with --base repeated runs of one another.
+    The page needs no network and no other file. FILE may be a folder. Files of --samples among
+    them add a section on single iterations. Several FILEs that measured the same are side by side,
+    or with --base repeated runs of one another.
     """
     with needing("analysis"):
         from omb_py.analysis import bounds
         from omb_py.analysis.report.page import report
+        from omb_py.analysis.samples.series import load, sample_files
 
+    single = [path for path in paths if sample_files(path)]
+    samples = load(single, where) if single else []
+    paths = tuple(path for path in paths if path not in single or Path(path).is_dir())
+    if not paths:
+        raise UsageError("these are samples alone: name the file of --output beside them, too")
     # beside a base several files are repeated runs, unless they have names
     results = read(paths, where, assume, None if base is not None and not names else names)
     # no name for the base's rows here, so that they can be forgotten once they are compared
@@ -72,6 +79,7 @@ def command(
         launch_spread,
         lines or (),
         bounds.find(bounds_file, paths),
+        samples,
     )
     if output is None:
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"

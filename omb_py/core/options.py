@@ -104,6 +104,7 @@ class Options:
     session: bool = False
     thread_level: str = "single"
     output: str | None = None
+    samples: str | None = None
     force: bool = False
     format: str = "text"
     quiet: bool = False

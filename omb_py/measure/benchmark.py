@@ -6,12 +6,13 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import partial
 from math import isnan, nan
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
-from omb_py.core.errors import BenchmarkError, ValidationError
+from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
 from omb_py.core.job import Combined
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
@@ -25,6 +26,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
     from omb_py.measure.algorithm_check import LibraryAlgorithm
+    from omb_py.measure.samples import SampleKeeper, StartTimes
     from omb_py.measure.work import Worker
 
 
@@ -35,6 +37,7 @@ class BenchmarkMeasurement(Measurement):
         super().__init__(context, [binding])
         self.binding = binding
         self._imprecise: list[int] = []
+        self._samples: SampleKeeper | None = None
         self._worker: Worker | None = None
         self._library_algorithm: LibraryAlgorithm | None = None
 
@@ -49,7 +52,12 @@ class BenchmarkMeasurement(Measurement):
                 self._library_algorithm = requested_algorithm(
                     self.job, self.benchmark.name, self.options.library_algorithm
                 )
-        super().run()
+        try:
+            super().run()
+        except SharedError:  # rows so far stay, and so do their samples
+            self._finish_samples()
+            raise
+        self._finish_samples()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
             self.job.note(
@@ -59,6 +67,18 @@ class BenchmarkMeasurement(Measurement):
 
     def open_writers(self) -> list[Writer[Row]]:
         return benchmark_writers(self.benchmark, self.options)
+
+    def prepare(self) -> None:
+        if self.options.samples is not None:
+            from omb_py.measure.samples import SampleKeeper
+
+            self._samples = SampleKeeper(self.job, self.options.samples, self.options.force)
+
+    def _finish_samples(self) -> None:
+        """Complete the file of samples, if there is one; collective."""
+        samples, self._samples = self._samples, None
+        if samples is not None:
+            samples.finish()
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job, options = self.job, self.options
@@ -73,13 +93,15 @@ class BenchmarkMeasurement(Measurement):
         loop = self.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
+        began = None if self._samples is None else self._samples.start_times()
         job.control.barrier()
         if options.validate:
             self.binding.release()
-            seconds, faults = self._time_and_check(plan, check, goal.iterations)
+            seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
             sampled = Sampled(seconds, options.validation_warmup)
         else:
-            sampled = sample(job, loop, pace.start, plan.timed, goal, self.report, self.advance)
+            reports = self.report, self.advance
+            sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
             starts = self._starts(pace.start, len(sampled.seconds))
         if not sampled.precise:
             self._imprecise.append(case.size)
@@ -90,6 +112,7 @@ class BenchmarkMeasurement(Measurement):
         cpu = self._cpu(loop)
         passed = job.total(len(faults)) == 0 if checked else None
         overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
+        row = None
         with self.agreement():
             if combined is not None:
                 outcome = Outcome(
@@ -98,6 +121,9 @@ class BenchmarkMeasurement(Measurement):
                 row = make_row(self.run_name, self.benchmark, case, outcome)
                 for writer in writers:
                     writer.row(row)
+        if self._samples is not None and began is not None:
+            round_trips = self.benchmark.round_trips(options)
+            self._samples.keep(row, sampled.seconds, began, plan.timed, round_trips)
         if passed is False:
             self._report(faults, self.where(case))
 
@@ -186,12 +212,13 @@ class BenchmarkMeasurement(Measurement):
         return Starts(late, error)
 
     def _time_and_check(
-        self, plan: Plan, check: DataCheck, iterations: int
+        self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None = None
     ) -> tuple[array[float], list[str]]:
         """Time each iteration on fresh data and check what arrived; the times, and the faults.
 
         Untimed calls come first, as native OMB makes them; the data is renewed after them, so
-        that nothing they left behind can pass for the timed call's result.
+        that nothing they left behind can pass for the timed call's result. ``starts`` learns when
+        iterations began.
         """
         seconds = array("d")
         faults: list[str] = []
@@ -215,7 +242,10 @@ class BenchmarkMeasurement(Measurement):
             barrier()
             for one in bound:
                 make(one.before)
+            begin = perf_counter()
             elapsed, results = run_once([one.calls for one in bound], plan.threads)
+            if starts is not None:
+                starts.add(begin, perf_counter() - begin, array("d", [elapsed]), 0)
             seconds.append(elapsed)
             for one in bound:
                 make(one.after)

@@ -92,6 +92,9 @@ class Measurement(ABC):
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         """Measure one message size, and write what came of it on rank 0, which has writers."""
 
+    def prepare(self) -> None:  # noqa: B027 - most kinds of measurement need nothing
+        """Open what rows go to besides, when all else is known to be right; collective."""
+
     def iterations(self, size: int) -> int | None:
         """Iterations and warm-up at a message size; None where ranks decide meanwhile."""
         options = self.options
@@ -127,6 +130,7 @@ class Measurement(ABC):
         writers = start_writers(
             self._context, self.run_name, nodes, self.open_writers, self.bindings, conditions
         )
+        self.prepare()
         if options.sync == "clock":
             from omb_py.core.mpi.clock import SharedClock
 

@@ -6,7 +6,7 @@ Ranks decide together, between two stretches of iterations and never inside what
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,10 +15,11 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 from omb_py.core.options import Options
-from omb_py.core.statistics import median_interval, percentile
+from omb_py.core.statistics import autocorrelation_time, median_interval, percentile
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
+    from omb_py.measure.samples import StartTimes
 
 Report: TypeAlias = Callable[[int, int], None]
 """Is told how many iterations are done, and of how many."""
@@ -97,19 +98,20 @@ def run_counted(
     counted: int,
     report: Report | None = None,
     pause: Report | None = None,
+    starts: StartTimes | None = None,
 ) -> array[float]:
     """Run iterations from number ``first`` on; the seconds of the last ``counted``.
 
     Without ``report`` they are one run of the loop, unless they are very many. ``pause`` is called
     before them and where half of the ``uncounted`` are done: other ranks may wait for this one
-    there, as nothing is counted yet.
+    there, as nothing is counted yet. ``starts`` learns when the ``counted`` began.
     """
     if pause is not None and report is None and uncounted > 1:
         early = uncounted // 2
         pause(0, uncounted + counted)
         run_counted(loop, first, early, 0)
         pause(early, uncounted + counted)
-        return run_counted(loop, first + early, uncounted - early, counted)
+        return run_counted(loop, first + early, uncounted - early, counted, starts=starts)
     total, done = uncounted + counted, 0
     stretch = MAX_AT_ONCE if report is None else 1
     seconds = array("d")
@@ -118,6 +120,8 @@ def run_counted(
         begin = perf_counter()
         loop.run(first + done, part)
         elapsed = perf_counter() - begin
+        if starts is not None:
+            starts.add(begin, elapsed, part, max(0, uncounted - done))
         seconds.extend(part[max(0, uncounted - done) :])
         done += len(part)
         if report is not None:
@@ -135,17 +139,18 @@ def sample(
     goal: Goal,
     report: Report | None = None,
     pause: Report | None = None,
+    starts: StartTimes | None = None,
 ) -> Sampled:
     """Run iterations until ``goal`` is reached; collective.
 
-    ``timed`` says whether this rank's clock counts; ``report`` and ``pause`` are as in
+    ``timed`` says whether this rank's clock counts; ``report``, ``pause`` and ``starts`` are as in
     `run_counted`. Of a common ``start``, the last values of ``lateness`` belong to the iterations
     returned.
     """
     begin = perf_counter()
     warmup = warm_up(job, loop, timed) if goal.warmup is None else goal.warmup
     if goal.precision is None and goal.max_time is None:
-        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, pause)
+        seconds = run_counted(loop, 0, goal.warmup or 0, goal.iterations, report, pause, starts)
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
@@ -153,7 +158,7 @@ def sample(
     if goal.max_time is not None and warmup:
         affordable = int(goal.max_time / (perf_counter() - begin) * warmup)
         stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
-    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report, pause)
+    return _until_precise(job, loop, start, timed, goal, warmup, stretch, report, pause, starts)
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
@@ -181,10 +186,11 @@ def _until_precise(
     stretch: int,
     report: Report | None,
     pause: Report | None,
+    starts: StartTimes | None,
 ) -> Sampled:
     """Stretches of iterations, the first as long as given, until one makes the goal."""
     seconds = array("d")
-    ordered: list[float] = []
+    taken = array("d")
     done, precise = 0, False
     begin = perf_counter()
     while stretch:
@@ -192,7 +198,7 @@ def _until_precise(
         if pause is not None:
             pause(warmup + done, goal.iterations)
         job.control.barrier()
-        part = run_counted(loop, done, uncounted, stretch, report)
+        part = run_counted(loop, done, uncounted, stretch, report, starts=starts)
         if start is not None:
             del start.lateness[-(uncounted + stretch) : -stretch]
         done += uncounted + stretch
@@ -200,17 +206,23 @@ def _until_precise(
         combined = job.combine(part, timed)
         if combined is not None:
             elapsed = perf_counter() - begin
-            ordered = sorted([*ordered, *combined.samples])
-            precise = elapsed >= MIN_SECONDS and is_precise(ordered, goal.precision)
-            stretch = 0 if precise else next_stretch(goal, len(ordered), elapsed)
+            taken.extend(combined.samples)
+            precise = elapsed >= MIN_SECONDS and is_precise(taken, goal.precision)
+            stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
         stretch = int(job.bcast_from_root(stretch))
     return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
 
 
-def is_precise(ordered: list[float], precision: float | None) -> bool:
-    """Whether half the interval of the median is at most this fraction of the median."""
-    interval = median_interval(ordered) if precision is not None else None
-    if interval is None or precision is None:
+def is_precise(samples: Sequence[float], precision: float | None) -> bool:
+    """Whether half the interval of the median is at most this fraction of the median.
+
+    ``samples`` are in the order in which they were taken.
+    """
+    if precision is None:
+        return False
+    ordered = sorted(samples)
+    interval = median_interval(ordered, autocorrelation_time(samples))
+    if interval is None:
         return False
     return interval[1] - interval[0] <= 2 * precision * percentile(ordered, 50)
 

@@ -55,6 +55,10 @@ EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
         "--verify-algorithm times nothing that --output could keep: leave out one",
     ),
     (
+        lambda o: o.verify_algorithm and o.samples is not None,
+        "--verify-algorithm times nothing that --samples could keep: leave out one",
+    ),
+    (
         lambda o: o.verify_algorithm and o.session,
         "--verify-algorithm cannot count messages in a session: leave out -I",
     ),
@@ -192,7 +196,7 @@ def make_options(values: Mapping[str, Any]) -> Options:
         from omb_py.benchmarks.algorithms import check
 
         check(options)
-    check_output(options.output, options.force)
+    check_output(options.output, options.force, options.samples)
     return options
 
 

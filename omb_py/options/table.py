@@ -553,7 +553,17 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Append rows to this .csv or .json file, each as soon as it is measured.",
         ),
         OptionRow(
-            "--force", is_flag=True, help="Overwrite the output file instead of appending to it."
+            "--samples",
+            metavar="FILE",
+            unplanned=False,
+            overhead=False,
+            help="Keep the time and the start of every timed iteration in this .parquet or .npy "
+            "file.",
+        ),
+        OptionRow(
+            "--force",
+            is_flag=True,
+            help="Overwrite the files of --output and --samples instead of appending to them.",
         ),
         OptionRow(
             "--format",

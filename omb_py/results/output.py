@@ -13,14 +13,20 @@ from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.writer import Writer
 
 SUFFIXES = (".csv", ".json")
+SAMPLE_SUFFIXES = (".parquet", ".npy")
 
 
-def check_output(path: str | None, force: bool) -> None:
-    """Raise `UsageError` when the suffix of ``path`` names no format, or ``force`` no file."""
-    if force and path is None:
+def check_output(path: str | None, force: bool, samples: str | None = None) -> None:
+    """Raise `UsageError` when the suffix of a file names no format, or ``force`` no file.
+
+    ``path`` is the file of results, ``samples`` that of samples.
+    """
+    if force and path is None and samples is None:
         raise UsageError("--force overwrites the file that --output names: name one")
     if path is not None and os.path.splitext(path)[1] not in SUFFIXES:
         raise UsageError(f"--output {path}: name a file that ends in .csv or .json")
+    if samples is not None and os.path.splitext(samples)[1] not in SAMPLE_SUFFIXES:
+        raise UsageError(f"--samples {samples}: name a file that ends in .parquet or .npy")
 
 
 def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row]]:

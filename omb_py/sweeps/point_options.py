@@ -21,6 +21,7 @@ from omb_py.sweeps.toml import suggestion
 
 OWN = {
     "output": "a sweep writes into its own folder",
+    "samples": "points of a sweep would share the file: measure one point with omb-py BENCHMARK",
     "force": "a sweep writes into its own folder",
     "graph": "a sweep writes into its own folder",
     "file": "a sweep writes into its own folder",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from omb_py.core.statistics import (
     LARGEST_EXACT,
     NORMAL,
+    autocorrelation_time,
     median_interval,
     median_ranks,
     percentile,
@@ -80,7 +81,11 @@ def test_ranks_of_printed_tables(count: int, ranks: tuple[int, int]) -> None:
 def test_the_interval_is_from_one_sample_to_another(count: int) -> None:
     ordered = [float(rank) for rank in range(1, count + 1)]
     assert median_interval(ordered) == median_ranks(count)
-    assert summarize(ordered[::-1]).median_interval == median_ranks(count)
+    mixed = np.random.default_rng(count).permutation(ordered).tolist()
+    low, high = summarize(mixed).median_interval
+    ranks = median_ranks(count)
+    assert ranks is not None
+    assert low is None or (low <= ranks[0] and high is not None and high >= ranks[1])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -104,6 +109,63 @@ def test_nineteen_of_twenty_intervals_hold_the_median() -> None:
         assert interval is not None
         held += interval[0] <= np.log(2) <= interval[1]
     assert 0.935 <= held / 2000 <= 0.985
+
+
+def autoregressive(generator: np.random.Generator, count: int, rho: float) -> list[float]:
+    """A stationary series of which neighbours have this correlation; its median is 0."""
+    noise = generator.standard_normal(count) * np.sqrt(1 - rho**2)
+    found = [float(generator.standard_normal())]
+    for one in noise[1:].tolist():
+        found.append(rho * found[-1] + one)
+    return found
+
+
+@pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.6, 0.92), (0.9, 0.9)])
+def test_intervals_of_dependent_samples_hold_the_median_about_as_often(
+    rho: float, least: float
+) -> None:
+    generator = np.random.default_rng(4)
+    held = 0
+    for _ in range(200):
+        low, high = summarize(autoregressive(generator, 1000, rho)).median_interval
+        assert low is not None
+        assert high is not None
+        held += low <= 0 <= high
+    assert least <= held / 200 <= 0.995
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.9, 0.99])
+def test_the_autocorrelation_time_is_that_of_the_series(rho: float) -> None:
+    series = autoregressive(np.random.default_rng(2), 100_000, rho)
+    lags = np.arange(1, 2000)
+    # of a normal series, whether it is above its median has the correlation 2 / pi asin(rho)
+    expected = 1 + 2 * (2 / np.pi * np.arcsin(rho**lags)).sum()
+    assert autocorrelation_time(series) == pytest.approx(expected, rel=0.2)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=80))
+def test_an_autocorrelation_time_is_that_of_the_signs_alone(samples: list[float]) -> None:
+    time = autocorrelation_time(samples)
+    assert 1 <= time <= len(samples)
+    median = percentile(sorted(samples), 50)
+    assert autocorrelation_time([9.0 if one > median else 1.0 for one in samples]) == time
+
+
+def test_samples_that_alternate_count_as_independent_at_most() -> None:
+    assert autocorrelation_time([1.0, 2.0] * 50) == 1
+    assert autocorrelation_time([5.0] * 50) == 1
+
+
+def test_samples_that_only_grow_have_no_interval() -> None:
+    assert summarize([float(number) for number in range(1000)]).median_interval == (None, None)
+
+
+def test_a_longer_time_makes_the_interval_wider_by_its_root() -> None:
+    ordered = [float(rank) for rank in range(1, 10_001)]
+    low, high = median_interval(ordered, 1.0) or (0.0, 0.0)
+    wide_low, wide_high = median_interval(ordered, 4.0) or (0.0, 0.0)
+    assert wide_high - wide_low == pytest.approx(2 * (high - low), abs=2)
+    assert median_interval(ordered, 1e5) is None
 
 
 def test_the_spread_of_normal_values_is_their_deviation_over_their_mean() -> None:

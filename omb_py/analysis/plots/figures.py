@@ -13,6 +13,7 @@ from omb_py.analysis.plots import heat as figure_heat
 from omb_py.analysis.plots import lines as figure_lines
 from omb_py.analysis.plots import overhead as figure_overhead
 from omb_py.analysis.plots import pairs as figure_pairs
+from omb_py.analysis.plots import samples as figure_samples
 from omb_py.analysis.plots import winner as figure_winner
 from omb_py.analysis.plots.bars import BarChart, bar_charts
 from omb_py.analysis.plots.charts import QUANTITIES, Chart, is_measured, rank_charts, size_charts
@@ -20,6 +21,7 @@ from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
 from omb_py.analysis.plots.pairs import PairMap, pair_maps
+from omb_py.analysis.plots.samples import SamplePlot
 from omb_py.analysis.plots.style import Page, apply_style
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
@@ -32,7 +34,7 @@ KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs"
 
 UNITS = ("decimal", "binary")
 
-Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead | PairMap
+Picture = Chart | HeatMap | WinnerMap | BarChart | Overhead | PairMap | SamplePlot
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -219,3 +221,5 @@ def draw(picture: Picture, binary: bool = False, page: Page | None = None) -> Fi
                 return figure_overhead.draw(picture, page)
             case PairMap():
                 return figure_pairs.draw(picture, binary, page)
+            case SamplePlot():
+                return figure_samples.draw(picture, page)

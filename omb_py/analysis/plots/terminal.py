@@ -11,17 +11,36 @@ from itertools import repeat
 from math import ceil, floor, isnan, log2, log10
 
 import click
+import numpy as np
 import plotext
 
 from omb_py.analysis.pairs.text import drawn
-from omb_py.analysis.plots.axes import Measure, min_size, place, quantity_text, ticks_of_sizes
+from omb_py.analysis.plots.axes import (
+    Measure,
+    axis_unit,
+    min_size,
+    place,
+    quantity_text,
+    ticks_of_sizes,
+)
 from omb_py.analysis.plots.bars import BarChart
 from omb_py.analysis.plots.charts import Chart, Line
 from omb_py.analysis.plots.figures import Picture
 from omb_py.analysis.plots.heat import HeatMap
 from omb_py.analysis.plots.overhead import TIMES, Overhead, Panel, at, difference
 from omb_py.analysis.plots.pairs import PairMap
+from omb_py.analysis.plots.samples import (
+    QUANTILES,
+    TITLES,
+    SamplePanel,
+    SamplePlot,
+    cumulated,
+    pooled,
+    running_median,
+    some,
+)
 from omb_py.analysis.plots.winner import Cell, WinnerMap
+from omb_py.analysis.samples.diagnostics import findings
 from omb_py.core.text.units import size_text, value_text
 
 WIDTH, HEIGHT = 80, 24
@@ -49,7 +68,11 @@ def uses_color() -> bool:
 def text(
     picture: Picture, width: int, height: int, colored: bool = False, binary: bool = False
 ) -> str:
-    """A picture in ``width`` columns, of which axes take ``height`` lines."""
+    """A picture in ``width`` columns, of which axes take ``height`` lines.
+
+    Below single iterations stands what is odd about them.
+    """
+    said: list[str] = []
     match picture:
         case Chart():
             over = "message size" if picture.x == "bytes" else "ranks"
@@ -80,9 +103,19 @@ def text(
         case PairMap():
             words = described(picture.measure)
             body = list(drawn(picture.matrix)) or ["(too many ranks for a map of characters)"]
+        case SamplePlot():
+            words = TITLES[picture.kind]
+            body = []
+            for axes in [] if picture.kind == "violin" else picture.panels:
+                body += [axes.title] * bool(axes.title)
+                body.append(over_time(axes, picture.kind, (width, height), colored))
+            body += quantiles(picture.panels) if picture.kind == "violin" else []
+    if isinstance(picture, SamplePlot):
+        every = [one for axes in picture.panels for one in axes.series]
+        said = [textwrap.fill(f"{sentence}.", width) for sentence in findings(every)]
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
-    return "\n".join([f"{title}: {words}", *body, *caption])
+    return "\n".join([f"{title}: {words}", *body, *caption, *said])
 
 
 def described(measure: Measure) -> str:
@@ -168,6 +201,55 @@ def plot(
     return str(canvas.build().string(colorless=not colored)).rstrip("\n")
 
 
+def over_time(panel: SamplePanel, kind: str, size: tuple[int, int], colored: bool) -> str:
+    """Axes with samples or their running median over starts, or with their distribution."""
+    curves = {
+        "samples": lambda: [some(one) for one in panel.series],
+        "drift": lambda: [running_median(one)[:2] for one in panel.series],
+        "ecdf": lambda: [cumulated(panel)],
+    }[kind]()
+    across, up = (np.concatenate(numbers) for numbers in zip(*curves, strict=True))
+    times = across if kind == "ecdf" else up
+    logarithmic = kind != "drift" and times.min() > 0 and times.max() / times.min() >= 4
+    canvas = plotext.figure
+    canvas.clear()
+    canvas.theme("simple")
+    canvas.plot_size(*size)
+    canvas.legend(False)
+    for number, (x, y) in enumerate(curves):
+        if logarithmic:
+            x, y = (np.log10(x), y) if kind == "ecdf" else (x, np.log10(y))
+        tint = COLORS[number % len(COLORS)]
+        marker = plotext.marker("·", pixel="default" if tint is None else tint)
+        signal = canvas.signal(x.tolist(), y.tolist(), marker=marker)
+        if kind != "samples":
+            signal.lines()
+        canvas.draw(signal)
+    factor, name = axis_unit([times.min(), times.max()], "us")
+    levels = decades(times.tolist()) if logarithmic else np.linspace(times.min(), times.max(), 5)
+    canvas.ruler("x" if kind == "ecdf" else "y").ticks(
+        [log10(level) if logarithmic else float(level) for level in levels],
+        [f"{level / factor:.4g} {name}" for level in levels],
+    )
+    others = up if kind == "ecdf" else across
+    marks = np.linspace(0 if kind == "ecdf" else others.min(), others.max(), 5)
+    canvas.ruler("y" if kind == "ecdf" else "x").ticks(
+        marks.tolist(), [f"{mark:.0f} %" if kind == "ecdf" else f"{mark:.4g} s" for mark in marks]
+    )
+    return str(canvas.build().string(colorless=not colored)).rstrip("\n")
+
+
+def quantiles(panels: Sequence[SamplePanel]) -> list[str]:
+    """What stands for a violin: percentiles of each message size."""
+    heads = ["min", *(f"p{percent:g}" for percent in QUANTILES[1:-1]), "max"]
+    rows = [["", *heads]] + [
+        [panel.title]
+        + [value_text(float(value), "us") for value in np.percentile(pooled(panel), QUANTILES)]
+        for panel in panels
+    ]
+    return aligned(rows)
+
+
 def tick_text(value: float, unit: str, binary: bool = False) -> str:
     """A tick's label with its unit.
 
@@ -248,6 +330,11 @@ def table(heat: HeatMap, binary: bool) -> list[str]:
     for column, size in enumerate(heat.sizes):
         cells = heat.cells[:, column]
         rows.append([size_text(size), *(heat.text(cell, binary) for cell in cells)])
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Cells in columns, to the right."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     return [
         "  ".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True)) for row in rows

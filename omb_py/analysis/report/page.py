@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import pandas as pd
@@ -35,6 +35,10 @@ from omb_py.analysis.values import label
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Sheet
+
+if TYPE_CHECKING:
+    from omb_py.analysis.report.samples import SampleSection
+    from omb_py.analysis.samples.series import Series
 
 SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""
@@ -85,14 +89,17 @@ def report(
     launch_spread: float | None = None,
     lines: Sequence[str] = (),
     bounds: Bounds | None = None,
+    samples: Sequence[Series] = (),
 ) -> str:
     """The HTML page about results, compared with ``base`` if that is given.
 
     ``statistic`` is the number of a row, as in `value_column`; ``launch_spread`` what launches
     differ by, as in `compare`; ``lines`` the columns that distinguish the lines of a figure at
-    first, as in ``binding`` or ``file``; ``bounds`` are what the host can do. Raises `OmbError`
-    where no row has a number, `UsageError` where it is not clear what to compare with what, or for
-    a column that lines do not have.
+    first, as in ``binding`` or ``file``; ``bounds`` are what the host can do, ``samples`` single
+    iterations to show.
+
+    Raises `OmbError` where no row has a number, `UsageError` where it is not clear what to compare
+    with what, or for a column that lines do not have.
     """
     results, lines = by_file(results, lines)
     table = (
@@ -124,7 +131,17 @@ def report(
         compared=None if table is None else comparison(table),
         findings=findings(found, points),
         bounded=None if bounds is None else beside_bounds(results.rows, bounds),
+        samples=samples_of(samples),
     )
+
+
+def samples_of(series: Sequence[Series]) -> list[SampleSection]:
+    """Sections of single iterations; what draws them is loaded where there are any."""
+    if not series:
+        return []
+    from omb_py.analysis.report.samples import sample_sections
+
+    return sample_sections(series)
 
 
 def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str, ...]]:
@@ -186,6 +203,7 @@ def render(
     compared: Comparison | None,
     findings: list[Findings],
     bounded: Sheet | None,
+    samples: list[SampleSection],
 ) -> str:
     """The page as text."""
     environment = jinja2.Environment(
@@ -217,6 +235,7 @@ def render(
         pairs=pair_sections(results.pairs),
         bounded=bounded,
         findings=findings,
+        samples=samples,
         trust=trust(findings),
         places=places(rows, results.runs),
     )

@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
+from tests.analysis.samples.synthetic import lognormal, series, write
+from tests.conftest import Finished
 
 from .test_anomalies import curve, read, row
 
@@ -437,3 +440,21 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
     page = (tmp_path / "p.html").read_text()
     assert '<img src="data:image/png;base64,' in page
     assert "Slow: all pairs that host node4 sends to (but not within it) take 3.02 times" in page
+
+
+def test_files_of_samples_become_a_section(
+    in_process: Callable[..., Finished], tmp_path: Path
+) -> None:
+    chance = np.random.default_rng(3)
+    slow = np.where(chance.random(500) < 0.3, 1.5, 1.0)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    write(folder / "run.parquet", series(lognormal(chance, 500, 0.03) * slow))
+    assert "name the file of --output" in in_process("report", "runs/run.parquet").err
+    (folder / "rows.csv").write_text("run,benchmark,bytes,ranks,latency_us\nr,latency,8,2,1.5\n")
+    job = in_process("report", "runs")
+    assert job.code == 0, job.err
+    assert "left out" not in job.err
+    page = (folder / "report.html").read_text()
+    assert "8 B: There are two speeds" in page
+    assert page.count('<img src="data:image/png;base64,') == 3

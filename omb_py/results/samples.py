@@ -1,0 +1,320 @@
+"""Samples in files: the time of every iteration, as a structured NumPy array or a Parquet table.
+
+Both have the columns of `DTYPE`. A row of samples says which row of the results it belongs to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from omb_py.core.errors import OmbError, UsageError, needing
+from omb_py.core.text.folders import make_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omb_py.results.row import Row
+
+DTYPE = np.dtype(
+    [
+        ("run", "S24"),
+        ("benchmark", "S48"),
+        ("buffer", "S24"),
+        ("binding", "S24"),
+        ("mpi_type", "S32"),
+        ("variant", "S64"),
+        ("bytes", "<i8"),
+        ("ranks", "<i4"),
+        ("window", "<i4"),
+        ("round_trips", "<i4"),
+        ("every", "<i4"),
+        ("start_error_us", "<f8"),
+        ("rank", "<i4"),
+        ("iteration", "<i8"),
+        ("start_us", "<f8"),
+        ("sample_us", "<f8"),
+    ]
+)
+"""A sample. The first columns are those of the row of results that it belongs to, -1 or nothing
+where that has none; docs/samples.md explains the others."""
+
+OF_ROW = ("run", "benchmark", "buffer", "binding", "mpi_type", "variant", "bytes", "ranks")
+OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
+"""Columns that tell which row of results a sample is of, and which rank's."""
+
+KEY = b"omb_py_samples"
+"""Where a Parquet file says that it holds samples, and which of them are thinned."""
+
+BLOCK = 1 << 18
+"""Samples in one group of rows of a Parquet file, and in memory at once."""
+
+
+def description(row: Row, round_trips: int, every: int, start_error: float) -> dict[str, Any]:
+    """The columns that all samples of a row of results have in common.
+
+    ``every`` tells of how many iterations one was kept, ``start_error`` by how many microseconds
+    starts are off at most. Raises `UsageError` for a text that has no room.
+    """
+    found: dict[str, Any] = {
+        "round_trips": round_trips,
+        "every": every,
+        "start_error_us": start_error,
+    }
+    for name in (*OF_ROW, "window"):
+        value = getattr(row, name)
+        if DTYPE[name].kind != "S":
+            found[name] = -1 if value is None else value
+            continue
+        text = (value or "").encode()
+        if len(text) > DTYPE[name].itemsize:
+            raise UsageError(
+                f"{name} {value!r} has more than the {DTYPE[name].itemsize} bytes that --samples "
+                "can hold: choose a shorter one"
+            )
+        found[name] = text
+    return found
+
+
+def is_samples(path: Path) -> bool:
+    """Whether a file is one of samples; false where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            if path.suffix == ".npy":
+                return read_header(file) is not None
+            if path.suffix != ".parquet" or file.read(4) != b"PAR1":
+                return False
+            from pyarrow import ArrowInvalid, parquet
+
+            try:
+                return KEY in (parquet.read_schema(path).metadata or {})
+            except ArrowInvalid:
+                return False
+    except OSError:
+        return False
+
+
+def read_header(file: Any) -> int | None:
+    """How many samples a NumPy file says that it holds; None where it is no file of samples."""
+    try:
+        if npy.read_magic(file) != (1, 0):
+            return None
+        shape, fortran, dtype = npy.read_array_header_1_0(file)
+    except ValueError:
+        return None
+    return int(shape[0]) if dtype == DTYPE and len(shape) == 1 and not fortran else None
+
+
+def header(count: int) -> bytes:
+    """The beginning of a NumPy file of so many samples; as long for any number of them."""
+    out = io.BytesIO()
+    described = {"descr": npy.dtype_to_descr(DTYPE), "fortran_order": False, "shape": (count,)}
+    npy.write_array_header_1_0(out, described)
+    return out.getvalue()
+
+
+HEADER_BYTES = len(header(0))
+
+
+class NpyFile:
+    """A NumPy file that grows: whole samples are added, then the header counts them.
+
+    What a killed job added without counting is no part of the array, and is overwritten next.
+    """
+
+    def __init__(self, path: Path, clear: bool) -> None:
+        """Open ``path`` to add to it, emptied with ``clear``; raises as `SampleFile`."""
+        self.path = path
+        with failing(path):
+            make_folder(path.parent)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._file = os.fdopen(descriptor, "r+b", buffering=0)
+            lock(self._file, path)
+            if clear:
+                self._file.truncate(0)
+            size = os.fstat(descriptor).st_size
+            found = read_header(self._file) if size else 0
+            if found is None:
+                self._file.close()
+                raise not_samples(path)
+            self.count = min(found, max(0, size - HEADER_BYTES) // DTYPE.itemsize)
+            self._write(header(self.count), 0)
+
+    def append(self, samples: np.ndarray[Any, Any]) -> None:
+        """Add samples; raises `OmbError` when they cannot be written."""
+        with failing(self.path):
+            self._write(samples.tobytes(), HEADER_BYTES + self.count * DTYPE.itemsize)
+            self.count += len(samples)
+            self._write(header(self.count), 0)
+
+    def close(self) -> None:
+        """No more samples come."""
+        self._file.close()
+
+    def _write(self, content: bytes, place: int) -> None:
+        self._file.seek(place)
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+
+class SampleFile:
+    """The file of ``--samples``: a NumPy file, or a Parquet file that is made of one at the end.
+
+    A Parquet file can be read only when its end is written. Until then samples are in a NumPy file
+    beside it, ``NAME.partial.npy``, which stays where the job is killed; the next job that adds to
+    the same Parquet file takes them over. Each `append` becomes a group of rows.
+    """
+
+    def __init__(self, path: Path, clear: bool) -> None:
+        """Open ``path`` to add to what it holds, or to overwrite it with ``clear``.
+
+        Raises `UsageError` where it holds something else, `OmbError` where it cannot be written,
+        `MissingPackageError` where pyarrow is needed and missing.
+        """
+        self.path = path
+        self._keep: Path | None = None
+        if path.suffix != ".parquet":
+            self._file = NpyFile(path, clear)
+            return
+        with needing("analysis"):
+            from pyarrow import parquet  # noqa: F401 - that it is there, before anything is timed
+        with failing(path):
+            if not clear and path.exists() and path.stat().st_size:
+                if not is_samples(path):
+                    raise not_samples(path)
+                self._keep = path
+        self._file = NpyFile(path.with_suffix(".partial.npy"), clear)
+        self._ends = [*range(BLOCK, self._file.count, BLOCK), self._file.count]
+
+    def append(self, samples: np.ndarray[Any, Any]) -> None:
+        """Add samples, which can be read from now on."""
+        self._file.append(samples)
+        if self.path.suffix == ".parquet":
+            self._ends.append(self._file.count)
+
+    def finish(self) -> None:
+        """All samples were given; raises `OmbError` where the file cannot be completed."""
+        if self.path.suffix == ".parquet":
+            with failing(self.path):
+                self._complete()
+        self._file.close()
+
+    def _complete(self) -> None:
+        from pyarrow import parquet
+
+        old = parquet.ParquetFile(self._keep) if self._keep else None
+        thinned = thinned_of(old.schema_arrow.metadata) if old else []
+        stored: Any = np.load(self._file.path, mmap_mode="r") if self._file.count else None
+        groups = list(pairs(self._ends))
+        for start, end in groups:
+            thinned += thinned_in(stored[start:end])
+        unique = [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in thinned)]
+        schema = as_table(np.empty(0, DTYPE)).schema.with_metadata(
+            {KEY: json.dumps({"thinned": unique})}
+        )
+        new = self.path.with_suffix(".partial.parquet")
+        with parquet.ParquetWriter(new, schema, compression="zstd") as out:
+            if old is not None:
+                for number in range(old.num_row_groups):
+                    out.write_table(old.read_row_group(number).cast(schema))
+            for start, end in groups:
+                out.write_table(as_table(np.array(stored[start:end])).cast(schema))
+        os.replace(new, self.path)
+        self._file.path.unlink()
+
+
+def pairs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where groups begin and end, without empty ones."""
+    start = 0
+    for end in ends:
+        if end > start:
+            yield start, end
+        start = end
+
+
+def thinned_in(samples: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
+    """For each row of results of which not every iteration was kept: which, and every how many."""
+    names = ["run", "benchmark", "mpi_type", "bytes", "window", "every"]
+    found = np.unique(samples[samples["every"] > 1][names])
+    return [
+        {name: value.decode() if isinstance(value, bytes) else value for name, value in items}
+        for items in (zip(names, one.tolist(), strict=True) for one in found)
+    ]
+
+
+def thinned_of(metadata: dict[bytes, bytes]) -> list[dict[str, Any]]:
+    """What a Parquet file's metadata says of thinned rows."""
+    return list(json.loads(metadata[KEY])["thinned"])
+
+
+def as_table(samples: np.ndarray[Any, Any]) -> pa.Table:
+    """Samples as a table of Arrow, with nothing where a row has no such value."""
+    import pyarrow as pa
+
+    columns = {}
+    for name in DTYPE.names or ():
+        values = samples[name]
+        if DTYPE[name].kind != "S":
+            missing = values == -1 if name in ("bytes", "window") else None
+            columns[name] = pa.array(np.ascontiguousarray(values), mask=missing)
+            continue
+        unique, codes = np.unique(values, return_inverse=True)
+        texts = [text.decode() or None for text in unique.tolist()]
+        dictionary = pa.array(texts, pa.string())
+        columns[name] = pa.DictionaryArray.from_arrays(
+            codes.astype(np.int32), dictionary
+        ).dictionary_decode()
+    return pa.table(columns)
+
+
+def read(path: Path) -> pa.Table:
+    """The samples of a file of either format; raises `UsageError` where it is none."""
+    if not is_samples(path):
+        raise not_samples(path)
+    if path.suffix == ".npy":
+        return as_table(np.load(path, mmap_mode="r"))
+    from pyarrow import parquet
+
+    return parquet.read_table(path)
+
+
+def not_samples(path: Path) -> UsageError:
+    """What to say of a file that holds something else."""
+    return UsageError(
+        f"{path} is not a file of this version's samples: choose another name for --samples, or "
+        "overwrite it with --force"
+    )
+
+
+def lock(file: Any, path: Path) -> None:
+    """Keep other jobs from the file as long as it is open, where its file system has locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise UsageError(
+            f"another job is writing its samples to {path}: choose another name for --samples"
+        ) from error
+    except OSError:
+        return
+
+
+@contextmanager
+def failing(path: Path) -> Iterator[None]:
+    """Within it, an error of the system becomes one of ours about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise OmbError(
+            f"cannot write {path}: {error.strerror or error}; choose another place for --samples"
+        ) from error

@@ -1,0 +1,119 @@
+"""The file of --samples, from real ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from omb_py.core.statistics import percentile
+from omb_py.measure.samples import MAX_SAMPLES
+from omb_py.results.samples import is_samples, read
+from tests.conftest import OMB_PY, Finished, own_temporary_folder
+
+ROWS = ("-q", "--output", "rows.csv", "--samples")
+
+
+def test_each_rank_has_every_iteration_in_order(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    assert mpiexec(3, "allreduce", "-i", "30", "--sizes", "8,1024", *ROWS, "run.npy").code == 0
+    table = read(tmp_path / "run.npy").to_pandas()
+    assert len(table) == 2 * 3 * 30
+    spans = {}
+    for (size, rank), part in table.groupby(["bytes", "rank"]):
+        assert list(part["iteration"]) == list(range(30))
+        assert (part["start_us"].diff().dropna() >= part["sample_us"][:-1].to_numpy()).all()
+        spans[size, rank] = part["start_us"].min(), part["start_us"].max()
+    for size in (8, 1024):  # all ranks are in the same iterations at the same time
+        begins, ends = zip(*(spans[size, rank] for rank in range(3)), strict=True)
+        assert max(begins) < min(ends)
+    assert max(spans[8, rank][1] for rank in range(3)) < spans[1024, 0][0]
+
+
+@pytest.mark.parametrize(
+    "options", ["latency", "bcast -i 100", "latency -c -i 20", "mbw_mr -V -i 20"]
+)
+def test_the_median_follows_from_the_samples(
+    mpiexec: Callable[..., Finished], tmp_path: Path, options: str
+) -> None:
+    words = [*options.split(), "--sizes", "4,64", "--binding", "buffer"]
+    assert mpiexec(2, *words, *ROWS, "run.parquet").code == 0
+    samples = pd.read_parquet(tmp_path / "run.parquet")
+    rows = pd.read_csv(tmp_path / "rows.csv", comment="#")
+    assert len(rows) == (16 if "-V" in options else 2)
+    for row in rows.itertuples():
+        own = samples[samples["bytes"] == row.bytes]
+        if "-V" in options:
+            own = own[own["window"] == row.window]
+        means = own.groupby("iteration")["sample_us"].mean()
+        assert len(means) == row.iterations
+        assert percentile(sorted(means), 50) == pytest.approx(row.sample_p50_us, rel=1e-6)
+        assert set(own["run"]) == {row.run}
+        assert set(own["binding"]) == {row.binding}
+        assert set(own["mpi_type"]) == {row.mpi_type}
+
+
+def test_very_many_iterations_are_thinned_evenly(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    count = 2 * MAX_SAMPLES + 1
+    job = mpiexec(2, "latency", "-i", str(count), "--sizes", "1", *ROWS, "run.npy")
+    assert job.code == 0
+    assert f"--samples keeps at most {MAX_SAMPLES} iterations" in job.err
+    assert "one of every 3 at 1 bytes" in job.err
+    table = np.load(tmp_path / "run.npy")
+    assert list(table["iteration"]) == list(range(0, count, 3))
+    assert set(table["every"]) == {3}
+
+
+def test_a_size_that_is_left_out_leaves_the_others(
+    mpiexec: Callable[..., Finished], tmp_path: Path
+) -> None:
+    words = ("latency", "-i", "5", "--sizes", "8,1048576", "-M", "65536")
+    assert mpiexec(2, *words, *ROWS, "run.parquet").code != 0
+    if (tmp_path / "run.parquet").exists():
+        assert set(pd.read_parquet(tmp_path / "run.parquet")["bytes"]) == {8}
+
+
+@pytest.mark.any_library
+def test_a_mistake_is_one_sentence(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
+    (tmp_path / "other.parquet").write_text("something else")
+    for name, said in (
+        ("run.csv", ".parquet or .npy"),
+        ("other.parquet", "--force"),
+        ("no/such/run.npy", "there is no folder"),
+    ):
+        job = mpiexec(2, "latency", "-i", "5", "--sizes", "1", "--samples", name)
+        assert job.code != 0
+        (sentence,) = job.sentences
+        assert said in sentence
+    assert (tmp_path / "other.parquet").read_text() == "something else"
+
+
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+def test_a_killed_run_leaves_the_samples_of_its_rows(mpi: str, tmp_path: Path, suffix: str) -> None:
+    left = tmp_path / ("run.npy" if suffix == "npy" else "run.partial.npy")
+    words = ["latency", "-i", "20", "-q", "--sizes", ",".join(map(str, range(1, 3000)))]
+    command = [mpi, "-n", "2", OMB_PY, *words, "--samples", str(tmp_path / f"run.{suffix}")]
+    with own_temporary_folder() as environment:
+        job = subprocess.Popen(
+            command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        end = time.monotonic() + 60
+        while not is_samples(left) or len(np.load(left, mmap_mode="r")) < 100:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait(timeout=60)
+    time.sleep(0.2)
+    table = read(left).to_pandas()
+    assert list(table["bytes"].unique()) == list(range(1, 1 + len(table) // 20))
+    assert (table.groupby("bytes").size() == 20).all()

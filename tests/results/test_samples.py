@@ -1,0 +1,159 @@
+"""Files of samples: the same in both formats, whole at any time, never another file's end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.results.output import check_output
+from omb_py.results.samples import (
+    DTYPE,
+    HEADER_BYTES,
+    OF_ROW,
+    SampleFile,
+    description,
+    header,
+    is_samples,
+    read,
+)
+
+SUFFIXES = pytest.mark.parametrize("suffix", ["npy", "parquet"])
+
+
+def samples(count: int, size: int = 8, every: int = 1) -> np.ndarray[Any, Any]:
+    """Samples of one rank at one message size."""
+    made = np.zeros(count, DTYPE)
+    made["run"], made["benchmark"], made["bytes"], made["window"] = b"r", b"latency", size, -1
+    made["every"], made["iteration"] = every, np.arange(count) * every
+    made["sample_us"] = np.arange(count) + 0.5
+    return made
+
+
+def filled(path: Path, *parts: np.ndarray[Any, Any], clear: bool = False) -> None:
+    """Add parts to a file and complete it."""
+    file = SampleFile(path, clear)
+    for part in parts:
+        file.append(part)
+    file.finish()
+
+
+@SUFFIXES
+def test_what_is_added_is_read_in_order(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run.{suffix}"
+    filled(path, samples(5), samples(3, 16))
+    filled(path, samples(2, 32))
+    table = read(path).to_pydict()
+    assert table["bytes"] == [8] * 5 + [16] * 3 + [32] * 2
+    assert table["iteration"] == [0, 1, 2, 3, 4, 0, 1, 2, 0, 1]
+    assert table["benchmark"] == ["latency"] * 10
+    assert table["window"] == table["variant"] == [None] * 10
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    filled(path, samples(1), clear=True)
+    assert len(read(path)) == 1
+
+
+def test_numpy_reads_an_npy_file_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
+    filled(path, samples(5))
+    assert (np.load(path) == samples(5)).all()
+
+
+def test_a_parquet_file_has_a_group_of_rows_for_each_size(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    filled(path, samples(5), samples(3, 16))
+    file = parquet.ParquetFile(path)
+    assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 3]
+
+
+def test_parquet_metadata_names_thinned_rows_of_all_runs(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    filled(path, samples(5, every=3), samples(3, 16))
+    filled(path, samples(2, 32, every=2))
+    thinned = (parquet.read_schema(path).metadata or {})[b"omb_py_samples"].decode()
+    assert '"bytes": 8' in thinned
+    assert '"every": 3' in thinned
+    assert '"bytes": 32' in thinned
+    assert '"bytes": 16' not in thinned
+
+
+def test_headers_are_alike_long() -> None:
+    assert {len(header(count)) for count in (0, 9, 10**6, 2**40)} == {HEADER_BYTES}
+
+
+@SUFFIXES
+def test_a_run_that_is_killed_leaves_all_counted_samples(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run.{suffix}"
+    killed = SampleFile(path, clear=False)
+    killed.append(samples(5))
+    left = path if suffix == "npy" else tmp_path / "run.partial.npy"
+    with left.open("ab") as file:
+        file.write(b"half of a sample")
+    assert len(np.load(left)) == 5
+    assert is_samples(left)
+    killed._file.close()
+    filled(path, samples(3, 16))
+    assert read(path)["bytes"].to_pylist() == [8] * 5 + [16] * 3
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+@SUFFIXES
+@pytest.mark.parametrize("content", [b"something else", b"PAR1", header(0)[:20]])
+def test_another_file_is_left_alone(tmp_path: Path, suffix: str, content: bytes) -> None:
+    path = tmp_path / f"run.{suffix}"
+    path.write_bytes(content)
+    assert not is_samples(path)
+    with pytest.raises(UsageError, match="--force"):
+        SampleFile(path, clear=False)
+    assert path.read_bytes() == content
+    with pytest.raises(UsageError):
+        read(path)
+
+
+def test_an_array_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.npy"
+    np.save(path, np.arange(5))
+    with pytest.raises(UsageError, match="not a file of this version's samples"):
+        SampleFile(path, clear=False)
+
+
+@SUFFIXES
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(
+        OmbError, match=r"there is no folder .*; choose another place for --samples"
+    ):
+        SampleFile(tmp_path / "a" / "b" / f"run.{suffix}", clear=False)
+
+
+@SUFFIXES
+def test_two_jobs_do_not_write_one_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run.{suffix}"
+    first = SampleFile(path, clear=False)
+    with pytest.raises(UsageError, match="another job is writing"):
+        SampleFile(path, clear=False)
+    first.finish()
+
+
+@pytest.mark.parametrize("name", ["run", "run.csv", "run.parquet.gz"])
+def test_another_ending_names_both_formats(name: str) -> None:
+    with pytest.raises(UsageError, match=r"\.parquet or \.npy"):
+        check_output(None, False, name)
+
+
+def test_force_needs_one_file() -> None:
+    check_output(None, True, "run.npy")
+    with pytest.raises(UsageError):
+        check_output(None, True)
+
+
+def test_a_label_without_room_is_refused_not_cut() -> None:
+    row = SimpleNamespace(**dict.fromkeys((*OF_ROW, "window")))
+    assert description(row, 1, 1, 0.0)["bytes"] == -1  # type: ignore[arg-type]
+    row.variant = "é" * 33
+    with pytest.raises(UsageError, match=r"variant .* more than the 64 bytes"):
+        description(row, 1, 1, 0.0)  # type: ignore[arg-type]
