@@ -16,6 +16,7 @@ import pytest
 from omb_py.core.statistics import percentile
 from omb_py.measure.samples import MAX_SAMPLES
 from omb_py.results.samples import is_samples, read
+from tests import ROOT
 from tests.conftest import OMB_PY, Finished, own_temporary_folder
 
 ROWS = ("-q", "--output", "rows.csv", "--samples")
@@ -34,7 +35,8 @@ def test_each_rank_has_every_iteration_in_order(
         spans[size, rank] = part["start_us"].min(), part["start_us"].max()
     for size in (8, 1024):  # all ranks are in the same iterations at the same time
         begins, ends = zip(*(spans[size, rank] for rank in range(3)), strict=True)
-        assert max(begins) < min(ends)
+        error = table["start_error_us"][table["bytes"] == size].max()
+        assert max(begins) - error < min(ends) + error
     assert max(spans[8, rank][1] for rank in range(3)) < spans[1024, 0][0]
 
 
@@ -74,13 +76,15 @@ def test_very_many_iterations_are_thinned_evenly(
     assert set(table["every"]) == {3}
 
 
-def test_a_size_that_is_left_out_leaves_the_others(
+@pytest.mark.any_library
+def test_a_run_that_ends_with_an_error_completes_the_file(
     mpiexec: Callable[..., Finished], tmp_path: Path
 ) -> None:
-    words = ("latency", "-i", "5", "--sizes", "8,1048576", "-M", "65536")
-    assert mpiexec(2, *words, *ROWS, "run.parquet").code != 0
-    if (tmp_path / "run.parquet").exists():
-        assert set(pd.read_parquet(tmp_path / "run.parquet")["bytes"]) == {8}
+    words = ("latency", "-i", "5", "--sizes", "8", "-c", "--binding", "corrupting")
+    job = mpiexec(2, *words, *ROWS, "run.parquet", PYTHONPATH=str(ROOT / "tests" / "plugin"))
+    assert "wrong data" in job.sentences[-1]
+    assert len(pd.read_parquet(tmp_path / "run.parquet")) == 5
+    assert not (tmp_path / "run.partial.npy").exists()
 
 
 @pytest.mark.any_library
