@@ -32,7 +32,8 @@ MEASURED = {
         "defines them"
     ),
     "median_low_us, median_high_us": (
-        "95 % confidence interval of the median; empty below 6 samples"
+        "95 % confidence interval of the median, wider where samples depend on each other; empty "
+        "below 6 independent samples"
     ),
     "slowest_mean_us, slowest_p50_us, slowest_p99_us, slowest_max_us": (
         "of the slowest rank of each iteration, where several ranks time"
