@@ -16,12 +16,11 @@ from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.option import note_old_name
 from omb_py.options.parse import long_names
 from omb_py.options.types import size_list, size_range
-from omb_py.sweeps.targets import parameters_of
+from omb_py.sweeps.targets import APPLICATION, parameters_of, target
 from omb_py.sweeps.toml import suggestion
 
 OWN = {
     "output": "a sweep writes into its own folder",
-    "samples": "points of a sweep would share the file: measure one point with omb-py BENCHMARK",
     "force": "a sweep writes into its own folder",
     "graph": "a sweep writes into its own folder",
     "file": "a sweep writes into its own folder",
@@ -37,6 +36,11 @@ OWN = {
     "vary-window": "give option window-size a list",
 }
 """Options that a configuration may not set, and what does it instead."""
+
+OF_BENCHMARKS = OWN | {
+    "samples": "points of a sweep would share the file: measure one point with omb-py BENCHMARK"
+}
+"""The same of benchmarks alone: the samples of an application are its data."""
 
 PLACEMENT = "placement"
 """The words ``D H`` after a benchmark's name, as an option."""
@@ -90,16 +94,17 @@ def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...
     Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
     """
     names = names_of(benchmark)
-    allowed = sorted(set(names.values()) - set(OWN))
+    own = OWN if target(benchmark).family == APPLICATION else OF_BENCHMARKS
+    allowed = sorted(set(names.values()) - set(own))
     found = []
     for setting in settings:
         name = names.get(setting.name, setting.name)
         if name != setting.name:
             note_old_name(f"option {setting.name}", name)
             setting = setting._replace(name=name)
-        if setting.name in OWN:
+        if setting.name in own:
             raise UsageError(
-                f"option {setting.name!r} is not a configuration's: {OWN[setting.name]}"
+                f"option {setting.name!r} is not a configuration's: {own[setting.name]}"
             )
         if setting.value is False and f"no-{setting.name}" in allowed:
             raise UsageError(f"write no_{setting.name} = true instead of {setting.name} = false")
