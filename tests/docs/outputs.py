@@ -47,6 +47,8 @@ UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
 CHANGED = "the speed of the machine changed"
 BUSY = re.compile(": the machine was busy.*")
 """What is said only if other programs were running: a line, and the end of one."""
+NO_INTERVAL = re.compile(r" -( +)-(?= |$)")
+"""The ends of an interval for which there were too few samples, by how much they depend."""
 BEST = re.compile(r"(?<= {2})[\w-]+(?: [\w-]+)*(?: N\u00d7|, within noise)$")
 """The last cell of a table that says which is best: who that is has been measured, too."""
 
@@ -132,7 +134,7 @@ def masked(lines: tuple[str, ...]) -> list[str]:
 
 def mask(line: str) -> str:
     """A line without what differs from run to run."""
-    line = UNIT.sub("N", NUMBER.sub("N", BUSY.sub("", line)))
+    line = UNIT.sub("N", NUMBER.sub("N", NO_INTERVAL.sub(r" N\1N", BUSY.sub("", line))))
     return " ".join(BEST.sub("N", re.sub("─+", "─", line)).split())
 
 

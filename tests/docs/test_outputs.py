@@ -67,6 +67,7 @@ def test_only_numbers_may_differ() -> None:
     assert masked(shown) == masked(("1 KiB 80 ms - 12.5x faster", "64 B 1 s 2 0.1 to 9 faster"))
     assert masked(shown) != masked((shown[0].replace("faster", "slower"), shown[1]))
     assert masked(("a 1.5 b",)) != masked(("a - b",))
+    assert masked(("8   1.5   1.4  1.6",)) == masked(("8   1.5   -    -",))
     assert masked(("latency_8 ranks",)) != masked(("latency_9 ranks",))
 
 
