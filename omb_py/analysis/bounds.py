@@ -94,9 +94,9 @@ def both_cores(bounds: Bounds, row: Mapping[str, Any]) -> float | None:
     return None if one is None or every is None else min(2 * one, every)
 
 
-def links(bounds: Bounds) -> float | None:
+def links(bounds: Bounds, directions: int = 1) -> float | None:
     """All links together."""
-    return sum(bounds.links.values()) or None
+    return directions * sum(bounds.links.values()) or None
 
 
 RULES = (
@@ -152,7 +152,7 @@ RULES = (
         "bandwidth_MBps",
         "the host's links in both directions",
         "links are full duplex",
-        lambda bounds, row: None if links(bounds) is None else 2 * (links(bounds) or 0.0),
+        lambda bounds, row: links(bounds, directions=2),
     ),
 )
 """The first rule that knows a bound is used. Rows of collectives have none: their bus bandwidth may
@@ -181,14 +181,14 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
 
     Messages have to be in host memory, and the row has to say on how many hosts it was measured.
     """
-    if row.get("placement") not in ("H", "H H") or missing(row.get("hosts")):
+    if row.get("placement") not in ("H", "H H") or pd.isna(row.get("hosts")):
         return None
     hosts = int(row["hosts"])
     for rule in RULES:
         value = row.get(rule.column)
         if row["benchmark"] not in rule.benchmarks or rule.hosts != hosts:
             continue
-        if value is None or missing(value) or missing(row.get("bytes")):
+        if value is None or pd.isna(value) or pd.isna(row.get("bytes")):
             continue
         bound = rule.bound(bounds, row)
         if bound is not None:
@@ -211,11 +211,6 @@ def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
     heads = ("benchmark", "binding", "buffer", "size", "value", "bound", "value of bound")
     above = f"Bounds of {bounds.host}, measured {bounds.measured}"
     return Sheet("Values and bounds", heads, tuple(cells), left=3, above=above) if cells else None
-
-
-def missing(value: Any) -> bool:
-    """Whether a table's cell is empty."""
-    return value is None or value != value or str(value) == "<NA>"
 
 
 def find(named: str | None, paths: Iterable[str]) -> Bounds | None:

@@ -33,13 +33,13 @@ def bounds_command(output: str | None, force: bool) -> None:
     with needing("analysis"):
         from omb_py.analysis import bounds
     from omb_py.measure import bounds as host
-    from omb_py.results.metadata import process_metadata
+    from omb_py.results.metadata import processor
 
     known = bounds.Bounds(
         omb_py_bounds=bounds.VERSION,
         host=os.uname().nodename,
         measured=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        processor=process_metadata("").get("processor", ""),
+        processor=processor(),
         cores=len(host.cores()),
         copies=tuple(
             bounds.CopyRate(bytes=one.bytes, one_core=one.one_core, all_cores=one.all_cores)

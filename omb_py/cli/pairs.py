@@ -16,7 +16,7 @@ from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.measure.launch import check_binding_options, launch
-from omb_py.measure.pairs import MOST_ROUNDS, SIZES, UNITS, PairsRequest, for_pairs, has_pairs
+from omb_py.measure.pairs import MOST_ROUNDS, UNITS, PairsRequest, for_pairs, has_pairs
 from omb_py.options.option import Option
 from omb_py.options.parse import make_options
 from omb_py.options.table import parameters, shared_options
@@ -68,6 +68,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         names = ", ".join(one.name for one in all_benchmarks() if has_pairs(one))
         raise UsageError(f"{benchmark.name} is no benchmark of pairs: choose from {names}")
     changed = for_pairs(benchmark)
+    usual = (changed.defaults.smallest, changed.defaults.largest)
 
     def callback(
         by: Any, alone: bool, rounds: int | None, repeats: int, worst: int, **values: Any
@@ -76,7 +77,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         if options.auto_warmup:
             raise UsageError("-x auto: ranks would decide pair by pair; name a number")
         if (options.sizes, options.smallest, options.largest) == (None, None, None):
-            options = replace(options, sizes=SIZES[benchmark.metric])
+            options = replace(options, sizes=usual)
         writers = partial(writers_of, benchmark.title, options, worst)
         with launch(changed, options, more_writers=writers) as context:
             from omb_py.measure.pairs import PairsMeasurement
@@ -123,7 +124,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             help="Slowest pairs to print at each size.",
         ),
     ]
-    sizes = ", ".join(map(str, SIZES[benchmark.metric]))
+    sizes = ", ".join(map(str, usual))
     return GroupedCommand(
         benchmark.name,
         callback=callback,

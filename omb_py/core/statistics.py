@@ -70,7 +70,7 @@ def median_interval(ordered: Sequence[float], time: float = 1.0) -> tuple[float,
     return (ordered[low - 1], ordered[high - 1]) if low >= 1 else None
 
 
-def autocorrelation_time(samples: Sequence[float]) -> float:
+def autocorrelation_time(samples: Sequence[float], median: float | None = None) -> float:
     """As how many samples, in the order in which they were taken, one independent sample counts.
 
     For the median: of whether each sample is above the median, it is 1 plus twice the sum of all
@@ -78,10 +78,11 @@ def autocorrelation_time(samples: Sequence[float]) -> float:
     so of the median, exceeds that of independent ones (P. K. Sen, Asymptotic normality of sample
     quantiles for m-dependent processes, Annals of Mathematical Statistics 39, 1968). The sum ends
     by the initial monotone sequence of C. J. Geyer, Practical Markov chain Monte Carlo, Statistical
-    Science 7, 1992. At least 1.
+    Science 7, 1992. At least 1. ``median`` is that of the samples, where it is known.
     """
     count = len(samples)
-    median = percentile(sorted(samples), 50)
+    if median is None:
+        median = percentile(sorted(samples), 50)
     above = int("".join("1" if sample > median else "0" for sample in samples), 2)
     share = above.bit_count() / count
     variance = share * (1 - share)
@@ -131,7 +132,7 @@ class Summary:
     @property
     def median_interval(self) -> tuple[float, float] | tuple[None, None]:
         """See `median_interval`; wider where neighbours are alike (`autocorrelation_time`)."""
-        time = autocorrelation_time(self.samples)
+        time = autocorrelation_time(self.samples, self.percentile(50))
         return median_interval(self.ordered, time) or (None, None)
 
 

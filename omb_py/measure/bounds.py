@@ -16,6 +16,8 @@ from time import perf_counter
 from typing import Any
 
 from omb_py.core.dataclass import dataclass
+from omb_py.measure.conditions import content
+from omb_py.measure.host_load import core_mask, cores_in
 
 SYS = Path("/sys")
 
@@ -56,9 +58,7 @@ class Copy:
 
 def cores() -> list[int]:
     """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    return sorted(cores_in(core_mask())) or list(range(os.cpu_count() or 1))
 
 
 def copies() -> list[Copy]:
@@ -118,7 +118,7 @@ def caches(root: Path = SYS) -> dict[str, int]:
     """Bytes of the caches of data that the first core has, by name, as in ``L1``."""
     found = {}
     for folder in sorted(root.glob("devices/system/cpu/cpu0/cache/index*")):
-        kind, level, size = (text(folder / name) for name in ("type", "level", "size"))
+        kind, level, size = (content(folder / name) for name in ("type", "level", "size"))
         number = re.fullmatch(r"(\d+)([KMG]?)", size)
         if kind != "Instruction" and level and number:
             found[f"L{level}"] = int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]]
@@ -131,8 +131,8 @@ def interfaces(root: Path = SYS) -> dict[str, float]:
     for folder in sorted(root.glob("class/net/*")):
         virtual = "/virtual/" in str(folder.resolve())
         with suppress(ValueError):
-            megabits = int(text(folder / "speed"))
-            if megabits > 0 and not virtual and text(folder / "operstate") == "up":
+            megabits = int(content(folder / "speed"))
+            if megabits > 0 and not virtual and content(folder / "operstate") == "up":
                 found[folder.name] = megabits / 8
     return found
 
@@ -141,18 +141,10 @@ def infiniband(root: Path = SYS) -> dict[str, float]:
     """MB/s of each active InfiniBand port, by name, as in ``mlx5_0:1``."""
     found = {}
     for folder in sorted(root.glob("class/infiniband/*/ports/*")):
-        rate = re.match(r"([\d.]+) Gb/sec", text(folder / "rate"))
-        if rate and "ACTIVE" in text(folder / "state"):
+        rate = re.match(r"([\d.]+) Gb/sec", content(folder / "rate"))
+        if rate and "ACTIVE" in content(folder / "state"):
             found[f"{folder.parent.parent.name}:{folder.name}"] = float(rate[1]) * GIGABIT
     return found
-
-
-def text(path: Path) -> str:
-    """A file of the kernel's; empty where there is none or it does not say."""
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def gpus() -> dict[str, dict[str, float]]:

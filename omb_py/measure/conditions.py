@@ -93,7 +93,7 @@ def read(core: int, root: str = SYS) -> Conditions:
     )
 
 
-def content(path: str) -> str:
+def content(path: str | os.PathLike[str]) -> str:
     """A file of the kernel's; empty where there is none."""
     try:
         with open(path, errors="replace") as file:
@@ -174,13 +174,7 @@ def observe(seconds: float) -> str | None:
     if before is None or after is None:
         return None
     found = host_load.load(before, after, usable, after.own - before.own, 0.0, 1)
-    note = None if found is None else found.note(os.uname().nodename)
-    return None if note is None else before_measuring(note)
-
-
-def before_measuring(note: str) -> str:
-    """What was seen before anything was measured."""
-    return note.replace("during the measurement", "before the measurement")
+    return None if found is None else found.note(os.uname().nodename, "before")
 
 
 def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
@@ -193,9 +187,9 @@ def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
     if seconds:
         load = HostLoad(job)
         time.sleep(seconds)
-        _, note = load.finish()
+        _, note = load.finish("before")
         if note is not None:
-            notes.append(before_measuring(note))
+            notes.append(note)
     name = os.uname().nodename
     host = job.control.on_host()
     gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())

@@ -74,6 +74,7 @@ class Measurement(ABC):
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
         self._stepped: list[int] = []
+        self._tick = 0.0
         self._medians: list[tuple[int, float]] = []
         watchdog = context.watchdog
         self.report: Report | None = None if watchdog is None else watchdog.alive
@@ -124,6 +125,7 @@ class Measurement(ABC):
         for note in [*dict.fromkeys(notes), unused, oversubscription, devices.sharing(nodes)]:
             if note is not None:
                 job.note(note)
+        self._tick = tick()
         conditions, warnings = examine(job, options.preflight)
         for warning in warnings:
             job.note(warning)
@@ -156,7 +158,7 @@ class Measurement(ABC):
             listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
             place = f" at {listed} bytes" if self.benchmark.sized else ""
             job.note(f"the clock stepped back{place}: times are below zero; measure again")
-        if (doubt := coarse(tick(), self._medians) if self._medians else None) is not None:
+        if (doubt := coarse(self._tick, self._medians)) is not None:
             job.note(doubt)
         self._report_skipped()
 
@@ -278,7 +280,7 @@ class Measurement(ABC):
             return
         if min(combined.samples, default=0.0) < 0:
             self._stepped.append(case.size)
-        elif combined.samples:
+        elif self._tick and combined.samples:
             self._medians.append((case.size, percentile(sorted(combined.samples), 50)))
 
     def agreement(self) -> AbstractContextManager[None]:

@@ -23,6 +23,8 @@ from omb_py.core.job import Job
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.measure import devices
+from omb_py.measure.conditions import CPU, SYS, content
+from omb_py.measure.host_load import core_mask, cores_in
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
@@ -43,8 +45,7 @@ MOST_ROUNDS = 255
 
 LATENCY = Defaults(200, 20, 50, 5, smallest=8, largest=4096)
 BANDWIDTH = Defaults(10, 2, 5, 1, smallest=65536, largest=1 << 20)
-SIZES = {Metric.LATENCY: (8, 4096), Metric.BANDWIDTH: (65536, 1 << 20)}
-"""Message sizes by default: few, since there are many pairs."""
+"""Iterations by default, and the two message sizes: few, since there are many pairs."""
 
 LONG_SECONDS = 60.0
 """What is expected to take longer is announced."""
@@ -52,7 +53,7 @@ LONG_SECONDS = 60.0
 LEFT_OUT = frozenset({"placement", "send_mode", "test_calls", "threads", "processes"})
 """Options of benchmarks of two ranks that pairs of many have no use for."""
 
-PACKAGE = "/sys/devices/system/cpu/cpu{}/topology/physical_package_id"
+PACKAGE = f"{SYS}/{CPU}/cpu{{}}/topology/physical_package_id"
 
 
 @dataclass(frozen=True)
@@ -205,15 +206,7 @@ class PairsMeasurement(Measurement):
         Collective; ranks without a partner wait.
         """
         job = self.job
-        mine = next(
-            (
-                (end, (self._members[first], self._members[second]))
-                for first, second in pairs
-                for end, unit in enumerate((first, second))
-                if self._members[unit] == job.rank
-            ),
-            None,
-        )
+        mine = self._part(pairs)
         loop = None
         with self.agreement():
             if mine is not None:
@@ -232,6 +225,14 @@ class PairsMeasurement(Measurement):
         received = job.control.gather(sent.tobytes())
         self._binding.release()
         return (array("d", data) for data in received if data)
+
+    def _part(self, pairs: Round) -> tuple[int, tuple[int, int]] | None:
+        """Which end of a pair this rank is, and the ranks of both; None for one that rests."""
+        for first, second in pairs:
+            both = self._members[first], self._members[second]
+            if self.job.rank in both:
+                return both.index(self.job.rank), both
+        return None
 
     def _row(
         self, case: Case, pair: tuple[int, int], times: list[array[float]], plan: Plan
@@ -316,10 +317,5 @@ def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
 
 def socket() -> str:
     """The socket of the first core that this process may run on; empty where nothing says it."""
-    if not hasattr(os, "sched_getaffinity"):
-        return ""
-    try:
-        with open(PACKAGE.format(min(os.sched_getaffinity(0)))) as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    usable = cores_in(core_mask())
+    return content(PACKAGE.format(min(usable))) if usable else ""

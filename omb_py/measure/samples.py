@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.core.job import Job
 from omb_py.core.mpi.clock import Offset, SharedClock
+from omb_py.measure.rows import MICROSECONDS
 from omb_py.results.row import Row
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ GATHERED_BYTES = 4 << 20
 
 PAIR_BYTES = 16
 """A start and a duration, as ranks send them."""
-
-MICROSECONDS = 1e6
 
 
 class StartTimes:

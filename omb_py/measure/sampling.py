@@ -221,10 +221,9 @@ def is_precise(samples: Sequence[float], precision: float | None) -> bool:
     if precision is None:
         return False
     ordered = sorted(samples)
-    interval = median_interval(ordered, autocorrelation_time(samples))
-    if interval is None:
-        return False
-    return interval[1] - interval[0] <= 2 * precision * percentile(ordered, 50)
+    median = percentile(ordered, 50)
+    interval = median_interval(ordered, autocorrelation_time(samples, median))
+    return interval is not None and interval[1] - interval[0] <= 2 * precision * median
 
 
 def next_stretch(goal: Goal, done: int, elapsed: float) -> int:

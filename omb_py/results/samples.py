@@ -10,14 +10,14 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from omb_py.core.errors import OmbError, UsageError, needing
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.files import failing
 from omb_py.core.text.folders import make_folder
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
 
 KEY = b"omb_py_samples"
 """Where a Parquet file says that it holds samples, and which of them are thinned."""
+
+ADVICE = "; choose another place for --samples"
 
 BLOCK = 1 << 18
 """Samples in one group of rows of a Parquet file, and in memory at once."""
@@ -137,7 +139,7 @@ class NpyFile:
     def __init__(self, path: Path, clear: bool) -> None:
         """Open ``path`` to add to it, emptied with ``clear``; raises as `SampleFile`."""
         self.path = path
-        with failing(path):
+        with failing("write", path, advice=ADVICE):
             make_folder(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
@@ -154,7 +156,7 @@ class NpyFile:
 
     def append(self, samples: np.ndarray[Any, Any]) -> None:
         """Add samples; raises `OmbError` when they cannot be written."""
-        with failing(self.path):
+        with failing("write", self.path, advice=ADVICE):
             self._write(samples.tobytes(), HEADER_BYTES + self.count * DTYPE.itemsize)
             self.count += len(samples)
             self._write(header(self.count), 0)
@@ -191,7 +193,7 @@ class SampleFile:
             return
         with needing("analysis"):
             from pyarrow import parquet  # noqa: F401 - that it is there, before anything is timed
-        with failing(path):
+        with failing("write", path, advice=ADVICE):
             if not clear and path.exists() and path.stat().st_size:
                 if not is_samples(path):
                     raise not_samples(path)
@@ -208,7 +210,7 @@ class SampleFile:
     def finish(self) -> None:
         """All samples were given; raises `OmbError` where the file cannot be completed."""
         if self.path.suffix == ".parquet":
-            with failing(self.path):
+            with failing("write", self.path, advice=ADVICE):
                 self._complete()
         self._file.close()
 
@@ -310,14 +312,3 @@ def lock(file: Any, path: Path) -> None:
         ) from error
     except OSError:
         return
-
-
-@contextmanager
-def failing(path: Path) -> Iterator[None]:
-    """Within it, an error of the system becomes one of ours about ``path``."""
-    try:
-        yield
-    except OSError as error:
-        raise OmbError(
-            f"cannot write {path}: {error.strerror or error}; choose another place for --samples"
-        ) from error

@@ -6,8 +6,8 @@ polish (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 11), which a few s
 move. A sender, a receiver or a remainder is slow when it is beyond what normal noise of the same
 matrix reaches in `ALARMS` of all cases, and when it costs at least `UNIT_FACTOR` or `PAIR_FACTOR`.
 
-Tiers are told apart where the times fall into two classes (N. Otsu, IEEE Trans. Systems, Man, and
-Cybernetics 9, 1979) such that the fast pairs form groups and the slow ones are between groups.
+Tiers are told apart where the times fall into two classes (`omb_py.analysis.otsu`) such that the
+fast pairs form groups and the slow ones are between groups.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from omb_py.analysis.otsu import split_point
 from omb_py.analysis.pairs.matrix import Matrix, Numbers
 from omb_py.core.dataclass import dataclass
 from omb_py.core.text.ranks import some_ranks
@@ -122,14 +123,13 @@ def judge_matrix(matrix: Matrix) -> Judgement:
     findings: list[Finding] = []
     tiers: list[str] = []
     slow_inside: dict[str, Finding] = {}
-    kinds = [
-        (mask & np.isfinite(costs), inside)
-        for mask, inside in ((same, True), (~same, False))
-        if (mask & np.isfinite(costs)).sum() >= FEWEST_UNITS * (FEWEST_UNITS - 1)
-    ]
-    several = kinds[0][1] and len(set(matrix.hosts)) >= FEWEST_UNITS if kinds else False
+    there = np.isfinite(costs)
+    fewest = FEWEST_UNITS * (FEWEST_UNITS - 1)
+    both = {True: same & there, False: ~same & there}
+    kinds = {inside: measured for inside, measured in both.items() if measured.sum() >= fewest}
+    several = True in kinds and len(set(matrix.hosts)) >= FEWEST_UNITS
     alarms = ALARMS / max(1, len(kinds) + several)
-    for measured, inside in kinds:
+    for inside, measured in kinds.items():
         part = np.where(measured, costs, np.nan)
         groups, tier = split(part, names, inside)
         if tier is not None:
@@ -205,7 +205,7 @@ def pairs_of(matrix: Matrix, rest: Numbers, slow: Mask) -> Iterable[Finding]:
     """Pairs that are slow beside their sender and receiver, together where hosts have them all."""
     left = slow.copy()
     hosts = np.array(matrix.hosts)
-    for first, second in unordered(matrix.hosts[i] + "\0" + matrix.hosts[j] for i, j in at(slow)):
+    for first, second in sorted({in_order(matrix.hosts[i], matrix.hosts[j]) for i, j in at(slow)}):
         both = ((hosts[:, None] == first) & (hosts[None, :] == second)) | (
             (hosts[:, None] == second) & (hosts[None, :] == first)
         )
@@ -234,10 +234,9 @@ def at(mask: Mask) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in np.argwhere(mask)]
 
 
-def unordered(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of hosts, each once."""
-    found = {tuple(sorted(text.split("\0"))) for text in texts}
-    return sorted((first, second) for first, second in found)
+def in_order(first: str, second: str) -> tuple[str, str]:
+    """Two hosts as a pair without a direction."""
+    return (first, second) if first <= second else (second, first)
 
 
 def polish(costs: Numbers, of_units: bool = True) -> tuple[Numbers, Numbers, Numbers]:
@@ -394,11 +393,7 @@ def two_classes(values: Numbers) -> float | None:
     if len(values) < FEWEST_UNITS:
         return None
     ordered = np.sort(np.clip(values, *np.percentile(values, CLIPPED)))
-    sizes = np.arange(1, len(ordered))
-    sums = np.cumsum(ordered)
-    means = sums[:-1] / sizes, (sums[-1] - sums[:-1]) / (len(ordered) - sizes)
-    between = sizes * (len(ordered) - sizes) * (means[1] - means[0]) ** 2
-    cut = int(np.argmax(between)) + 1
+    cut = split_point(ordered)
     fast, slow = ordered[:cut], ordered[cut:]
     gap = np.median(slow) - np.median(fast)
     noise = scale(np.concatenate([fast - np.median(fast), slow - np.median(slow)]))

@@ -66,7 +66,7 @@ def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
         value = of(row, name)
         if value is not None and value > 0:
             values.setdefault((sender, receiver), []).append(value)
-    first = {host: min(rank for rank in hosts if hosts[rank] == host) for host in hosts.values()}
+    first = {hosts[rank]: rank for rank in sorted(hosts, reverse=True)}
     ranks = sorted(hosts, key=lambda rank: (first[hosts[rank]], rank))
     places = {rank: place for place, rank in enumerate(ranks)}
     found = np.full((len(ranks), len(ranks)), np.nan)

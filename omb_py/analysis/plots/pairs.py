@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -59,8 +60,9 @@ def draw(picture: PairMap, binary: bool = False, page: Page | None = None) -> Fi
     figure = empty_figure(page, 0.8 * page.width)
     axes = figure.add_subplot()
     values = found.values
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    norm = LogNorm(low, max(high, low * 1.1))
+    low = float(np.nanmin(values))
+    high = max(float(np.nanmax(values)), low * 1.1)
+    norm = LogNorm(low, high)
     name = SEQUENTIAL if found.unit == "MB/s" else f"{SEQUENTIAL}_r"
     colors = mpl.colormaps[name].with_extremes(bad=paper())
     image = axes.imshow(np.ma.masked_invalid(values), norm=norm, cmap=colors, aspect="equal")
@@ -78,7 +80,7 @@ def draw(picture: PairMap, binary: bool = False, page: Page | None = None) -> Fi
     bar.outline.set_visible(False)
     factor, unit = axis_unit([low, high], found.unit, binary)
     bar.set_label(picture.measure.label(unit))
-    levels = [float(level) for level in np.geomspace(low, max(high, low * 1.1), 5)]
+    levels = [float(level) for level in np.geomspace(low, high, 5)]
     bar.set_ticks(levels, labels=[digits(level / factor) for level in levels])
     bar.ax.yaxis.set_minor_locator(NullLocator())
     return finish(figure, picture.title, picture.caption)
@@ -88,8 +90,8 @@ def borders(found: Matrix) -> list[float]:
     """Where one host ends and the next begins, where hosts have several ranks."""
     if len(set(found.hosts)) == len(found.hosts):
         return []
-    changes = (place for place in range(1, len(found.hosts)))
-    return [place - 0.5 for place in changes if found.hosts[place] != found.hosts[place - 1]]
+    steps = enumerate(pairwise(found.hosts))
+    return [place + 0.5 for place, (before, host) in steps if host != before]
 
 
 def ticks(found: Matrix) -> tuple[list[float], list[str]]:

@@ -6,6 +6,7 @@ colour-blind; markers and dashes tell lines apart in grey as well.
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -313,6 +314,11 @@ def parts_of(word: str, size: float, room: float) -> Iterator[str]:
         yield word[:fits]
         word = word[fits:]
     yield word
+
+
+def address(figure: Figure) -> str:
+    """The figure as an image that is in its own address, for a page without other files."""
+    return f"data:image/png;base64,{base64.b64encode(image(figure, 'png')).decode()}"
 
 
 def image(figure: Figure, form: str) -> bytes:

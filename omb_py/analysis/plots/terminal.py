@@ -110,9 +110,8 @@ def text(
                 body += [axes.title] * bool(axes.title)
                 body.append(over_time(axes, picture.kind, (width, height), colored))
             body += quantiles(picture.panels) if picture.kind == "violin" else []
-    if isinstance(picture, SamplePlot):
-        every = [one for axes in picture.panels for one in axes.series]
-        said = [textwrap.fill(f"{sentence}.", width) for sentence in findings(every)]
+            every = [one for axes in picture.panels for one in axes.series]
+            said = [textwrap.fill(f"{sentence}.", width) for sentence in findings(every)]
     title = click.style(picture.title, bold=True) if colored else picture.title
     caption = textwrap.wrap(" ".join(f"{fact}." for fact in picture.caption if fact), width)
     return "\n".join([f"{title}: {words}", *body, *caption, *said])

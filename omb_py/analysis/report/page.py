@@ -262,14 +262,10 @@ def pair_sections(rows: pd.DataFrame) -> list[PairSection]:
         return []
     from omb_py.analysis.plots.figures import draw
     from omb_py.analysis.plots.pairs import pair_maps
-    from omb_py.analysis.plots.style import image
+    from omb_py.analysis.plots.style import address
 
     return [
-        PairSection(
-            picture.title,
-            "data:image/png;base64," + base64.b64encode(image(draw(picture), "png")).decode(),
-            picture.caption,
-        )
+        PairSection(picture.title, address(draw(picture)), picture.caption)
         for picture in pair_maps(rows)
     ]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omb_py.analysis.plots.samples import TITLES, draw, sample_plots
-from omb_py.analysis.plots.style import apply_style, image
+from omb_py.analysis.plots.style import address, apply_style
 from omb_py.analysis.samples.diagnostics import findings
 from omb_py.analysis.samples.series import Series, measurements
 
@@ -47,6 +46,5 @@ def section(series: Sequence[Series]) -> SampleSection:
     for kind in KINDS:
         plot = next(iter(sample_plots(series, kind).values()))
         with apply_style():
-            content = base64.b64encode(image(draw(plot), "png")).decode()
-        figures.append(SampleFigure(TITLES[kind], f"data:image/png;base64,{content}"))
+            figures.append(SampleFigure(TITLES[kind], address(draw(plot))))
     return SampleSection(plot.title, plot.caption[0], tuple(figures), tuple(findings(series)))

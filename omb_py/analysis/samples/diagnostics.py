@@ -14,6 +14,7 @@ import numpy as np
 from scipy.ndimage import median_filter
 from scipy.stats import kendalltau, theilslopes
 
+from omb_py.analysis.otsu import split_point
 from omb_py.analysis.samples.series import Numbers, Series
 from omb_py.core.statistics import autocorrelation_time
 from omb_py.core.text.units import size_text, value_text
@@ -186,10 +187,9 @@ def modes(samples: Numbers, time: float = 1.0) -> Modes | None:
     """The two modes of samples of which `dip` says that one mode is not enough.
 
     The dip is that of as many samples as count as independent, evenly chosen, with half a step of
-    the clock of noise, since values that repeat would look like modes. The samples are parted where
-    the variance within the parts is smallest (N. Otsu, A threshold selection method from gray-level
-    histograms, IEEE Transactions on Systems, Man, and Cybernetics 9, 1979), of logarithms, without
-    the slowest percent. A part of less than `SHARE`, or modes closer than `APART`, are none.
+    the clock of noise, since values that repeat would look like modes. The samples are parted by
+    their logarithms, without the slowest percent (`split_point`). A part of less than `SHARE`, or
+    modes closer than `APART`, are none.
     """
     above = samples[samples > 0]
     step = max(1, int(np.ceil(time)), -(-len(above) // MOST))
@@ -203,12 +203,7 @@ def modes(samples: Numbers, time: float = 1.0) -> Modes | None:
     if dip(np.sort(chosen)) * sqrt(len(chosen)) <= DIP_QUANTILE:
         return None
     ordered = np.sort(above)[: int(0.99 * len(above))]
-    logarithms = np.log(ordered)
-    count = np.arange(1, len(ordered))
-    sums = np.cumsum(logarithms)
-    first, total = sums[:-1], sums[-1]
-    between = first**2 / count + (total - first) ** 2 / (len(ordered) - count)
-    split = int(between.argmax()) + 1
+    split = split_point(np.log(ordered))
     fast, slow = float(np.median(ordered[:split])), float(np.median(ordered[split:]))
     share = 1 - split / len(ordered)
     if not SHARE <= share <= 1 - SHARE or slow < APART * fast:
