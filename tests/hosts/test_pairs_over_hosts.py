@@ -28,13 +28,13 @@ def one_slow_link(can_make_hosts: None) -> Iterator[Hosts]:
 
 def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
     done = job(
-        *(one_slow_link, 6, 1, "pairs", "--sizes", "8", "-i", "10", "-x", "2", "--repeats", "1"),
+        *(one_slow_link, 6, 1, "pairs", "--sizes", "8", "-i", "10", "-x", "2"),
         *("--output", str(tmp_path / "p.csv")),
         folder=tmp_path,
     )
     assert done.code == 0, done.err
     (matrix,) = matrices(omb_py.load_pairs(tmp_path / "p.csv").to_dict("records"))
-    finding, *_ = judge(matrix).findings  # on a busy machine, less may be slow besides
+    (finding,) = judge(matrix).findings
     assert finding.subject == "the pair node2 and node5"
     assert f"# slow: {finding.text}" in done.out
 
