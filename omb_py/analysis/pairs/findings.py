@@ -37,6 +37,9 @@ BEYOND_FASTEST = 2.0
 """And this many times as far from the middle as the fastest is on the other side, in logarithms:
 noise need not be normal, and slow links are on one side alone."""
 
+OTHER_DIRECTION = 0.5
+"""Where one direction of a pair is slow, the other is too from this part of the limit on."""
+
 FEWEST_UNITS = 4
 """With fewer of them, what is slow cannot be told from what is normal."""
 
@@ -158,7 +161,9 @@ def of_part(
         found += units_of(matrix, measured, (senders, receivers), needed, slow_inside, inside)
     fastest = -float(np.nanmin(rest))
     needed = max(of_rest * noise, np.log(PAIR_FACTOR), BEYOND_FASTEST * fastest)
-    return found + list(pairs_of(matrix, rest, np.nan_to_num(rest) > needed))
+    left = np.nan_to_num(rest)
+    slow = (left > needed) | ((needed < left.T) & (left > OTHER_DIRECTION * needed))
+    return found + list(pairs_of(matrix, rest, slow))
 
 
 def units_of(

@@ -58,6 +58,11 @@ def ranks(
     return change
 
 
+def subjects_of(matrix: Matrix) -> list[str]:
+    """What is found slow, largest factor first."""
+    return [finding.subject for finding in judge(matrix).findings]
+
+
 def tiers(*groups: slice, factor: float = 1.4) -> Change:
     """Groups between which everything takes longer."""
 
@@ -120,7 +125,7 @@ HALVES = tiers(slice(0, 4), slice(4, 8))
     ],
 )
 def test_what_is_slow_is_named_and_nothing_else(matrix: Matrix, subjects: list[str]) -> None:
-    assert [finding.subject for finding in judge(matrix).findings] == subjects
+    assert subjects_of(matrix) == subjects
 
 
 def test_all_pairs_of_two_hosts_are_one_finding() -> None:
@@ -130,6 +135,13 @@ def test_all_pairs_of_two_hosts_are_one_finding() -> None:
 
     (finding,) = judge(made(4, 4, change)).findings
     assert (finding.subject, finding.pairs) == ("all pairs between n1 and n3", 32)
+
+
+def test_a_pair_is_slow_in_both_directions_where_noise_hides_one_of_them() -> None:
+    there = made(6, 1, link(1, 4, 4.0, back=False), noise=0.15)
+    assert subjects_of(there) == ["the direction from n2 to n5"]
+    both = made(6, 1, link(1, 4, 4.0, back=False), link(4, 1, 2.1, back=False), noise=0.15)
+    assert subjects_of(both) == ["the pair n2 and n5"]
 
 
 @pytest.mark.parametrize("factor", [1.5, 3.0])
