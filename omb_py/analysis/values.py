@@ -22,6 +22,7 @@ CONFIGURATION = (
     "stream_sync",
     "send_mode",
     "sync",
+    "cold",
     "library_algorithm",
     "algorithm",
     "segment",

@@ -70,7 +70,10 @@ class NcclBinding(Binding):
 
     def loop(self, rounds: Sequence[Iteration], pace: Pace) -> Loop:
         if any(round_.everything != round_.steps for round_ in rounds):
-            raise UnsupportedError("binding nccl has no such calls: use --binding buffer")
+            raise UnsupportedError(
+                "binding nccl makes no calls before or after those of an iteration: leave out "
+                "--cold, or use --binding buffer"
+            )
         return NcclLoop(
             self._cuda,
             self._stream,

@@ -105,6 +105,10 @@ class Buffer(ABC):
         """A wait for the stream in which the library works; None for host memory."""
         return None
 
+    def flush(self) -> tuple[Local, ...]:
+        """Steps that push messages out of the device's cache; none for host memory."""
+        return ()
+
     def compute(self, times: int) -> tuple[Local, Local]:
         """Work for the device, so many steps: its launch, and the wait for its end.
 

@@ -131,7 +131,7 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         params=[
             *more,
             *shared_options(frozenset({"binding"})),
-            *parameters(changed, overhead=True),
+            *(option for option in parameters(changed, overhead=True) if option.name != "cold"),
         ],
         short_help=benchmark.summary,
         help=f"{benchmark.title} of every pair of ranks, in rounds of disjoint pairs.\n\n"

@@ -72,6 +72,7 @@ class Options:
     max_time: float | None = None
     max_iterations: int | None = None
     sync: str = "barrier"
+    cold: bool = False
     statistics: bool = False
     bus: bool = False
     full: bool = False

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import partial
 from math import isnan, nan
+from operator import add, sub
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ class BenchmarkMeasurement(Measurement):
         else:
             reports = self.report, self.advance
             sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
-            starts = self._starts(pace.start, len(sampled.seconds))
+            starts = self._starts(pace.start, sampled.seconds, plan.threads)
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
@@ -203,13 +204,27 @@ class BenchmarkMeasurement(Measurement):
             options.max_time,
         )
 
-    def _starts(self, start: CommonStart | None, iterations: int) -> Starts | None:
-        """How common the last ``iterations`` starts were, on rank 0; collective."""
+    def _starts(
+        self, start: CommonStart | None, seconds: array[float], threads: int
+    ) -> Starts | None:
+        """How common the starts of the last iterations were, and when all ranks had left them.
+
+        On rank 0; collective. ``seconds`` are this rank's of the same iterations; those of several
+        threads are in no order.
+        """
         if start is None:
             return None
-        (error,) = self.job.max_over_ranks(array("d", [start.offset.error]))
-        late = sum(seconds > 0 for seconds in self.job.max_over_ranks(start.lateness[-iterations:]))
-        return Starts(late, error)
+        from omb_py.core.mpi.clock import LATE_SECONDS
+
+        job = self.job
+        (error,) = job.max_over_ranks(array("d", [start.offset.error]))
+        entries = start.lateness[-len(seconds) :]
+        late = sum(entry > LATE_SECONDS for entry in job.max_over_ranks(entries))
+        if threads > 1:
+            return Starts(late, error)
+        exits = array("d", map(add, entries, seconds))
+        completion = map(sub, job.max_over_ranks(exits), job.min_over_ranks(entries))
+        return Starts(late, error, array("d", completion))
 
     def _time_and_check(
         self, plan: Plan, check: DataCheck, iterations: int, starts: StartTimes | None = None

@@ -32,6 +32,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.measure.cold import Flush
     from omb_py.measure.progress import Display, Tracker
 
 
@@ -69,6 +70,7 @@ class Measurement(ABC):
         self.run_name = new_run()
         self._context = context
         self._clock: SharedClock | None = None
+        self._flush: Flush | None = None
         self._buffer = context.buffer
         self._nodes: tuple[int, ...] = ()
         self._skipped: list[tuple[int, str]] = []
@@ -234,6 +236,11 @@ class Measurement(ABC):
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
+            if case.options.cold:
+                from omb_py.measure.cold import Flush
+
+                self._flush = self._flush or Flush(case.buffer)
+                plan = self._flush.before(plan)
         return plan, check
 
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:

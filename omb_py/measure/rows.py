@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
@@ -21,10 +22,12 @@ PAIRED = (Ranks.TWO, Ranks.EVEN)
 @dataclass(frozen=True)
 class Starts:
     """How common the starts were: iterations that some rank came too late to, and by how many
-    seconds at most the ranks' clocks are apart."""
+    seconds at most the ranks' clocks are apart; and the seconds of each iteration from the first
+    rank's entry to the last rank's exit."""
 
     late: int
     clock_error: float
+    completion: array[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,13 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         sync=_sync(benchmark, options),
         late_starts=outcome.starts.late if outcome.starts else None,
         clock_error_us=outcome.starts.clock_error * MICROSECONDS if outcome.starts else None,
+        **_completion(outcome.starts, scale),
         validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
         payload_bytes=payload if sized else None,
         window=case.window if "window" in benchmark.options else None,
         pairs=options.pairs_in(case.ranks) if benchmark.ranks in PAIRED else None,
         root=_root(benchmark, options),
+        cold=options.cold or None,
         in_place=options.in_place if "in_place" in benchmark.options else None,
         layout=options.layout.text if "layout" in benchmark.options else None,
         part=None,
@@ -198,6 +203,18 @@ def _samples(summary: Summary, slowest: Summary | None) -> dict[str, Any]:
         "slowest_p50_us": slowest.percentile(50) if slowest else None,
         "slowest_p99_us": slowest.percentile(99) if slowest else None,
         "slowest_max_us": slowest.percentile(100) if slowest else None,
+    }
+
+
+def _completion(starts: Starts | None, scale: float) -> dict[str, Any]:
+    """The columns of the time from the first entry to the last exit."""
+    found = None
+    if starts is not None and starts.completion is not None:
+        found = summarize([seconds * scale for seconds in starts.completion])
+    return {
+        "completion_mean_us": found.mean if found else None,
+        "completion_p50_us": found.percentile(50) if found else None,
+        "completion_p99_us": found.percentile(99) if found else None,
     }
 
 

@@ -289,6 +289,13 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             "time.",
         ),
         OptionRow(
+            "--cold",
+            is_flag=True,
+            sized=True,
+            unplanned=False,
+            help="Flush the caches before each iteration.",
+        ),
+        OptionRow(
             "--preflight",
             type=Seconds(min=0),
             metavar="SECONDS",

@@ -61,10 +61,13 @@ MEASURED = {
     "sync": (
         "how ranks keep together between iterations, `barrier` or `clock`; empty where they do not"
     ),
-    "late_starts": "iterations that a rank came too late to, with `--sync clock`",
+    "late_starts": "iterations that a rank began over 1 us too late, with `--sync clock`",
     "clock_error_us": (
         "bound of the error of the clocks' comparison, maximum of any rank; 0 where all share a "
         "clock"
+    ),
+    "completion_mean_us, completion_p50_us, completion_p99_us": (
+        "with `--sync clock`, the time from the first rank's entry to the last rank's exit"
     ),
     "validation": (
         "`Pass` or `Fail` with `-c`; empty without, and where nothing arrives that could be checked"
@@ -76,6 +79,7 @@ MEASURED = {
     "window": "messages in flight",
     "pairs": "pairs of ranks, for point-to-point",
     "root": "a rank or `rotate`, for gather, scatter and reduce",
+    "cold": "true where caches were flushed before each iteration, with `--cold`",
     "in_place": "whether MPI_IN_PLACE was used, where that is a choice",
     "layout": "`-D`, where that is a choice",
     "part": (

@@ -20,7 +20,9 @@ class Row:
     a whole window for a bandwidth.
     ``median_low_us`` and ``median_high_us`` enclose the median with 95 %; ``slowest_*`` are of the
     slowest rank of each iteration. ``late_starts`` counts iterations that a rank came too late to,
-    ``clock_error_us`` bounds how far apart those were in time that came to it together.
+    ``clock_error_us`` bounds how far apart those were in time that came to it together,
+    ``completion_*`` are from the first rank's entry to the last one's exit. ``cold`` is true where
+    caches were flushed before each iteration.
     ``event_*`` are the samples by events on the device, where the calls are its work.
     ``percentiles`` are those asked for with ``-z``, in the unit of the benchmark's own value.
     ``part`` names what a row is of where that is not the benchmark as a whole. ``overall_us`` to
@@ -77,11 +79,15 @@ class Row:
     sync: str | None
     late_starts: int | None
     clock_error_us: float | None
+    completion_mean_us: float | None
+    completion_p50_us: float | None
+    completion_p99_us: float | None
     validation: str | None
     payload_bytes: int | None
     window: int | None
     pairs: int | None
     root: str | None
+    cold: bool | None
     in_place: bool | None
     layout: str | None
     part: str | None

@@ -179,6 +179,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += ["session"] if options.session else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []
+    ours += ["cold"] if options.cold else []
     ours += [f"variant {options.variant}"] if options.variant else []  # any text, so it is last
     return f"{title_line(benchmark, accelerator)} ({', '.join(ours)})"
 
@@ -213,7 +214,7 @@ def header(benchmark: Benchmark, options: Options) -> str:
     if options.validate:
         cells.append(f"{'Validation':>18}")
     if options.sync == "clock":
-        cells.append(f"{'Late Starts':>18}")
+        cells += [f"{'Late Starts':>18}", f"{'Completion(us)':>18}"]
     if options.statistics:
         cells += [f" {name:>17}" for name in statistics_of(benchmark, options)]
     cells += [f" {label:>17}" for label in tail_labels(benchmark, options)]
@@ -298,7 +299,7 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.validate:
         cells.append(f"{row.validation or '-':>18}")
     if options.sync == "clock":
-        cells.append(number(row.late_starts))
+        cells += [number(row.late_starts), number(row.completion_p50_us)]
     if options.statistics:
         cells += [number(getattr(row, name)) for name in statistics_of(benchmark, options).values()]
     labels = tail_labels(benchmark, options)

@@ -234,6 +234,20 @@ def test_waiting_for_the_stream_is_inside_the_time_and_in_the_row(
     assert {row["stream_sync"] for row in record.rows} == {True}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        line(2, f"latency --buffer raw --staging --cold --sizes 8 -i 5 -x 1 --binding {binding}")
+        for binding in ("buffer", "native")
+    ],
+    ids=str,
+)
+def test_the_cache_of_a_device_is_flushed(staged: Battery, line: Line) -> None:
+    record = staged(line)
+    assert record.code == 0, record.err
+    assert {row["cold"] for row in record.rows} == {True}
+
+
 def test_overheads_of_staged_messages(job: Callable[..., Finished], tmp_path: Path) -> None:
     arguments = ("--buffer", "raw", "--staging", "--sizes", "8", "--rounds", "6", "-i", "60")
     chosen = ("--bindings", "native,prebound,buffer", "--output", "rows.csv")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import OMB_PY, run
-from tests.helpers.battery import Battery, Line, Record, line
+from tests.helpers.battery import Battery, Line, Record, line, refused
 
 BINDINGS = ["buffer", "native"]
 
@@ -100,11 +100,13 @@ def test_automatic_warm_up_is_counted(battery: Battery, line: Line) -> None:
     assert rows.iterations[0] == 500
 
 
-@pytest.mark.parametrize("line", [line(2, "allreduce -m 1:4096 -i 50")], ids=str)
+@pytest.mark.parametrize("line", [line(2, "allreduce -m 1:4096 -i 200")], ids=str)
 def test_the_interval_encloses_the_median(battery: Battery, line: Line) -> None:
     rows = table(battery(line))
-    assert (rows.median_low_us <= rows.sample_p50_us).all()
-    assert (rows.sample_p50_us <= rows.median_high_us).all()
+    known = rows[rows.median_low_us.notna()]  # samples of a busy machine may be all alike
+    assert len(known) > 0
+    assert (known.median_low_us <= known.sample_p50_us).all()
+    assert (known.sample_p50_us <= known.median_high_us).all()
     assert (rows.slowest_mean_us >= rows.sample_mean_us * (1 - 1e-6)).all()
     assert (rows.slowest_max_us >= rows.sample_max_us * (1 - 1e-6)).all()
 
@@ -140,13 +142,42 @@ def test_common_starts(battery: Battery, line: Line) -> None:
     assert (rows.late_starts <= 200).all()
     assert (rows.late_starts >= 0).all()
     assert (rows.clock_error_us == 0).all()
+    assert (rows.completion_p50_us >= rows.sample_p50_us).all()
+    assert (rows.completion_p99_us >= rows.completion_p50_us).all()
+
+
+COLD = "--cold --sizes 1024 -i 5 -x 1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(line(2, f"latency {COLD} --binding {name}") for name in ("buffer", "native", "pickle")),
+        line(2, f"latency {COLD} --binding tcp"),
+        line(2, f"allreduce {COLD} --sync clock"),
+        line(2, f"ibcast {COLD} -c"),
+    ],
+    ids=str,
+)
+def test_caches_are_flushed_before_each_iteration(battery: Battery, line: Line) -> None:
+    record = battery(line)
+    rows = table(record)
+    assert rows.cold.all()
+    assert ", cold)" in record.out
+
+
+@pytest.mark.parametrize("line", [line(2, "latency_mt --cold -t 2")], ids=str)
+def test_several_threads_do_not_flush_caches(battery: Battery, line: Line) -> None:
+    refused(battery(line), "--cold is for one thread a rank")
 
 
 @pytest.mark.parametrize("line", [line(2, "bcast --sizes 8 -i 20 --sync clock")], ids=str)
 def test_late_starts_are_a_column_of_the_text(battery: Battery, line: Line) -> None:
     out = battery(line).out
     assert "Late Starts" in out
-    assert 0 <= int(out.splitlines()[-1].split()[2]) <= 20
+    _, _, late, completion = out.splitlines()[-1].split()
+    assert 0 <= int(late) <= 20
+    assert float(completion) > 0
 
 
 @pytest.mark.parametrize("line", [line(2, "allreduce --sizes 8 -i 20")], ids=str)

@@ -45,6 +45,7 @@ TITLES = {
     "file_sync": "File synchronised",
     "send_mode": "Send mode",
     "sync": "Kept together by",
+    "cold": "Cold caches",
     "validated": "Data checked",
     "library_algorithm": "Algorithm of the library",
     "algorithm": "Own algorithm",

@@ -162,11 +162,11 @@ def run(
                     local = start[0] - start[3]
                     local -= start[4] * (local - start[5])
                     now = nanoseconds(clock) * 1e-9
-                    lateness[index] = max(0.0, now - local)
                     while now < local:
                         if local - now > SPIN_SECONDS:
                             give_way(sched_yield)
                         now = nanoseconds(clock) * 1e-9
+                    lateness[index] = now - local
                 begin = nanoseconds(clock)
             while row < end:
                 times = words[row * WORDS + TIMES]

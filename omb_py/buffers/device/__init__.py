@@ -19,7 +19,7 @@ from omb_py.buffers import PAGE, Buffer, Device
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.dataclass import dataclass, replace
-from omb_py.core.datatypes import Datatype
+from omb_py.core.datatypes import TYPES, Datatype
 from omb_py.core.errors import (
     MissingPackageError,
     OmbError,
@@ -167,6 +167,10 @@ class PinnedMemory(NumpyMemory, StagedMemory):
         return self._driver.local("cuMemcpy", target, source, nbytes)
 
 
+TIMES_CACHE = 2
+"""A flush writes so many times the size of the L2 cache."""
+
+
 @dataclass(frozen=True)
 class DeviceBuffer(Buffer):
     """A library whose device is chosen, with messages in one place."""
@@ -213,6 +217,12 @@ class DeviceBuffer(Buffer):
 
     def wait(self) -> Local:
         return self.driver.wait()
+
+    def flush(self) -> tuple[Local, ...]:
+        size = TIMES_CACHE * self.driver.cache_size(self.device.number)
+        block = replace(self, place=Place.DEVICE).allocate(size, TYPES[0])
+        write = replace(self.driver.local("cuMemsetD8_v2", block.address, 1, size), kept=block)
+        return write, self.wait()
 
     def compute(self, times: int) -> tuple[Local, Local]:
         return self.driver.compute(times)

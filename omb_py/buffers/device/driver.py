@@ -24,6 +24,7 @@ VERSION_FILE = Path("/proc/driver/nvidia/version")
 OUT_OF_MEMORY = 2
 NO_DEVICE = 100
 PREFER_LOCATION = 3
+L2_CACHE = 38
 HOST = -1
 
 word = ctypes.c_uint64
@@ -78,6 +79,14 @@ class Driver:
         self._call("cuDeviceGetUuid_v2" if newer else "cuDeviceGetUuid", identity, device)
         text = name.value.decode(errors="replace")
         return Device(number, text, identity.raw.hex(), memory.value)
+
+    def cache_size(self, number: int) -> int:
+        """Bytes of the L2 cache of a device."""
+        size = ctypes.c_int()
+        self._call(
+            "cuDeviceGetAttribute", ctypes.byref(size), ctypes.c_int(L2_CACHE), ctypes.c_int(number)
+        )
+        return size.value
 
     def versions(self) -> dict[str, str]:
         """The driver's own version, where the system tells it, and the latest CUDA it can run."""

@@ -33,6 +33,9 @@ BROADCASTS = 20
 SPIN_SECONDS = 5e-6
 """How long before a start a rank stops offering its core to others, which may be late without."""
 
+LATE_SECONDS = 1e-6
+"""A rank that begins later than this after a start is late: in time it is by some 0.1 us."""
+
 SLACK = 2.0
 """A start is announced this many times as early as most broadcasts need."""
 
@@ -155,8 +158,8 @@ class CommonStart:
 
     The time is drawn anew for each iteration (the round-time scheme of S. Hunold and
     A. Carpen-Amarie, CLUSTER 2018), so that one late start does not make those after it late.
-    ``lateness`` has the seconds by which this rank came too late to each start, 0 where it was in
-    time; ``cells`` holds the time announced.
+    ``lateness`` has the seconds from each start to when this rank began, because it came too late
+    or woke too late; ``cells`` holds the time announced.
     """
 
     def __init__(self, comm: MPI.Intracomm, offset: Offset) -> None:
@@ -187,11 +190,11 @@ class CommonStart:
         self._announce()
         start = self.offset.local(self.cells[0])
         now = perf_counter()
-        self.lateness.append(max(0.0, now - start))
         while now < start:
             if start - now > SPIN_SECONDS:
                 os.sched_yield()
             now = perf_counter()
+        self.lateness.append(now - start)
 
 
 def clock_key() -> int:

@@ -301,6 +301,7 @@ CUDA(cuDeviceGetAttribute, int *value, int which, int device) {
     case 12: *value = 65536; break;
     case 16: *value = 132; break;                                /* multiprocessors */
     case 33: *value = device + 1; break;                         /* PCI bus */
+    case 38: *value = 1 << 20; break;                            /* bytes of the L2 cache */
     case 39: *value = 2048; break;
     case 41: *value = 1; break;                                  /* unified addresses */
     case 75: *value = 9; break;                                  /* compute capability 9.0 */

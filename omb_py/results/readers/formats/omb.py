@@ -41,6 +41,7 @@ HEADINGS = {
     "Algbw(GB/s)": ("algbw_GBps", THOUSANDTHS),
     "Busbw(GB/s)": ("busbw_GBps", THOUSANDTHS),
     "Late Starts": ("late_starts", COUNT_OR_NONE),
+    "Completion(us)": ("completion_p50_us", THOUSANDTHS),
     "Median(us)": ("sample_p50_us", THOUSANDTHS),
     "95% from(us)": ("median_low_us", THOUSANDTHS),
     "95% to(us)": ("median_high_us", THOUSANDTHS),
@@ -77,7 +78,7 @@ BANNER_COLUMNS = {
 """Words of our banner that a value follows, and the columns of `Row` that they stand for."""
 
 SEGMENT = re.compile(r"segments of (\d{1,18}) bytes")
-FLAGS = {"staged": "staged", "with stream sync": "stream_sync"}
+FLAGS = {"staged": "staged", "with stream sync": "stream_sync", "cold": "cold"}
 
 START_PART = re.compile(
     r"(?P<part>\S+) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d)"
