@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from omb_py.core.dataclass import dataclass
@@ -19,13 +19,16 @@ from omb_py.measure.host_load import HostLoad, core_mask, cores_in
 SYS = "/sys"
 CPU = "devices/system/cpu"
 
-METADATA = "conditions"
+METADATA, PREFLIGHT = "conditions", "preflight"
+"""Keys of metadata: of the host, and of what other processes did before the first message size."""
 
 SAVING = ("powersave", "conservative", "ondemand", "schedutil")
 """Governors that let a core that waits slow down."""
 
 ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")
 """Drivers whose hardware chooses the frequency: ``powersave`` is no slow clock there."""
+
+AND = " and "
 
 CLOCK_READINGS = 500
 
@@ -58,14 +61,16 @@ class Conditions:
 
     def note(self, host: str) -> str | None:
         """A sentence where the clock of the cores may be slow."""
-        if self.governor in SAVING and not (
-            self.governor == "powersave" and self.driver in ACTIVE_DRIVERS
-        ):
-            return (
-                f"governor {self.governor} lets the cores of {host} slow down while they wait: "
-                "choose performance, as with cpupower frequency-set -g performance"
-            )
-        return None
+        slow = [name for name in self.governor.split(AND) if name in SAVING]
+        if self.driver in ACTIVE_DRIVERS:
+            slow = [name for name in slow if name != "powersave"]
+        if not slow:
+            return None
+        which = "the cores" if slow == [self.governor] else "some cores"
+        return (
+            f"governor {slow[0]} lets {which} of {host} slow down while they wait: choose "
+            "performance, as with cpupower frequency-set -g performance"
+        )
 
 
 @dataclass(frozen=True)
@@ -76,16 +81,20 @@ class Placement:
     note: str | None = None
 
 
-def read(core: int, root: str = SYS) -> Conditions:
-    """What the system says of itself, and of one core that ranks use."""
-    frequency = f"{root}/{CPU}/cpu{core}/cpufreq"
+def read(cores: Iterable[int], root: str = SYS) -> Conditions:
+    """What the system says of itself, and of the cores that ranks use."""
+    scaling = [f"{root}/{CPU}/cpu{core}/cpufreq/scaling" for core in cores]
+    governors, drivers = (
+        sorted({content(f"{one}_{name}") for one in scaling} - {""})
+        for name in ("governor", "driver")
+    )
     no_turbo = content(f"{root}/{CPU}/intel_pstate/no_turbo")
     boost = content(f"{root}/{CPU}/cpufreq/boost")
     pages = content(f"{root}/kernel/mm/transparent_hugepage/enabled")
     nodes = cores_of(content(f"{root}/devices/system/node/online"))
     return Conditions(
-        governor=content(f"{frequency}/scaling_governor"),
-        driver=content(f"{frequency}/scaling_driver"),
+        governor=AND.join(governors),
+        driver=AND.join(drivers),
         turbo={"0": "on", "1": "off"}.get(no_turbo, {"0": "off", "1": "on"}.get(boost, "")),
         smt={"0": "off", "1": "on"}.get(content(f"{root}/{CPU}/smt/active"), ""),
         huge_pages=pages.partition("[")[2].partition("]")[0],
@@ -129,12 +138,14 @@ def placement(
         return Placement("")
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
+    numa = on_numa_nodes(masks, root)
     if set(masks) == {every} and len(every) == cores > 1:
         return Placement(f"ranks not bound within {cores} cores")
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
     )
+    words += f", {numa}" if numa else ""
     threads = {
         core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
         or frozenset({core})
@@ -165,6 +176,20 @@ def placement(
     return Placement(words)
 
 
+def on_numa_nodes(masks: Sequence[frozenset[int]], root: str = SYS) -> str:
+    """How many ranks each of several NUMA nodes has, in words; empty where there is but one."""
+    folder = f"{root}/devices/system/node"
+    nodes = sorted(cores_of(content(f"{folder}/online")))
+    if len(nodes) < 2:
+        return ""
+    cores = {node: cores_of(content(f"{folder}/node{node}/cpulist")) for node in nodes}
+    homes = [[node for node in nodes if mask & cores[node]] for mask in masks]
+    counts = {node: homes.count([node]) for node in nodes}
+    bound = ", ".join(f"{count} on NUMA node {node}" for node, count in counts.items() if count)
+    several = sum(len(home) > 1 for home in homes)
+    return ", ".join(filter(None, [bound, f"{several} on several NUMA nodes" if several else ""]))
+
+
 def observe(seconds: float) -> str | None:
     """A sentence on what other processes take of this host's cores in so many seconds, if much."""
     usable = set(cores_in(core_mask()))
@@ -184,12 +209,14 @@ def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
     same on all ranks.
     """
     notes = []
+    known = {}
     if seconds:
         load = HostLoad(job)
         time.sleep(seconds)
         _, note = load.finish("before")
         if note is not None:
             notes.append(note)
+        known[PREFLIGHT] = note or f"observed for {seconds:g} s: no other load to speak of"
     name = os.uname().nodename
     host = job.control.on_host()
     gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())
@@ -198,7 +225,7 @@ def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
     if gathered:
         ranks = [int.from_bytes(data[:8], "little") for data in gathered]
         masks = [frozenset(cores_in(data[8:])) for data in gathered]
-        found = read(min(masks[0], default=0))
+        found = read(sorted(frozenset().union(*masks)))
         placed = placement(name, ranks, masks, os.cpu_count() or 1)
         said = [note for note in (placed.note, found.note(name)) if note]
         score = 1.0 + len(said)
@@ -206,7 +233,9 @@ def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
         told = "\n".join([words, *said])
     worst = job.rank_of_greatest(score)
     words, *said = job.text_of(told, worst).split("\n")
-    return ({METADATA: words} if words else {}), [*notes, *said]
+    if words:
+        known[METADATA] = words
+    return known, [*notes, *said]
 
 
 def clock_tick(readings: Sequence[float]) -> float:

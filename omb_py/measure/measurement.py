@@ -129,6 +129,8 @@ class Measurement(ABC):
                 job.note(note)
         self._tick = tick()
         conditions, warnings = examine(job, options.preflight)
+        if self._tick:
+            conditions["clock_tick_ns"] = f"{self._tick * 1e9:.0f}"
         for warning in warnings:
             job.note(warning)
         writers = start_writers(

@@ -42,7 +42,7 @@ def test_all_that_a_system_says_is_read(tmp_path: Path) -> None:
             "devices/system/node/online": "0-3",
         },
     )
-    found = read(3, root)
+    found = read([3], root)
     assert found == Conditions("powersave", "intel_pstate", "off", "on", "madvise", 4)
     assert found.describe() == [
         "governor powersave",
@@ -53,12 +53,22 @@ def test_all_that_a_system_says_is_read(tmp_path: Path) -> None:
     ]
 
 
+def test_governors_that_differ_are_named(tmp_path: Path) -> None:
+    governors = {0: "performance", 1: "ondemand", 2: "performance"}
+    files = {f"{CPU}/cpu{core}/cpufreq/scaling_governor": name for core, name in governors.items()}
+    found = read([0, 1, 2], tree(tmp_path, files))
+    assert found.governor == "ondemand and performance"
+    note = found.note("n1")
+    assert note is not None
+    assert "governor ondemand lets some cores of n1 slow down" in note
+
+
 def test_turbo_of_other_drivers_is_read(tmp_path: Path) -> None:
-    assert read(0, tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})).turbo == "on"
+    assert read([0], tree(tmp_path, {f"{CPU}/cpufreq/boost": "1"})).turbo == "on"
 
 
 def test_what_a_system_does_not_say_is_left_out(tmp_path: Path) -> None:
-    assert read(0, str(tmp_path)) == Conditions()
+    assert read([0], str(tmp_path)) == Conditions()
     assert Conditions().describe() == []
     assert content(str(tmp_path / "gone")) == ""
 
@@ -112,6 +122,26 @@ def test_how_ranks_are_bound_is_said(
 ) -> None:
     found = placement("n1", [4, 5], of_ranks, 4, str(tmp_path))
     assert (found.words, found.note) == (words, None)
+
+
+@pytest.mark.parametrize(
+    ("of_ranks", "words"),
+    [
+        (masks({0}, {1}), "each rank bound to 1 core, 2 on NUMA node 0"),
+        (masks({0}, {2}), "each rank bound to 1 core, 1 on NUMA node 0, 1 on NUMA node 1"),
+        (
+            masks({1, 2}, {3}),
+            "each rank bound to 1 to 2 cores, 1 on NUMA node 1, 1 on several NUMA nodes",
+        ),
+    ],
+)
+def test_numa_nodes_of_ranks_are_said(
+    tmp_path: Path, of_ranks: list[frozenset[int]], words: str
+) -> None:
+    nodes = "devices/system/node"
+    files = {"online": "0-1", "node0/cpulist": "0-1", "node1/cpulist": "2-3"}
+    root = tree(tmp_path, {f"{nodes}/{name}": text for name, text in files.items()})
+    assert placement("n1", [0, 1], of_ranks, 4, root).words == words
 
 
 def test_ranks_on_one_core_are_named_unless_there_are_too_few(tmp_path: Path) -> None:
