@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import input_options, listed, name_option, note, page_options, read
+from omb_py.cli.analysis_options import (
+    bounds_option,
+    input_options,
+    listed,
+    name_option,
+    note,
+    page_options,
+    read,
+)
 from omb_py.core.errors import needing
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
@@ -77,6 +85,7 @@ SAMPLE_KINDS = ("samples", "ecdf", "violin", "drift")
     multiple=True,
     help="Format of figures; repeatable.  [default: png]",
 )
+@bounds_option
 @page_options
 @click.option(
     "-G",
@@ -98,6 +107,7 @@ def command(
     units: str,
     figure: str | None,
     formats: tuple[str, ...],
+    bounds_file: str | None,
     width: str,
     theme: str,
     graph: tuple[str, ...],
@@ -113,6 +123,7 @@ def command(
     images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
     in_terminal = "tty" in graph
     with needing("analysis"):
+        from omb_py.analysis import bounds
         from omb_py.analysis.plots import figures
         from omb_py.analysis.plots import files as figure_files
         from omb_py.analysis.plots.heat import Ratio
@@ -128,6 +139,7 @@ def command(
         value,
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
+        bounds.find(bounds_file, paths),
     )
     pictures: Mapping[str, Picture]
     if kind in SAMPLE_KINDS:

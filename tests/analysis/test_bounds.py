@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from omb_py.analysis import bounds
 from omb_py.analysis.bounds import RULES, Bounds, CopyRate, bound_of
+from omb_py.analysis.plots.charts import Chart
+from omb_py.analysis.plots.figures import Request, draw, pictures
+from omb_py.analysis.table import load
 from omb_py.benchmarks import all_benchmarks
 from omb_py.cli import command
 from omb_py.core.errors import UsageError
@@ -133,6 +136,25 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["report", str(tmp_path), "-o", str(page)])
     assert done.exit_code == 0, done.output
     assert "<td>20.0 GB/s</td><td>75 % of one copy</td>" in page.read_text()
+
+
+def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
+    names = "run,benchmark,bytes,ranks,buffer,binding,placement,bandwidth_MBps,messages_per_s"
+    lines = ["# run: r", "# omb_py: 0.1.0", "# hosts: n1:2", names]
+    lines += [f"r,bw,{size},2,numpy,native,H,5000,100" for size in (8, 1 << 20, 1 << 24)]
+    (tmp_path / "bw.csv").write_text("\n".join([*lines, ""]))
+    results = load([str(tmp_path / "bw.csv")])
+    (chart,) = pictures(results, Request(bounds=HOST)).values()
+    assert isinstance(chart, Chart)
+    (line,) = chart.bounds
+    assert line.words == "bound of n1: one copy"
+    assert line.points == ((1 << 20, 100_000.0), (1 << 24, 20_000.0))
+    (axes,) = draw(chart).axes
+    assert line.words in [drawn.get_label() for drawn in axes.get_lines()]
+    assert axes.get_ylim()[1] > 100_000
+    (rates,) = pictures(results, Request(value="rate", bounds=HOST)).values()
+    assert isinstance(rates, Chart)
+    assert rates.bounds == ()
 
 
 def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:

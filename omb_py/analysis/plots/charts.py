@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from omb_py.analysis.bounds import Bounds, bound_of
 from omb_py.analysis.plots.axes import Measure
 from omb_py.analysis.plots.groups import (
     GROWING,
@@ -167,10 +168,19 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class BoundLine:
+    """A bound in words, and its value at each message size."""
+
+    words: str
+    points: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
 class Chart:
     """One figure of lines. ``x`` is ``bytes`` or ``ranks``; ``measure`` says what y is.
 
-    ``caption`` are sentences about the data, ``marks`` about what bars and bands mean.
+    ``caption`` are sentences about the data, ``marks`` about what bars and bands mean. ``bounds``
+    are what the host can do at most.
     """
 
     name: str
@@ -180,6 +190,7 @@ class Chart:
     panels: tuple[Panel, ...]
     caption: tuple[str, ...]
     marks: tuple[str, ...]
+    bounds: tuple[BoundLine, ...] = ()
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -192,12 +203,28 @@ def size_charts(
     lines: Sequence[str] | None = None,
     value: str = "auto",
     statistic: str = "auto",
+    bounds: Bounds | None = None,
 ) -> Iterator[Chart]:
-    """A chart over message sizes for each benchmark that has at least two."""
+    """A chart over message sizes for each benchmark that has at least two, with its ``bounds``."""
     sized = rows[rows["bytes"].notna() & rows["part"].isna()]
     for group in number_points(sized, ("bytes",), lines, value, statistic):
         if group.rows["bytes"].nunique() > 1:
-            yield from charts(group, group.name(), ("bytes",))
+            lines_of_bounds = () if bounds is None else bound_lines(group.rows, bounds)
+            for chart in charts(group, group.name(), ("bytes",)):
+                yield replace(chart, bounds=lines_of_bounds)
+
+
+def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> tuple[BoundLine, ...]:
+    """The bounds of rows whose ``value`` they are of, by message size."""
+    found: dict[str, dict[float, float]] = {}
+    for row in rows.to_dict("records"):
+        known = bound_of(bounds, row)
+        if known is not None and row["unit"] == ("us" if known.is_time else "MB/s"):
+            found.setdefault(known.words, {})[float(row["bytes"])] = known.value
+    return tuple(
+        BoundLine(f"bound of {bounds.host}: {words}", tuple(sorted(points.items())))
+        for words, points in found.items()
+    )
 
 
 def rank_charts(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from matplotlib.figure import Figure
 
+from omb_py.analysis.bounds import Bounds
 from omb_py.analysis.plots import bars as figure_bars
 from omb_py.analysis.plots import heat as figure_heat
 from omb_py.analysis.plots import lines as figure_lines
@@ -56,7 +57,8 @@ class Request:
     """What to draw: the options of ``omb-py plot``.
 
     ``kind`` is one of `KINDS`; ``lines`` are the columns that tell lines apart, None for all that
-    differ; ``sizes`` the message sizes to keep, none for all (a few over ranks).
+    differ; ``sizes`` the message sizes to keep, none for all (a few over ranks); ``bounds`` are
+    drawn beside values over message sizes.
     """
 
     kind: str = "auto"
@@ -65,6 +67,7 @@ class Request:
     value: str = "auto"
     statistic: str = "auto"
     ratio: Ratio | None = None
+    bounds: Bounds | None = None
 
 
 def figures(
@@ -172,7 +175,7 @@ def every(results: Results, request: Request) -> Iterator[Picture]:
     if request.kind == "winner":
         yield from winner_maps(rows, *choice)
     if request.kind in ("auto", "size"):
-        yield from size_charts(rows, *choice)
+        yield from size_charts(rows, *choice, request.bounds)
     if request.kind in ("auto", "ranks"):
         yield from rank_charts(rows, *choice, bool(request.sizes))
     if request.kind in ("auto", "parts"):

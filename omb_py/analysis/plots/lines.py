@@ -31,6 +31,7 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
     """A figure of a chart, ``binary`` with rates in MiB/s and GiB/s."""
     page = page or Page()
     names = {(line.name, line.style) for line in chart.lines}
+    named = len(names) + len(chart.bounds) > 1
     shared = len(names) == len(dict(names)) == len({style for _, style in names})
     columns = columns_of(len(chart.panels), page.width)
     rows = ceil(len(chart.panels) / columns)
@@ -52,6 +53,15 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
         title = "\n".join(wrap(panel.title, TEXT, room))
         for line in panel.lines:
             draw_line(axes, line, minimum, bands=shade(panel.lines))
+        for bound in chart.bounds:
+            axes.plot(
+                [place(x, minimum) for x, _ in bound.points],
+                [value for _, value in bound.points],
+                color=axes.xaxis.label.get_color(),
+                linestyle=":",
+                linewidth=0.8,
+                label=bound.words,
+            )
         (size_axis if chart.x == "bytes" else rank_axis)(axes, xs, room)
         axes.grid(True, which="major")
         if not shared:
@@ -72,7 +82,7 @@ def draw(chart: Chart, binary: bool = False, page: Page | None = None) -> Figure
         figure,
         chart.title,
         [*chart.caption, *chart.marks, *units_note(chart.measure, binary)],
-        handles(grid[: len(chart.panels)]) if shared and len(names) > 1 else (),
+        handles(grid[: len(chart.panels)]) if shared and named else (),
     )
 
 
@@ -100,6 +110,8 @@ def handles(every: Sequence[Axes]) -> list[Line2D]:
 
 def numbers(chart: Chart) -> Iterator[float]:
     """All that is drawn along the axis of values."""
+    for bound in chart.bounds:
+        yield from (value for _, value in bound.points)
     for panel in chart.panels:
         bands = shade(panel.lines)
         for line in panel.lines:
