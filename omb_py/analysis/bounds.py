@@ -49,7 +49,7 @@ class Bounds(Part):
     """What a host can do. Rates are in MB/s, ``caches`` in bytes.
 
     ``cache_line_ns`` are of pairs of cores, sorted; ``links`` of network interfaces and InfiniBand
-    ports in one direction, ``gpus`` of the links of each GPU.
+    ports in one direction, ``gpus`` of the links of each GPU and of copies to and from it.
     """
 
     omb_py_bounds: Literal[1]

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def bounds_command(output: str | None, force: bool) -> None:
     """Measure what this host can do at most.
 
-    Copies by one core and by all, cache sizes, cache lines between cores, rates of network links
-    and of links of GPUs. omb-py show --bounds FILE shows results as parts of it.
+    Copies by one core and by all, cache sizes, cache lines between cores, rates of network links,
+    links of GPUs and copies to and from them. omb-py show --bounds FILE shows results as parts of
+    it.
     """
     if output is not None and Path(output).exists() and not force:
         raise UsageError(f"{output} exists: name another file, or overwrite it with --force")
@@ -35,6 +36,7 @@ def bounds_command(output: str | None, force: bool) -> None:
     from omb_py.measure import bounds as host
     from omb_py.results.metadata import processor
 
+    links, copies = host.gpus(), host.device_copies()
     known = bounds.Bounds(
         omb_py_bounds=bounds.VERSION,
         host=os.uname().nodename,
@@ -48,7 +50,7 @@ def bounds_command(output: str | None, force: bool) -> None:
         caches=host.caches(),
         cache_line_ns=tuple(sorted(host.cache_lines())),
         links=host.interfaces() | host.infiniband(),
-        gpus=host.gpus(),
+        gpus={name: links.get(name, {}) | copies.get(name, {}) for name in {**links, **copies}},
     )
     for line in described(known):
         click.echo(line)

@@ -13,11 +13,15 @@ from contextlib import suppress
 from math import fsum
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
+from omb_py.core.errors import UnsupportedError
 from omb_py.measure.conditions import content
 from omb_py.measure.host_load import core_mask, cores_in
+
+if TYPE_CHECKING:
+    from omb_py.buffers.device.driver import Driver
 
 SYS = Path("/sys")
 
@@ -32,6 +36,9 @@ FEWEST_COPIES = 5
 
 MEMORY_SHARE = 8
 """Copies take this part of the free memory at most."""
+
+DEVICE_COPY_BYTES = 1 << 26
+DEVICE_COPIES = 10
 
 LINE_BYTES = 64
 PAIRS = 28
@@ -181,6 +188,45 @@ def of_gpus(nvml: Any) -> Iterator[tuple[str, dict[str, float]]]:
             if links.nvmlReturn == speed.nvmlReturn == 0 and links.value.uiVal:
                 found["NVLink"] = float(links.value.uiVal * speed.value.uiVal)
         yield f"{number} {name}", found
+
+
+def device_copies() -> dict[str, dict[str, float]]:
+    """MB/s of copies between page-locked host memory and each visible GPU, and within it.
+
+    By number and name; none without a driver. A copy within a GPU counts each byte once.
+    """
+    from omb_py.buffers.device.driver import Driver
+
+    try:
+        driver = Driver.load()
+    except UnsupportedError:
+        return {}
+    found = {}
+    for number in range(driver.devices()):
+        device = driver.activate(number)
+        host = driver.pinned(DEVICE_COPY_BYTES)
+        first, second = (driver.allocate(DEVICE_COPY_BYTES) for _ in range(2))
+        found[f"{number} {device.name}"] = {
+            "from page-locked memory": device_rate(driver, first, host),
+            "to page-locked memory": device_rate(driver, host, first),
+            "within": device_rate(driver, second, first),
+        }
+        driver.free(first)
+        driver.free(second)
+        driver.free_pinned(host)
+    return found
+
+
+def device_rate(driver: Driver, target: int, source: int) -> float:
+    """MB/s of the fastest of some copies to or from a device."""
+
+    def once() -> float:
+        begin = perf_counter()
+        driver.copy(target, source, DEVICE_COPY_BYTES)
+        driver.synchronize()
+        return perf_counter() - begin
+
+    return DEVICE_COPY_BYTES / min(once() for _ in range(DEVICE_COPIES)) / 1e6
 
 
 def cache_lines() -> list[float]:

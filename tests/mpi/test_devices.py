@@ -5,7 +5,9 @@ The device is a stand-in (`tests/fakes/cuda_driver`); MPI libraries, launchers a
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -204,6 +206,18 @@ def test_a_launcher_that_tells_no_local_rank_costs_the_order_not_the_device(
     said = metadata(tmp_path / "rows.csv")
     assert said["devices"].partition(":")[2] == "0=50505050,1=51515151"
     assert said["device_chosen"] == "after MPI"
+
+
+def test_copies_of_each_device_have_rates(driver: Path, tmp_path: Path) -> None:
+    code = "from omb_py.measure.bounds import device_copies; print(device_copies())"
+    settings = with_driver(own_launcher(), driver) | {"OMB_FAKE_DEVICES": "2"}
+    done = run([sys.executable, "-c", code], settings, tmp_path, timeout=60)
+    assert done.code == 0, done.err
+    found = ast.literal_eval(done.out)
+    assert [name[0] for name in found] == ["0", "1"]
+    for rates in found.values():
+        assert [*rates] == ["from page-locked memory", "to page-locked memory", "within"]
+        assert min(rates.values()) > 0
 
 
 def test_a_size_too_large_for_the_device_is_left_out(job: Callable[..., Finished]) -> None:

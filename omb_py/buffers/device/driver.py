@@ -131,6 +131,16 @@ class Driver:
         """Give back what `pinned` made."""
         self._library.cuMemFreeHost(ctypes.c_void_p(address))
 
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory on the device; raises `OutOfMemoryError`, ends by `free`."""
+        address = word()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(nbytes))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` made."""
+        self._call("cuMemFree_v2", word(address))
+
     def settle(self, address: int, nbytes: int, number: int | None) -> None:
         """Have pages of managed memory stay on a device, or for None on the host, and go there."""
         if nbytes == 0:
