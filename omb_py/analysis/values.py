@@ -25,6 +25,7 @@ CONFIGURATION = (
     "library_algorithm",
     "algorithm",
     "segment",
+    "group",
     "variant",
     "source",
 )
@@ -50,6 +51,7 @@ EXPERIMENT = (
     "failed",
     "threads",
     "nodes",
+    "split",
     "file_sync",
     "validated",
 )
@@ -208,7 +210,7 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
             parts.append(count(int(str(value)), name.removesuffix("s")))
         elif isinstance(value, bool | np.bool_):
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
-        elif name in ("window", "sync", "threads", "root", "send_mode"):
+        elif name in ("window", "sync", "threads", "root", "send_mode", "split", "group"):
             parts.append(f"{name.replace('_', ' ')} {value}")
         elif name == "library_algorithm":
             parts.append(f"{str(value).replace('_', ' ')} algorithm")

@@ -13,7 +13,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
 from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
-from omb_py.core.job import Combined
+from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class BenchmarkMeasurement(Measurement):
     """One benchmark through one binding."""
 
-    def __init__(self, context: RunContext, binding: Binding) -> None:
-        super().__init__(context, [binding])
+    def __init__(self, context: RunContext, binding: Binding, group: Job | None = None) -> None:
+        super().__init__(context, [binding], group)
         self.binding = binding
         self._imprecise: list[int] = []
         self._samples: SampleKeeper | None = None
@@ -50,7 +50,7 @@ class BenchmarkMeasurement(Measurement):
 
             with self.agreement():
                 self._library_algorithm = requested_algorithm(
-                    self.job, self.benchmark.name, self.options.library_algorithm
+                    self.group, self.benchmark.name, self.options.library_algorithm
                 )
         try:
             super().run()
@@ -60,7 +60,7 @@ class BenchmarkMeasurement(Measurement):
         self._finish_samples()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
-            self.job.note(
+            self.group.note(
                 f"--precision was not reached at {sizes} bytes: raise --max-time or "
                 "--max-iterations, or quiet the machine"
             )
@@ -81,7 +81,7 @@ class BenchmarkMeasurement(Measurement):
             samples.finish()
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        job, options = self.job, self.options
+        job, options = self.group, self.options
         pace = self.pace()
         goal = self._goal(case)
         plan, check = self.plan(case)
@@ -94,7 +94,7 @@ class BenchmarkMeasurement(Measurement):
         faults: list[str] = []
         starts = None
         began = None if self._samples is None else self._samples.start_times()
-        job.control.barrier()
+        job.wait_for_all()
         if options.validate:
             self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
@@ -103,6 +103,7 @@ class BenchmarkMeasurement(Measurement):
             reports = self.report, self.advance
             sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
             starts = self._starts(pace.start, len(sampled.seconds))
+            self.keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
@@ -127,17 +128,23 @@ class BenchmarkMeasurement(Measurement):
         if passed is False:
             self._report(faults, self.where(case))
 
+    def keep_busy(self, loop: Loop, seconds: Sequence[float]) -> None:
+        """Go on until all have their samples, where others measure at the same time; collective.
+
+        ``seconds`` are those that this rank's iterations took.
+        """
+
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
         """What the loop measured beside the time of the last iterations, if it did; collective."""
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
-        return self.job.combine(seconds[-iterations:], timed)
+        return self.group.combine(seconds[-iterations:], timed)
 
     def _cpu(self, loop: Loop) -> float | None:
         """CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
         counted = loop.cpu_iterations
         each = loop.cpu_seconds / counted if counted else nan
-        (mean,) = self.job.mean(array("d", [each]))
+        (mean,) = self.group.mean(array("d", [each]))
         return None if isnan(mean) else mean
 
     def _has_outputs(self, plan: Plan) -> bool:
@@ -145,8 +152,8 @@ class BenchmarkMeasurement(Measurement):
 
         Raises `BenchmarkError` where none has; to a single rank nothing arrives in some functions.
         """
-        outputs = self.job.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
-        if outputs == 0 and self.job.ranks > 1:
+        outputs = self.group.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
+        if outputs == 0 and self.group.ranks > 1:
             raise BenchmarkError(
                 f"{self.benchmark.name} does not say what data should arrive, so that -c can check "
                 "nothing: its plan needs outputs; leave out -c until it has them"
@@ -158,7 +165,7 @@ class BenchmarkMeasurement(Measurement):
         seconds, self.resources.graph_seconds = self.resources.graph_seconds, None
         if seconds is None:
             return
-        combined = self.job.combine(array("d", [seconds]), timed=True)
+        combined = self.group.combine(array("d", [seconds]), timed=True)
         with self.agreement():
             if combined is not None:
                 what = (self.run_name, self.benchmark, case, plan)
@@ -172,7 +179,7 @@ class BenchmarkMeasurement(Measurement):
             from omb_py.measure.work import NumpyWorker, find_worker
 
             with self.agreement():
-                self._worker = find_worker(self.job.control, self.options, self._context.buffer)
+                self._worker = find_worker(self.group.control, self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "
@@ -182,7 +189,7 @@ class BenchmarkMeasurement(Measurement):
         from omb_py.measure.overlap import OverlapMeasure
 
         made = OverlapMeasure(
-            self.job,
+            self.group,
             self._worker,
             partial(self.loop, self.binding),
             self.options.test_calls,
@@ -207,8 +214,10 @@ class BenchmarkMeasurement(Measurement):
         """How common the last ``iterations`` starts were, on rank 0; collective."""
         if start is None:
             return None
-        (error,) = self.job.max_over_ranks(array("d", [start.offset.error]))
-        late = sum(seconds > 0 for seconds in self.job.max_over_ranks(start.lateness[-iterations:]))
+        (error,) = self.group.max_over_ranks(array("d", [start.offset.error]))
+        late = sum(
+            seconds > 0 for seconds in self.group.max_over_ranks(start.lateness[-iterations:])
+        )
         return Starts(late, error)
 
     def _time_and_check(
@@ -222,7 +231,7 @@ class BenchmarkMeasurement(Measurement):
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.job.control.barrier
+        barrier = self.group.control.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
@@ -267,7 +276,7 @@ class BenchmarkMeasurement(Measurement):
             if faults and self.options.validation_log is not None:
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None
-        self.job.agree(first)
+        self.group.agree(first)
 
 
 def run_once(rounds: Sequence[Calls], threads: int) -> tuple[float, list[list[object]]]:

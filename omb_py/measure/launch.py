@@ -205,6 +205,10 @@ def measurement(
 
         return StartUpMeasurement(context, benchmark.start_up)
     check_binding_options(options, (options.binding,))
+    if options.split is not None:
+        from omb_py.measure.groups import groups_measurement
+
+        return groups_measurement(context)
     binding: Binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
     context.job.at_end(binding.close)
     if options.verify_algorithm:

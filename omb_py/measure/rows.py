@@ -139,6 +139,8 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
         failed=None,
         library_algorithm=options.library_algorithm,
         variant=options.variant,
+        split=options.split,
+        group=None,
         **_samples(summary, slowest),
         **_choices(benchmark, case),
     )

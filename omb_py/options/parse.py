@@ -62,6 +62,14 @@ EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
         lambda o: o.verify_algorithm and o.session,
         "--verify-algorithm cannot count messages in a session: leave out -I",
     ),
+    (
+        lambda o: o.split is not None and o.verify_algorithm,
+        "--verify-algorithm counts the messages of all ranks together: leave out --split",
+    ),
+    (
+        lambda o: o.split is not None and o.samples is not None,
+        "--samples does not tell groups apart: leave out --split, or name a file by --output",
+    ),
     (lambda o: len(o.placement) not in (0, 2), "name both ends' memory, as in 'D D', or neither's"),
     (
         lambda o: bool(o.placement) and o.managed,

@@ -26,6 +26,7 @@ from omb_py.options.types import (
     ROOT,
     SIZE_LIST,
     SIZE_RANGE,
+    SPLIT,
     THREADS,
     TOPOLOGY,
     VALIDATION_LOG,
@@ -207,6 +208,15 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Processes to spawn.",
         ),
         OptionRow("--node-map", **NODES, feature="nodes"),
+        OptionRow(
+            "--split",
+            type=SPLIT,
+            metavar="N|mod:N|node|RANKS,…",
+            feature="split",
+            overhead=False,
+            help="Measure groups of ranks at the same time: N equal ones, by rank modulo N, one "
+            "for each node, or as named: 0-3,4-7.",
+        ),
         OptionRow(
             *("--operation", "operations"),
             type=click.Choice(OPERATIONS),

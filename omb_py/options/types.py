@@ -208,6 +208,14 @@ def node_map(text: str) -> tuple[int, ...] | int:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
+def split(text: str) -> str:
+    """How ranks are divided into groups, as `omb_py.core.job.groups` reads it."""
+    from omb_py.core.job.groups import parse_split
+
+    parse_split(text)
+    return text
+
+
 class Graphs(Parameter):
     """Kinds of figures, separated by commas as in native OMB."""
 
@@ -266,6 +274,7 @@ PRECISION = TextType("p%", precision)
 ROOT = TextType("fixed:rank|rotate", root)
 SIZE_LIST = TextType("size,size,…", size_list)
 SIZE_RANGE = TextType("[min:]max", size_range)
+SPLIT = TextType("n|mod:n|node|ranks,…", split)
 THREADS = TextType("n[:n]", thread_counts)
 TOPOLOGY = TextType("topology", topology)
 VALIDATION_LOG = TextType("log[:dir]", validation_log)

@@ -9,7 +9,7 @@ MEASURED = {
     "run": "name of the run: start in UTC and six random digits; the same in the metadata",
     "benchmark": "name, as in `omb-py list`",
     "bytes": "message size in bytes; empty for a barrier",
-    "ranks": "ranks of the job",
+    "ranks": "ranks of the job, with `--split` of the group",
     "buffer, binding": "where the bytes live, how MPI is called",
     "placement": (
         "where messages lie, in native OMB's letters: `H` host, `D` device, `M` managed; of "
@@ -121,6 +121,10 @@ MEASURED = {
         "a rank"
     ),
     "failed": "ranks that were killed, of `ft_*`",
+    "split, group": (
+        "`--split` (groups), and the group's ranks in the job, as `0-3`, `0-6:2` (every second) or "
+        "`0-1+4-5`; empty without"
+    ),
 }
 """Of each row of a benchmark: the meaning by names, which commas separate."""
 

@@ -30,7 +30,7 @@ class Row:
     ``library_algorithm`` is what the MPI library was told to do, ``algorithm`` the word of
     ``--algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether each
     write to a file was brought to the disk, ``variant`` the user's own name for what else was
-    chosen.
+    chosen. ``split`` is how the ranks were divided into groups, ``group`` the ranks of the row's.
     """
 
     run: str
@@ -111,6 +111,8 @@ class Row:
     segment: int | None
     file_sync: bool | None
     variant: str | None
+    split: str | None
+    group: str | None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ TITLES = {
     "failed": "Failed ranks",
     "threads": "Threads",
     "nodes": "Nodes",
+    "split": "Divided by",
+    "group": "Group of ranks",
     "file_sync": "File synchronised",
     "send_mode": "Send mode",
     "sync": "Kept together by",

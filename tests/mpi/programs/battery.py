@@ -92,10 +92,15 @@ def measure(
 
     options = adapted(benchmark.name, options, StartedJob(job, buffer, None, True))
     types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
-    binding = BINDINGS.load(options.binding)(job.comm, options)
     context = RunContext(
         benchmark, options, types, buffer, job, None, more_writers=lambda: [Kept(record)]
     )
+    if options.split is not None:
+        from omb_py.measure.groups import groups_measurement
+
+        groups_measurement(context).run()
+        return
+    binding = BINDINGS.load(options.binding)(job.comm, options)
     with closing(binding):
         BenchmarkMeasurement(context, binding).run()
 
