@@ -26,6 +26,7 @@ CONFIGURATION = (
     "algorithm",
     "segment",
     "group",
+    "congestor",
     "variant",
     "source",
 )
@@ -210,7 +211,16 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
             parts.append(count(int(str(value)), name.removesuffix("s")))
         elif isinstance(value, bool | np.bool_):
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
-        elif name in ("window", "sync", "threads", "root", "send_mode", "split", "group"):
+        elif name in (
+            "window",
+            "sync",
+            "threads",
+            "root",
+            "send_mode",
+            "split",
+            "group",
+            "congestor",
+        ):
             parts.append(f"{name.replace('_', ' ')} {value}")
         elif name == "library_algorithm":
             parts.append(f"{str(value).replace('_', ' ')} algorithm")

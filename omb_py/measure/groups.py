@@ -12,11 +12,11 @@ from statistics import fmean
 from typing import Any
 
 from omb_py.benchmarks import Case
-from omb_py.bindings import BINDINGS, Binding
+from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import replace, values
 from omb_py.core.errors import SharedError
-from omb_py.core.job.groups import GroupJob, parse_split, ranks_text
+from omb_py.core.job.groups import Agreement, GroupJob, ranks_text
 from omb_py.measure.benchmark import BenchmarkMeasurement
 from omb_py.measure.measurement import RunContext
 from omb_py.results.output import group_writers
@@ -25,6 +25,10 @@ from omb_py.results.writer import Writer
 
 BUSY_SECONDS = 0.001
 """About how long a group that has its samples iterates before it looks whether all have theirs."""
+
+
+MIN_SECONDS = 1e-7
+"""Of an iteration whose time is not known better."""
 
 
 class Rows(Writer[Row]):
@@ -36,19 +40,6 @@ class Rows(Writer[Row]):
 
     def row(self, row: Row) -> None:
         self.kept.append(replace(row, group=self._group))
-
-
-def groups_measurement(context: RunContext) -> GroupsMeasurement:
-    """The measurement of the groups that the options name.
-
-    Raises `UsageError` where the ranks cannot be divided so.
-    """
-    options, job = context.options, context.job
-    group = GroupJob(job, parse_split(options.split or ""))
-    job.at_end(group.free)
-    binding: Binding = BINDINGS.load(options.binding)(group.control.communicator, options)
-    job.at_end(binding.close)
-    return GroupsMeasurement(context, binding, group)
 
 
 class GroupsMeasurement(BenchmarkMeasurement):
@@ -83,27 +74,46 @@ class GroupsMeasurement(BenchmarkMeasurement):
         rows = Rows(self._mine.name)
         failure = None
         try:
-            self._mine.phase(partial(super().measure_case, case, [rows]), self.report)
+            self._mine.phase(partial(self.measure_group, case, [rows]), self.report)
         except SharedError as error:
             failure = error
+        else:
+            rows.kept = self.completed(rows.kept)
         self._write(rows.kept, writers)
         if failure is not None:
             raise failure
+
+    def measure_group(self, case: Case, writers: list[Writer[Any]]) -> None:
+        """Measure one message size on this rank's group; its first rank writes."""
+        super().measure_case(case, writers)
+
+    def completed(self, rows: list[Row]) -> list[Row]:
+        """The rows of this rank with what other groups know of them; collective."""
+        return rows
 
     def keep_busy(self, loop: Loop, seconds: Sequence[float]) -> None:
         before = len(loop.device_seconds), len(loop.queued_seconds)
         cpu = loop.cpu_seconds, loop.cpu_iterations
         agreement = self._mine.begin_agreement()
-        iterations = ceil(BUSY_SECONDS / max(fmean(seconds), 1e-7))
-        iterations, done = int(self.group.bcast_from_root(iterations)), 0
-        while not self.group.control.allreduce(array("d", [agreement.is_there()]), "min")[0]:
-            loop.run(done, array("d", bytes(8 * iterations)))
-            done += iterations
-            if self.report is not None:
-                self.report(done, 0)
+        self.iterate_until(agreement, loop, seconds)
         self._mine.end_agreement(agreement)
         del loop.device_seconds[before[0] :], loop.queued_seconds[before[1] :]
         loop.cpu_seconds, loop.cpu_iterations = cpu
+
+    def iterate_until(self, agreement: Agreement, loop: Loop, seconds: Sequence[float]) -> int:
+        """Iterate until all ranks have contributed to an agreement; how often; collective.
+
+        ``seconds`` are what iterations take; all ranks of the group stop after the same one.
+        """
+        each = max(fmean(seconds), MIN_SECONDS)
+        stretch = int(self.group.bcast_from_root(ceil(BUSY_SECONDS / each)))
+        done = 0
+        while not self.group.control.allreduce(array("d", [agreement.is_there()]), "min")[0]:
+            loop.run(done, array("d", bytes(8 * stretch)))
+            done += stretch
+            if self.report is not None:
+                self.report(done, 0)
+        return done
 
     def _write(self, rows: Sequence[Row], writers: Sequence[Writer[Any]]) -> None:
         """Bring the rows of all groups to rank 0, and write them together; collective."""

@@ -169,9 +169,13 @@ class Measurement(ABC):
 
     def get_ready(self) -> None:
         """Check what is asked for, and choose where messages lie; collective, raises like `run`."""
-        check_ranks(self.benchmark, self.options, self.group)
+        self.check_group()
         check_counts(self.options)
         self._place()
+
+    def check_group(self) -> None:
+        """Raise `UsageError` when the benchmark does not run on so many ranks."""
+        check_ranks(self.benchmark, self.options, self.group)
 
     def more_metadata(self) -> dict[str, str]:
         """What is to be known of the run besides, on rank 0."""
@@ -238,14 +242,15 @@ class Measurement(ABC):
         """A case in words, for messages."""
         return f"{self.benchmark.name} with messages of {case.size} bytes"
 
-    def plan(self, case: Case) -> tuple[Plan, DataCheck]:
+    def plan(self, case: Case, benchmark: Benchmark | None = None) -> tuple[Plan, DataCheck]:
         """This rank's part of a case, its memory filled, and what checks that memory.
 
-        Collective; raises `SharedError` when any rank cannot do it.
+        It is that of ``benchmark`` where another one than what is measured is named. Collective;
+        raises `SharedError` when any rank cannot do it.
         """
         check = DataCheck(case.rank, case.ranks, case.size, case.datatype)
         with self.agreement():
-            plan = self.benchmark.plan(case)
+            plan = (benchmark or self.benchmark).plan(case)
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)

@@ -125,6 +125,16 @@ MEASURED = {
         "`--split` (groups), and the group's ranks in the job, as `0-3`, `0-6:2` (every second) or "
         "`0-1+4-5`; empty without"
     ),
+    "congestor, congestor_iterations": (
+        "`--congestor` (congestion) as `alltoall:65536`, `none` for the times alone, and the "
+        "fewest iterations that a group of congestors made meanwhile; empty without"
+    ),
+    "rounds": "turns of `--congestor`, each alone and congested",
+    "impact, impact_low, impact_high": (
+        "congestion impact factor: congested over alone, median over the rounds of the quotients "
+        "of their medians, and its 95 % interval; in rows with a congestor"
+    ),
+    "impact_p99, impact_p99_low, impact_p99_high": "the same of the rounds' 99th percentiles",
 }
 """Of each row of a benchmark: the meaning by names, which commas separate."""
 

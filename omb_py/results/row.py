@@ -31,6 +31,8 @@ class Row:
     ``--algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether each
     write to a file was brought to the disk, ``variant`` the user's own name for what else was
     chosen. ``split`` is how the ranks were divided into groups, ``group`` the ranks of the row's.
+    ``congestor`` is what other ranks ran meanwhile, in ``rounds`` turns with and without it; the
+    ``impact`` factors are congested times over times alone, of medians and of 99th percentiles.
     """
 
     run: str
@@ -113,6 +115,15 @@ class Row:
     variant: str | None
     split: str | None
     group: str | None
+    congestor: str | None
+    congestor_iterations: int | None
+    rounds: int | None
+    impact: float | None
+    impact_low: float | None
+    impact_high: float | None
+    impact_p99: float | None
+    impact_p99_low: float | None
+    impact_p99_high: float | None
 
 
 @dataclass(frozen=True)

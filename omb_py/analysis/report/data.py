@@ -44,6 +44,7 @@ TITLES = {
     "nodes": "Nodes",
     "split": "Divided by",
     "group": "Group of ranks",
+    "congestor": "Congestor",
     "file_sync": "File synchronised",
     "send_mode": "Send mode",
     "sync": "Kept together by",
