@@ -15,7 +15,9 @@ Run = Callable[..., Finished]
 
 LINES = [
     line(5, "allreduce --congestor alltoall:4K --sizes 8,64 -i 12 -x 2 --rounds 6"),
-    line(5, "allreduce --congestor barrier --sizes 8 -i 12 --rounds 6 --binding native --sync clock"),
+    line(
+        5, "allreduce --congestor barrier --sizes 8 -i 12 --rounds 6 --binding native --sync clock"
+    ),
     line(5, "barrier --congestor iallgather:1K -i 12 --rounds 6 --split 0-1,2+4"),
     line(5, "latency --congestor bw:4K --split 0+3,1-2 --sizes 8 -i 12 --rounds 6"),
 ]
