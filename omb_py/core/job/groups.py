@@ -28,6 +28,9 @@ Groups = tuple[tuple[int, ...], ...]
 NODE = "node"
 MODULO = "mod:"
 
+MAX_RANK = 1 << 24
+"""The highest rank that may be named: beyond any machine, and ranges are written out."""
+
 SLEEP_SECONDS = 0.001
 """How long a rank that waits for others sleeps, so that it takes no core from them."""
 
@@ -94,10 +97,11 @@ def parse_split(text: str) -> Split:
         ) from None
     if number == 0:
         raise ValueError("there is at least 1 group")
-    ranks = [rank for group in found.named for rank in group]
-    twice = next((rank for rank in ranks if ranks.count(rank) > 1), None)
-    if twice is not None:
-        raise ValueError(f"rank {twice} is named twice: groups have no rank in common")
+    named: set[int] = set()
+    for rank in (rank for group in found.named for rank in group):
+        if rank in named:
+            raise ValueError(f"rank {rank} is named twice: groups have no rank in common")
+        named.add(rank)
     return found
 
 
@@ -108,7 +112,10 @@ def _parse_ranks(text: str) -> tuple[int, ...]:
         ends, _, step = part.partition(":")
         first, dash, last = ends.partition("-")
         low = parse_count(first)
-        found += range(low, (parse_count(last) if dash else low) + 1, parse_count(step or "1"))
+        high = parse_count(last) if dash else low
+        if high > MAX_RANK:
+            raise ValueError("no job has so many ranks")
+        found += range(low, high + 1, parse_count(step or "1"))
     if not found:
         raise ValueError("a group without ranks")
     return tuple(sorted(found))

@@ -35,6 +35,7 @@ def test_ranks_are_divided(text: str, ranks: int, groups: Groups) -> None:
         ("0-3,", "neither N, mod:N, node nor"),
         ("mod:two", "neither N, mod:N, node nor"),
         ("0-6:0", "neither N, mod:N, node nor"),
+        ("0-99999999999", "neither N, mod:N, node nor"),
         ("-1", "neither N, mod:N, node nor"),
     ],
 )
