@@ -44,8 +44,9 @@ HIDDEN = ("validated", "mpi_type")
 """Columns that are shown only where they are chosen."""
 
 IMPORTANT = (
-    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us", "median_low_us"),
-    *("median_high_us", "sample_p99_us", "busbw_GBps", "overlap_percent", "latency_min_us"),
+    *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us"),
+    *("impact", "impact_low", "impact_high", "impact_p99", "median_low_us", "median_high_us"),
+    *("sample_p99_us", "busbw_GBps", "overlap_percent", "latency_min_us"),
     *("latency_max_us", "median_us", "base_us", "added_us", "added_low_us", "added_high_us"),
     "ratio",
 )

@@ -26,6 +26,8 @@ CONFIGURATION = (
     "library_algorithm",
     "algorithm",
     "segment",
+    "group",
+    "congestor",
     "variant",
     "source",
 )
@@ -51,6 +53,7 @@ EXPERIMENT = (
     "failed",
     "threads",
     "nodes",
+    "split",
     "file_sync",
     "validated",
 )
@@ -209,7 +212,16 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
             parts.append(count(int(str(value)), name.removesuffix("s")))
         elif isinstance(value, bool | np.bool_):
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
-        elif name in ("window", "sync", "threads", "root", "send_mode"):
+        elif name in (
+            "window",
+            "sync",
+            "threads",
+            "root",
+            "send_mode",
+            "split",
+            "group",
+            "congestor",
+        ):
             parts.append(f"{name.replace('_', ' ')} {value}")
         elif name == "library_algorithm":
             parts.append(f"{str(value).replace('_', ' ')} algorithm")

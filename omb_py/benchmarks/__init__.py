@@ -232,6 +232,7 @@ FEATURES = {
     "root": "the root, fixed or another in each iteration",
     "send_mode": "synchronous, buffered and ready sends",
     "spawned": "processes that MPI_Comm_spawn starts",
+    "split": "groups of ranks at the same time",
     "sync": "a barrier or a common start between iterations",
     "test_calls": "-t, without effect",
     "threads": "threads that send and receive",

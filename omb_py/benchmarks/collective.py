@@ -90,6 +90,7 @@ class Collective:
         options = {
             "full": True,
             "sync": True,
+            "split": True,
             "library_algorithm": True,
             "algorithm": self.own,
             "node_map": self.name == "allreduce",

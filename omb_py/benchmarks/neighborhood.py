@@ -69,7 +69,7 @@ def benchmark(row: Neighborhood) -> Benchmark:
         summary=f"Time of one MPI_{row.name.capitalize()}, mean over the ranks.",
         plan=lambda case: plan(row, case),
         defaults=Defaults(1_000, 100, 100, 10, smallest=1, largest=1 << 20),
-        options=frozenset({"full", "sync", "layout", "topology"}),
+        options=frozenset({"full", "sync", "layout", "topology", "split"}),
         memory=lambda options, size, ranks: memory(row, options, size, ranks),
     )
 

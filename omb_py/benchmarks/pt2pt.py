@@ -187,7 +187,7 @@ PING_PONG = Benchmark(
     memory=lambda options, size, ranks: 2 * size,
     paced=False,
     defaults=LATENCY,
-    options=COMMON | {"buffer_num", "send_mode"},
+    options=COMMON | {"buffer_num", "send_mode", "split"},
     heading=mode_line,
 )
 """The plainest ping-pong; others say what they do otherwise."""
@@ -205,7 +205,7 @@ BENCHMARKS = (
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         paced=False,
         defaults=BANDWIDTH,
-        options=WINDOWED | {"test_calls", "send_mode"},
+        options=WINDOWED | {"test_calls", "send_mode", "split"},
         heading=mode_line,
     ),
     Benchmark(
@@ -219,7 +219,7 @@ BENCHMARKS = (
         memory=lambda options, size, ranks: window_memory(options, size, directions=2),
         paced=False,
         defaults=BANDWIDTH,
-        options=WINDOWED,
+        options=WINDOWED | {"split"},
     ),
     replace(
         PING_PONG,

@@ -43,7 +43,10 @@ class Options:
     ``threads`` are those (or the processes) of the sending and of the receiving side.
     ``library_algorithm`` is the name in `omb_py.algorithms` of the MPI library's algorithm, and
     ``verify_algorithm`` counts its messages instead of timing it; ``algorithm`` is `LIBRARY` or the
-    name of an algorithm of ours, ``segment`` the bytes of its segments. ``variant`` is the label of
+    name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how ranks are
+    divided into groups (`omb_py.core.job.groups`);
+    ``congestor`` is the benchmark, and its message size, that the ranks beside the first group run
+    while that one measures, in ``rounds`` turns. ``variant`` is the label of
     settings outside omb-py. ``interface`` is the network interface by which bindings over sockets
     connect hosts, ``backend`` what torch sends by; ``event_loop``, ``progress_mode`` and
     ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends, ``object`` what
@@ -99,6 +102,9 @@ class Options:
     partitions: int = 8
     threads: tuple[int, int] = (1, 1)
     node_map: tuple[int, ...] | int | None = None
+    split: str | None = None
+    congestor: tuple[str, int] | None = None
+    rounds: int | None = None
     file: str | None = None
     file_sync: bool = False
     spawned: int = 1

@@ -14,7 +14,7 @@ from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
 from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
-from omb_py.core.job import Combined
+from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class BenchmarkMeasurement(Measurement):
     """One benchmark through one binding."""
 
-    def __init__(self, context: RunContext, binding: Binding) -> None:
-        super().__init__(context, [binding])
+    def __init__(self, context: RunContext, binding: Binding, group: Job | None = None) -> None:
+        super().__init__(context, [binding], group)
         self.binding = binding
         self._imprecise: list[int] = []
         self._samples: SampleKeeper | None = None
@@ -51,7 +51,7 @@ class BenchmarkMeasurement(Measurement):
 
             with self.agreement():
                 self._library_algorithm = requested_algorithm(
-                    self.job, self.benchmark.name, self.options.library_algorithm
+                    self.group, self.benchmark.name, self.options.library_algorithm
                 )
         try:
             super().run()
@@ -61,7 +61,7 @@ class BenchmarkMeasurement(Measurement):
         self._finish_samples()
         if self._imprecise:
             sizes = ", ".join(str(size) for size in self._imprecise)
-            self.job.note(
+            self.group.note(
                 f"--precision was not reached at {sizes} bytes: raise --max-time or "
                 "--max-iterations, or quiet the machine"
             )
@@ -82,7 +82,7 @@ class BenchmarkMeasurement(Measurement):
             samples.finish()
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        job, options = self.job, self.options
+        job, options = self.group, self.options
         pace = self.pace()
         goal = self._goal(case)
         plan, check = self.plan(case)
@@ -95,7 +95,7 @@ class BenchmarkMeasurement(Measurement):
         faults: list[str] = []
         starts = None
         began = None if self._samples is None else self._samples.start_times()
-        job.control.barrier()
+        job.wait_for_all()
         if options.validate:
             self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
@@ -104,6 +104,7 @@ class BenchmarkMeasurement(Measurement):
             reports = self.report, self.advance
             sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
             starts = self._starts(pace.start, sampled.seconds, plan.threads)
+            self.keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
@@ -128,17 +129,23 @@ class BenchmarkMeasurement(Measurement):
         if passed is False:
             self._report(faults, self.where(case))
 
+    def keep_busy(self, loop: Loop, seconds: Sequence[float]) -> None:
+        """Go on until all have their samples, where others measure at the same time; collective.
+
+        ``seconds`` are those that this rank's iterations took.
+        """
+
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
         """What the loop measured beside the time of the last iterations, if it did; collective."""
         if not 0 < iterations <= len(seconds) or self.options.validate:
             return None
-        return self.job.combine(seconds[-iterations:], timed)
+        return self.group.combine(seconds[-iterations:], timed)
 
     def _cpu(self, loop: Loop) -> float | None:
         """CPU seconds of an iteration, mean over the ranks, on rank 0; collective."""
         counted = loop.cpu_iterations
         each = loop.cpu_seconds / counted if counted else nan
-        (mean,) = self.job.mean(array("d", [each]))
+        (mean,) = self.group.mean(array("d", [each]))
         return None if isnan(mean) else mean
 
     def _has_outputs(self, plan: Plan) -> bool:
@@ -146,8 +153,8 @@ class BenchmarkMeasurement(Measurement):
 
         Raises `BenchmarkError` where none has; to a single rank nothing arrives in some functions.
         """
-        outputs = self.job.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
-        if outputs == 0 and self.job.ranks > 1:
+        outputs = self.group.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
+        if outputs == 0 and self.group.ranks > 1:
             raise BenchmarkError(
                 f"{self.benchmark.name} does not say what data should arrive, so that -c can check "
                 "nothing: its plan needs outputs; leave out -c until it has them"
@@ -159,7 +166,7 @@ class BenchmarkMeasurement(Measurement):
         seconds, self.resources.graph_seconds = self.resources.graph_seconds, None
         if seconds is None:
             return
-        combined = self.job.combine(array("d", [seconds]), timed=True)
+        combined = self.group.combine(array("d", [seconds]), timed=True)
         with self.agreement():
             if combined is not None:
                 what = (self.run_name, self.benchmark, case, plan)
@@ -173,7 +180,7 @@ class BenchmarkMeasurement(Measurement):
             from omb_py.measure.work import NumpyWorker, find_worker
 
             with self.agreement():
-                self._worker = find_worker(self.job.control, self.options, self._context.buffer)
+                self._worker = find_worker(self.group.control, self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "
@@ -183,7 +190,7 @@ class BenchmarkMeasurement(Measurement):
         from omb_py.measure.overlap import OverlapMeasure
 
         made = OverlapMeasure(
-            self.job,
+            self.group,
             self._worker,
             partial(self.loop, self.binding),
             self.options.test_calls,
@@ -216,14 +223,14 @@ class BenchmarkMeasurement(Measurement):
             return None
         from omb_py.core.mpi.clock import LATE_SECONDS
 
-        job = self.job
-        (error,) = job.max_over_ranks(array("d", [start.offset.error]))
+        group = self.group
+        (error,) = group.max_over_ranks(array("d", [start.offset.error]))
         entries = start.lateness[-len(seconds) :]
-        late = sum(entry > LATE_SECONDS for entry in job.max_over_ranks(entries))
+        late = sum(entry > LATE_SECONDS for entry in group.max_over_ranks(entries))
         if threads > 1:
             return Starts(late, error)
         exits = array("d", map(add, entries, seconds))
-        completion = map(sub, job.max_over_ranks(exits), job.min_over_ranks(entries))
+        completion = map(sub, group.max_over_ranks(exits), group.min_over_ranks(entries))
         return Starts(late, error, array("d", completion))
 
     def _time_and_check(
@@ -237,7 +244,7 @@ class BenchmarkMeasurement(Measurement):
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.job.control.barrier
+        barrier = self.group.control.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
@@ -282,7 +289,7 @@ class BenchmarkMeasurement(Measurement):
             if faults and self.options.validation_log is not None:
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None
-        self.job.agree(first)
+        self.group.agree(first)
 
 
 def run_once(rounds: Sequence[Calls], threads: int) -> tuple[float, list[list[object]]]:

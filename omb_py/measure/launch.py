@@ -205,6 +205,8 @@ def measurement(
 
         return StartUpMeasurement(context, benchmark.start_up)
     check_binding_options(options, (options.binding,))
+    if options.split is not None:
+        return measurement_of_groups(context)
     binding: Binding = BINDINGS.load(options.binding)(context.job.control.communicator, options)
     context.job.at_end(binding.close)
     if options.verify_algorithm:
@@ -214,6 +216,26 @@ def measurement(
     from omb_py.measure.benchmark import BenchmarkMeasurement
 
     return BenchmarkMeasurement(context, binding)
+
+
+def measurement_of_groups(context: RunContext) -> Measurement:
+    """The measurement of the groups of ranks that the options name; collective.
+
+    Raises `UsageError` where the ranks cannot be divided so.
+    """
+    from omb_py.core.job.groups import GroupJob, parse_split
+    from omb_py.measure.groups import GroupsMeasurement
+
+    options, job, kind = context.options, context.job, GroupsMeasurement
+    if options.congestor is not None:
+        from omb_py.measure.congestion import CongestionMeasurement
+
+        kind = CongestionMeasurement
+    group = GroupJob(job, parse_split(options.split or ""))
+    job.at_end(group.free)
+    binding: Binding = BINDINGS.load(options.binding)(group.control.communicator, options)
+    job.at_end(binding.close)
+    return kind(context, binding, group)
 
 
 BINDING_OPTIONS = (

@@ -62,10 +62,15 @@ class Measurement(ABC):
     times_calls = True
     """Whether it is of interest that other programs kept the cores busy meanwhile."""
 
-    def __init__(self, context: RunContext, bindings: Sequence[Binding]) -> None:
+    def __init__(
+        self, context: RunContext, bindings: Sequence[Binding], group: Job | None = None
+    ) -> None:
+        """``group`` are the ranks that measure together, all of them unless it is given."""
         self.benchmark = context.benchmark
         self.options = context.options
         self.job = context.job
+        self.group = context.job if group is None else group
+        self.largest_group = self.group.ranks
         self.bindings = list(bindings)
         self.run_name = new_run()
         self._context = context
@@ -85,7 +90,7 @@ class Measurement(ABC):
         self._step = 0
         from omb_py.measure.resources import Resources
 
-        self.resources = Resources(self.job.control, self.options)
+        self.resources = Resources(self.group.control, self.options)
 
     @abstractmethod
     def open_writers(self) -> list[Writer[Any]]:
@@ -113,10 +118,9 @@ class Measurement(ABC):
         before stay.
         """
         job, options = self.job, self.options
-        check_ranks(self.benchmark, options, job)
-        check_counts(options)
-        self._place()
-        sizes = sizes_by_type(self.benchmark, options, self._context.datatypes, job.ranks)
+        self.get_ready()
+        datatypes = self._context.datatypes
+        sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
         nodes = job.nodes(devices.word(self._context.buffer.device))
         notes = [note for found in sizes.values() for note in found.notes]
         threads = sum(options.threads) if "threads" in self.benchmark.options else 0
@@ -134,13 +138,14 @@ class Measurement(ABC):
         for warning in warnings:
             job.note(warning)
         writers = start_writers(
-            self._context, self.run_name, nodes, self.open_writers, self.bindings, conditions
+            *(self._context, self.run_name, nodes, self.open_writers, self.bindings),
+            conditions | self.more_metadata(),
         )
         self.prepare()
         if options.sync == "clock":
             from omb_py.core.mpi.clock import SharedClock
 
-            self._clock = SharedClock(job.comm)
+            self._clock = SharedClock(self.group.comm)
         # processes that the benchmark starts are no others
         alone = self.times_calls and "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None
@@ -161,10 +166,24 @@ class Measurement(ABC):
         if self._stepped:
             listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
             place = f" at {listed} bytes" if self.benchmark.sized else ""
-            job.note(f"the clock stepped back{place}: times are below zero; measure again")
+            self.group.note(f"the clock stepped back{place}: times are below zero; measure again")
         if (doubt := coarse(self._tick, self._medians)) is not None:
-            job.note(doubt)
+            self.group.note(doubt)
         self._report_skipped()
+
+    def get_ready(self) -> None:
+        """Check what is asked for, and choose where messages lie; collective, raises like `run`."""
+        self.check_group()
+        check_counts(self.options)
+        self._place()
+
+    def check_group(self) -> None:
+        """Raise `UsageError` when the benchmark does not run on so many ranks."""
+        check_ranks(self.benchmark, self.options, self.group)
+
+    def more_metadata(self) -> dict[str, str]:
+        """What is to be known of the run besides, on rank 0."""
+        return {}
 
     def _report_skipped(self) -> None:
         """Raise `SharedError` where sizes or types were left out, with what and the first why."""
@@ -227,14 +246,15 @@ class Measurement(ABC):
         """A case in words, for messages."""
         return f"{self.benchmark.name} with messages of {case.size} bytes"
 
-    def plan(self, case: Case) -> tuple[Plan, DataCheck]:
+    def plan(self, case: Case, benchmark: Benchmark | None = None) -> tuple[Plan, DataCheck]:
         """This rank's part of a case, its memory filled, and what checks that memory.
 
-        Collective; raises `SharedError` when any rank cannot do it.
+        It is that of ``benchmark`` where another one than what is measured is named. Collective;
+        raises `SharedError` when any rank cannot do it.
         """
         check = DataCheck(case.rank, case.ranks, case.size, case.datatype)
         with self.agreement():
-            plan = self.benchmark.plan(case)
+            plan = (benchmark or self.benchmark).plan(case)
             for exchange in plan.exchanges:
                 check.fill(exchange, iteration=0)
             plan = devices.arranged(plan, case)
@@ -281,7 +301,7 @@ class Measurement(ABC):
             return Pace(barrier=self.benchmark.paced)
         from omb_py.core.mpi.clock import CommonStart
 
-        return Pace(barrier=True, start=CommonStart(self.job.comm, self._clock.align()))
+        return Pace(barrier=True, start=CommonStart(self.group.comm, self._clock.align()))
 
     def look_for_steps(self, case: Case, combined: Combined | None) -> None:
         """Keep in mind what a clock that steps back, or has coarse ticks, makes of the times."""
@@ -294,7 +314,7 @@ class Measurement(ABC):
 
     def agreement(self) -> AbstractContextManager[None]:
         """Make a failure of any rank inside the block a failure of all at its end."""
-        return self.job.agreement()
+        return self.group.agreement()
 
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
@@ -318,7 +338,7 @@ class Measurement(ABC):
 
     def _place(self) -> None:
         """Choose where this rank's messages lie; collective, raises where that cannot be."""
-        job, options = self.job, self.options
+        job, options = self.group, self.options
         with self.agreement():
             self._buffer = devices.placed(self._context.buffer, options, job.rank, job.ranks)
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
@@ -331,7 +351,7 @@ class Measurement(ABC):
             self._nodes = node_of_each_rank(options.node_map, job, alike)
 
     def _case(self, datatype: Datatype, size: int, window: int) -> Case:
-        job, buffer = self.job, self._buffer
+        job, buffer = self.group, self._buffer
         return Case(
             job.rank,
             job.ranks,

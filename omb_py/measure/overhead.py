@@ -229,8 +229,13 @@ def busy(spreads: Sequence[float]) -> str | None:
 
 def block_medians(samples: Sequence[float], block: int) -> list[float]:
     """The median of each run of ``block`` samples."""
+    return block_percentiles(samples, block, 50)
+
+
+def block_percentiles(samples: Sequence[float], block: int, percent: float) -> list[float]:
+    """A percentile of each run of ``block`` samples."""
     return [
-        percentile(sorted(samples[start : start + block]), 50)
+        percentile(sorted(samples[start : start + block]), percent)
         for start in range(0, len(samples), block)
     ]
 

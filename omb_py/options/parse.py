@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from omb_py.benchmarks import Benchmark, find_benchmark
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
 from omb_py.core.options import DEFAULT_PERCENTILES, Options
@@ -24,6 +25,9 @@ ATTACHED_VALUES = {
 }
 """Options whose value may only be attached, as for native OMB's getopt: ``-z50,90``; and what it
 looks like."""
+
+INTERLEAVED = "mod:2"
+"""How ``--congestor`` divides the ranks by default, so that both halves share hosts."""
 
 EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
     (
@@ -61,6 +65,30 @@ EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
     (
         lambda o: o.verify_algorithm and o.session,
         "--verify-algorithm cannot count messages in a session: leave out -I",
+    ),
+    (
+        lambda o: o.split is not None and o.verify_algorithm,
+        "--verify-algorithm counts the messages of all ranks together: leave out --split",
+    ),
+    (
+        lambda o: o.split is not None and o.samples is not None,
+        "--samples does not tell groups apart: leave out --split, or name a file by --output",
+    ),
+    (
+        lambda o: o.rounds is not None and o.congestor is None,
+        "--rounds counts the turns of --congestor: name one",
+    ),
+    (
+        lambda o: o.congestor is not None and o.validate,
+        "--congestor needs times that nothing else is in: leave out -c",
+    ),
+    (
+        lambda o: (
+            o.congestor is not None
+            and (o.precision, o.max_time, o.auto_warmup) != (None, None, False)
+        ),
+        "--congestor takes turns of equal length: choose -i and -x instead of --precision, "
+        "--max-time and -x auto",
     ),
     (lambda o: len(o.placement) not in (0, 2), "name both ends' memory, as in 'D D', or neither's"),
     (
@@ -189,6 +217,8 @@ def make_options(values: Mapping[str, Any]) -> Options:
         buffer_per_message=values.pop("buffer_num", "single") == "multiple",
         **values,
     )
+    if options.congestor is not None and options.split is None:
+        options = replace(options, split=INTERLEAVED)
     for excluded, sentence in EXCLUSIVE:
         if excluded(options):
             raise UsageError(sentence)

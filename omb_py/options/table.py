@@ -16,6 +16,7 @@ from omb_py.core.text.numbers import MEBIBYTE
 from omb_py.options.option import Option, OptionRow, note_once
 from omb_py.options.types import (
     BYTES,
+    CONGESTOR,
     DEVICES,
     LABEL,
     LAYOUT,
@@ -26,6 +27,7 @@ from omb_py.options.types import (
     ROOT,
     SIZE_LIST,
     SIZE_RANGE,
+    SPLIT,
     THREADS,
     TOPOLOGY,
     VALIDATION_LOG,
@@ -207,6 +209,32 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Processes to spawn.",
         ),
         OptionRow("--node-map", **NODES, feature="nodes"),
+        OptionRow(
+            "--split",
+            type=SPLIT,
+            metavar="N|mod:N|node|RANKS,…",
+            feature="split",
+            overhead=False,
+            help="Measure groups of ranks at the same time: N equal ones, by rank modulo N, one "
+            "for each node, or as named: 0-3,4-7.",
+        ),
+        OptionRow(
+            "--congestor",
+            type=CONGESTOR,
+            metavar="BENCHMARK[:SIZE]",
+            feature="split",
+            overhead=False,
+            help="Measure the first group of --split (by default mod:2) alone, and while all "
+            "others run BENCHMARK with messages of SIZE bytes (64K).",
+        ),
+        OptionRow(
+            "--rounds",
+            **count(1),
+            show_default="10",
+            feature="split",
+            overhead=False,
+            help="Turns of --congestor, each alone and congested; at least 6 for an interval.",
+        ),
         OptionRow(
             *("--operation", "operations"),
             type=click.Choice(OPERATIONS),

@@ -208,6 +208,31 @@ def node_map(text: str) -> tuple[int, ...] | int:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
+def split(text: str) -> str:
+    """How ranks are divided into groups, as `omb_py.core.job.groups` reads it."""
+    from omb_py.core.job.groups import parse_split
+
+    parse_split(text)
+    return text
+
+
+CONGESTOR_BYTES = 64 << 10
+"""Bytes of a congestor's messages, unless its name has others with it."""
+
+
+def congestor(text: str) -> tuple[str, int]:
+    """A benchmark that groups of ranks can run, and its message size in bytes."""
+    from omb_py.benchmarks import find_benchmark
+
+    name, colon, size = text.partition(":")
+    benchmark = find_benchmark(name)
+    if "split" not in benchmark.options:
+        raise ValueError(f"{benchmark.name} does not run on groups of ranks: name a collective")
+    if not benchmark.sized:
+        return benchmark.name, 0
+    return benchmark.name, parse_bytes(size) if colon else CONGESTOR_BYTES
+
+
 class Graphs(Parameter):
     """Kinds of figures, separated by commas as in native OMB."""
 
@@ -256,6 +281,7 @@ def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
 
 
 BYTES = TextType("bytes", parse_bytes)
+CONGESTOR = TextType("benchmark[:size]", congestor)
 DEVICES = TextType("n,n,…", device_list)
 LABEL = TextType("text", label)
 LAYOUT = TextType("layout", layout)
@@ -266,6 +292,7 @@ PRECISION = TextType("p%", precision)
 ROOT = TextType("fixed:rank|rotate", root)
 SIZE_LIST = TextType("size,size,…", size_list)
 SIZE_RANGE = TextType("[min:]max", size_range)
+SPLIT = TextType("n|mod:n|node|ranks,…", split)
 THREADS = TextType("n[:n]", thread_counts)
 TOPOLOGY = TextType("topology", topology)
 VALIDATION_LOG = TextType("log[:dir]", validation_log)

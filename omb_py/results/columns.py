@@ -9,7 +9,7 @@ MEASURED = {
     "run": "name of the run: start in UTC and six random digits; the same in the metadata",
     "benchmark": "name, as in `omb-py list`",
     "bytes": "message size in bytes; empty for a barrier",
-    "ranks": "ranks of the job",
+    "ranks": "ranks of the job, with `--split` of the group",
     "buffer, binding": "where the bytes live, how MPI is called",
     "placement": (
         "where messages lie, in native OMB's letters: `H` host, `D` device, `M` managed; of "
@@ -125,6 +125,20 @@ MEASURED = {
         "a rank"
     ),
     "failed": "ranks that were killed, of `ft_*`",
+    "split, group": (
+        "`--split` (groups), and the group's ranks in the job, as `0-3`, `0-6:2` (every second) or "
+        "`0-1+4-5`; empty without"
+    ),
+    "congestor, congestor_iterations": (
+        "`--congestor` (congestion) as `alltoall:65536`, `none` for the times alone, and the "
+        "fewest iterations that a group of congestors made meanwhile; empty without"
+    ),
+    "rounds": "turns of `--congestor`, each alone and congested",
+    "impact, impact_low, impact_high": (
+        "congestion impact factor: congested over alone, median over the rounds of the quotients "
+        "of their medians, and its 95 % interval; in rows with a congestor"
+    ),
+    "impact_p99, impact_p99_low, impact_p99_high": "the same of the rounds' 99th percentiles",
 }
 """Of each row of a benchmark: the meaning by names, which commas separate."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os.path
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omb_py.benchmarks import Benchmark
@@ -46,6 +47,25 @@ def benchmark_writers(benchmark: Benchmark, options: Options) -> list[Writer[Row
 
     text = VariedWindowWriter if options.vary_window else TextWriter
     return _writers(Row, text(sys.stdout, benchmark, options), options)
+
+
+def group_writers(
+    benchmark: Benchmark, options: Options, hosts: Mapping[str, str]
+) -> list[Writer[Row]]:
+    """The writers of groups of ranks, whose hosts are given by name; see `benchmark_writers`."""
+    from omb_py.results.groups import GroupsWriter
+
+    return _writers(Row, GroupsWriter(sys.stdout, benchmark, options, hosts), options)
+
+
+def congestion_writers(
+    benchmark: Benchmark, options: Options, congestor: str, victim: str, others: Sequence[str]
+) -> list[Writer[Row]]:
+    """The writers of a victim and its congestors, groups of ranks; see `benchmark_writers`."""
+    from omb_py.results.congestion import CongestionWriter
+
+    text = CongestionWriter(sys.stdout, benchmark, options, congestor, victim, others)
+    return _writers(Row, text, options)
 
 
 def overhead_writers(

@@ -32,7 +32,9 @@ class Row:
     ``library_algorithm`` is what the MPI library was told to do, ``algorithm`` the word of
     ``--algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether each
     write to a file was brought to the disk, ``variant`` the user's own name for what else was
-    chosen.
+    chosen. ``split`` is how the ranks were divided into groups, ``group`` the ranks of the row's.
+    ``congestor`` is what other ranks ran meanwhile, in ``rounds`` turns with and without it; the
+    ``impact`` factors are congested times over times alone, of medians and of 99th percentiles.
     """
 
     run: str
@@ -117,6 +119,17 @@ class Row:
     segment: int | None
     file_sync: bool | None
     variant: str | None
+    split: str | None
+    group: str | None
+    congestor: str | None
+    congestor_iterations: int | None
+    rounds: int | None
+    impact: float | None
+    impact_low: float | None
+    impact_high: float | None
+    impact_p99: float | None
+    impact_p99_low: float | None
+    impact_p99_high: float | None
 
 
 @dataclass(frozen=True)

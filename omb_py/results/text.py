@@ -176,6 +176,7 @@ def banner(benchmark: Benchmark, options: Options, metadata: Mapping[str, str]) 
     ours += [" ".join(place.value for place in options.placement)] if options.placement else []
     ours += [f"algorithm {options.library_algorithm}"] if options.library_algorithm else []
     ours += own_words(benchmark, options)
+    ours += [f"split {options.split}"] if options.split else []
     ours += ["session"] if options.session else []
     ours += ["staged"] if options.staging else []
     ours += ["with stream sync"] if options.stream_sync else []

@@ -142,7 +142,7 @@ class Folder:
         if not target(point.benchmark).planned:
             return (NO_SIZE,) if has_all_parts(point, rows) else ()
         own = (row.get("bytes") or NO_SIZE for row in rows if not row.get("part"))
-        return tuple(int(size) for size in own)
+        return tuple(dict.fromkeys(int(size) for size in own))  # groups of ranks have a row each
 
     def missing(self, point: Point) -> tuple[int, ...]:
         """The planned sizes that can still be measured."""

@@ -192,7 +192,9 @@ class Runner:
 
     def _provable(self, point: Point) -> bool:
         """Whether it is to be counted first that the algorithm named is the one that runs."""
-        return point.library_algorithm is not None and self.launcher not in REFUSE_BY_THEMSELVES
+        in_groups = any(one.name in ("split", "congestor") for one in point.settings)
+        by_itself = self.launcher in REFUSE_BY_THEMSELVES
+        return point.library_algorithm is not None and not in_groups and not by_itself
 
     def _launch(
         self, point: Point, missing: tuple[int, ...], prove: bool = False

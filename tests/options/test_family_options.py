@@ -119,3 +119,44 @@ def test_an_option_that_is_on_by_default_is_turned_off_from_python() -> None:
 
 def test_rows_with_and_without_synchronisation_are_never_compared() -> None:
     assert "file_sync" in EXPERIMENT
+
+
+@pytest.mark.parametrize("text", ["2", "mod:2", "node", "0-3,4-7", "0+2,1+3"])
+def test_groups_of_ranks(text: str) -> None:
+    assert parsed("alltoall_persistent", "--split", text).split == text
+
+
+def test_every_collective_runs_on_groups_and_no_file_or_start() -> None:
+    found = {one.name for one in all_benchmarks() if "split" in one.options}
+    collective = {one.name for one in all_benchmarks() if one.collective and one.planned}
+    assert {"latency", "bw", "bibw", "barrier", "ialltoallw", "neighbor_allgather"} <= found
+    assert not found & {"file_write", "init", "ft_detect", "comm_spawn"}
+    assert {one for one in collective if "all" in one or "reduce" in one} <= found
+
+
+def test_a_congestor_has_messages_of_64_kib_and_half_of_the_ranks() -> None:
+    options = parsed("allreduce", "--congestor", "alltoall")
+    assert (options.congestor, options.split) == (("alltoall", 65536), "mod:2")
+    options = parsed("allreduce", "--congestor", "osu_bcast:1M", "--split", "node")
+    assert (options.congestor, options.split) == (("bcast", 1 << 20), "node")
+    assert parsed("bcast", "--congestor", "barrier").congestor == ("barrier", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--split 2 --samples s.npy", "--samples does not tell groups apart"),
+        ("--split 2 --verify-algorithm --coll-algorithm ring", "leave out --split"),
+        ("--rounds 6", "--rounds counts the turns of --congestor"),
+        ("--congestor bcast -c", "leave out -c"),
+        ("--congestor bcast --max-time 1", "takes turns of equal length"),
+        ("--congestor bcast -x auto", "takes turns of equal length"),
+        ("--congestor latency_mt", "does not run on groups of ranks"),
+        ("--congestor bcas", "did you mean bcast"),
+        ("--congestor bcast:much", "much"),
+        ("--split 0-3,2", "rank 2 is named twice"),
+    ],
+)
+def test_what_does_not_go_with_groups_is_said(words: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        parsed("allreduce", *words.split())

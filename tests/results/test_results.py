@@ -132,7 +132,7 @@ def in_own_process(code: str) -> str:
 def write_until_full(path: str) -> None:
     """Append rows until the file may not grow; run in a process of its own."""
     writer = open_file(Path(path))
-    limit = 30_000
+    limit = 40_000
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     try:
         writer.start(METADATA | {"run": "limited"})

@@ -53,6 +53,18 @@ def test_what_is_missing(tmp_path: Path) -> None:
     assert folder.missing(point(sizes=[8, 64])) == (64,)
 
 
+def test_groups_of_ranks_have_one_size_together_and_other_files(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    halves, interleaved = (
+        point(benchmarks="allreduce", ranks=4, options={"split": text}) for text in ("2", "mod:2")
+    )
+    folder.csv(halves).parent.mkdir()
+    folder.csv(halves).write_text(TABLE.replace("one,latency,16,2,\n", "one,latency,8,2,\n"))
+    assert folder.measured(halves) == (8,)
+    assert folder.missing(halves) == (16, 32)
+    assert folder.missing(interleaved) == (8, 16, 32)
+
+
 def test_parts_of_a_benchmark_are_no_sizes(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     (imports,) = plan(sweep({"benchmarks": "import_time"}), machine()).points

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from math import fsum, inf
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
@@ -146,8 +146,11 @@ class Job:
         Collective; each rank passes its own error, or None.
         """
         first = int(self._over_ranks(self.ranks if error is None else self.rank, "min"))
-        if first == self.ranks:
-            return
+        if first < self.ranks:
+            self.fail(first, error)
+
+    def fail(self, first: int, error: OmbError | None) -> NoReturn:
+        """Raise the error of rank ``first`` as a `SharedError` on all ranks; collective."""
         told = "" if error is None else f"{error.exit_code} {error}"
         exit_code, _, text = self.text_of(told, first).partition(" ")
         raise SharedError(text, int(exit_code)) from error
@@ -161,6 +164,10 @@ class Job:
         except OmbError as error:
             failure = error
         self.agree(failure)
+
+    def wait_for_all(self) -> None:
+        """Wait until all ranks of the whole job are here."""
+        self.control.barrier()
 
     def total(self, value: int) -> int:
         """The sum of ``value`` over all ranks, on all ranks."""

@@ -33,7 +33,7 @@ from omb_py.core.job.by_mpi import MPIWorld
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.watchdog import Watchdog
 from omb_py.core.options import Options
-from omb_py.measure.launch import StartedJob, adapted, prepare_buffer
+from omb_py.measure.launch import StartedJob, adapted, measurement_of_groups, prepare_buffer
 from omb_py.options.application import parse_application
 from omb_py.options.parse import parse
 from omb_py.results.writer import Writer
@@ -92,10 +92,13 @@ def measure(
 
     options = adapted(benchmark.name, options, StartedJob(job, buffer, None, True))
     types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
-    binding = BINDINGS.load(options.binding)(job.comm, options)
     context = RunContext(
         benchmark, options, types, buffer, job, None, more_writers=lambda: [Kept(record)]
     )
+    if options.split is not None:
+        measurement_of_groups(context).run()
+        return
+    binding = BINDINGS.load(options.binding)(job.comm, options)
     with closing(binding):
         BenchmarkMeasurement(context, binding).run()
 

@@ -1,0 +1,241 @@
+"""Ranks of a job in groups, which work at the same time and fail together.
+
+All groups go through the same phases. Within one, each makes its own collective calls, and the
+agreements on failures are those of all ranks: whatever a rank that has finished, or has nothing to
+do, contributes to them says so, and the phase is over when nobody is left in it.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from omb_py.core.dataclass import dataclass
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.job import Job
+from omb_py.core.job.by_mpi import MPIControl
+from omb_py.core.job.node_map import first_ranks
+from omb_py.core.mpi import launcher
+from omb_py.core.text.numbers import parse_count
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Groups = tuple[tuple[int, ...], ...]
+
+NODE = "node"
+MODULO = "mod:"
+
+MAX_RANK = 1 << 24
+"""The highest rank that may be named: beyond any machine, and ranges are written out."""
+
+SLEEP_SECONDS = 0.001
+"""How long a rank that waits for others sleeps, so that it takes no core from them."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """How ranks are divided: ``parts`` of equal length, by ``modulo``, by node, or as ``named``."""
+
+    parts: int = 0
+    modulo: int = 0
+    named: Groups = ()
+
+    def groups(self, ranks: int, node: Sequence[int]) -> Groups:
+        """The ranks of each group, of so many ranks whose first rank on their ``node`` is given.
+
+        Raises `UsageError` where they cannot be divided so.
+        """
+        if self.named:
+            highest = max(map(max, self.named))
+            if highest >= ranks:
+                raise UsageError(
+                    f"--split: there is no rank {highest}; the last of {ranks} ranks is {ranks - 1}"
+                )
+            return self.named
+        number = self.parts or self.modulo
+        if number > ranks:
+            raise UsageError(f"--split: {ranks} ranks make at most {ranks} groups, not {number}")
+        if self.modulo:
+            return tuple(tuple(range(first, ranks, number)) for first in range(number))
+        if not self.parts:
+            nodes = dict.fromkeys(node)
+            return tuple(tuple(r for r in range(ranks) if node[r] == one) for one in nodes)
+        if ranks % number:
+            raise UsageError(
+                f"--split: {ranks} ranks make no {number} groups of equal size: choose a divisor, "
+                f"mod:{number}, or name the groups, as in 0-2,3-4"
+            )
+        size = ranks // number
+        return tuple(tuple(range(size * one, size * (one + 1))) for one in range(number))
+
+
+def parse_split(text: str) -> Split:
+    """``N``, ``mod:N``, ``node``, or the ranks of each group, as `ranks_text` writes them.
+
+    Raises `ValueError` for anything else.
+
+    >>> parse_split("0-3,4+6").named
+    ((0, 1, 2, 3), (4, 6))
+    """
+    if text == NODE:
+        return Split()
+    try:
+        if text.startswith(MODULO):
+            number = parse_count(text.removeprefix(MODULO))
+            found = Split(modulo=number)
+        elif text.isdigit():
+            number = parse_count(text)
+            found = Split(parts=number)
+        else:
+            found, number = Split(named=tuple(map(_parse_ranks, text.split(",")))), 1
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither N, mod:N, node nor the ranks of groups, as in 0-3,4-7 or 0+2,1+3"
+        ) from None
+    if number == 0:
+        raise ValueError("there is at least 1 group")
+    named: set[int] = set()
+    for rank in (rank for group in found.named for rank in group):
+        if rank in named:
+            raise ValueError(f"rank {rank} is named twice: groups have no rank in common")
+        named.add(rank)
+    return found
+
+
+def _parse_ranks(text: str) -> tuple[int, ...]:
+    """The ranks of one group: ``0-3``, ``0-6:2`` or several of those with ``+`` between them."""
+    found: list[int] = []
+    for part in text.split("+"):
+        ends, _, step = part.partition(":")
+        first, dash, last = ends.partition("-")
+        low = parse_count(first)
+        high = parse_count(last) if dash else low
+        if high > MAX_RANK:
+            raise ValueError("no job has so many ranks")
+        found += range(low, high + 1, parse_count(step or "1"))
+    if not found:
+        raise ValueError("a group without ranks")
+    return tuple(sorted(found))
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """Ranks in ascending order, in brief.
+
+    >>> ranks_text([0, 1, 2, 3]), ranks_text([1, 3, 5]), ranks_text([0, 1, 5])
+    ('0-3', '1-5:2', '0-1+5')
+    """
+    parts, start = [], 0
+    while start < len(ranks):
+        step = ranks[start + 1] - ranks[start] if start + 1 < len(ranks) else 1
+        end = start
+        while end + 1 < len(ranks) and ranks[end + 1] - ranks[end] == step:
+            end += 1
+        if step > 1 and end < start + 2:
+            end = start
+        first, last = ranks[start], ranks[end]
+        parts.append(f"{first}-{last}" if end > start else f"{first}")
+        parts[-1] += f":{step}" if end > start and step > 1 else ""
+        start = end + 1
+    return "+".join(parts)
+
+
+class Agreement:
+    """Whether a rank has failed, and whether all have finished, while that is being found out."""
+
+    def __init__(self, comm: MPI.Intracomm, failing: int, finished: bool) -> None:
+        """``failing`` is this rank where it has failed, or else the number of ranks."""
+        from mpi4py import MPI
+
+        self._result = array("d", bytes(16))
+        # kept, since the request of mpi4py does not keep it
+        self._own = array("d", [failing, finished])
+        both = [self._own, 2, MPI.DOUBLE], [self._result, 2, MPI.DOUBLE]
+        self._request = comm.Iallreduce(*both, op=MPI.MIN)
+
+    def is_there(self) -> bool:
+        """Whether every rank has contributed to it."""
+        return bool(self._request.Test())
+
+    def outcome(self) -> tuple[int, bool]:
+        """The lowest rank that failed, and whether all ranks have finished."""
+        self._request.Wait()
+        return int(self._result[0]), bool(self._result[1])
+
+
+class GroupJob(Job):
+    """The ranks of this rank's group, as a job that fails with all others.
+
+    A rank of no group is alone in one, and ``takes_part`` is false.
+    """
+
+    def __init__(self, whole: Job, split: Split) -> None:
+        """Collective over the ``whole`` job; raises `UsageError` where it cannot be divided."""
+        self.whole = whole
+        self.groups = split.groups(whole.ranks, first_ranks(whole.control))
+        mine = [number for number, ranks in enumerate(self.groups) if whole.rank in ranks]
+        self.takes_part = bool(mine)
+        number = mine[0] if mine else len(self.groups) + whole.rank
+        self.name = ranks_text(self.groups[number] if mine else [whole.rank])
+        comm: Any = whole.comm.Split(number, whole.rank)
+        super().__init__(MPIControl(comm))
+        self.thread_level = whole.thread_level
+        self._everyone = whole.comm.Dup()
+        self._agreed: OmbError | None = None
+
+    def free(self) -> None:
+        """Give the communicators back; collective."""
+        self.comm.Free()
+        self._everyone.Free()
+
+    def check_launcher(self) -> None:
+        self.whole.check_launcher()
+
+    def note(self, text: str) -> None:
+        launcher.note(f"group {self.name}: {text}", self.rank)
+
+    def begin_agreement(self, error: OmbError | None = None, finished: bool = False) -> Agreement:
+        """Contribute to the next agreement of all ranks."""
+        failing = self.whole.ranks if error is None else self.whole.rank
+        return Agreement(self._everyone, failing, finished)
+
+    def end_agreement(self, agreement: Agreement, error: OmbError | None = None) -> bool:
+        """Whether all ranks have finished; raises `SharedError` where one has failed."""
+        first, finished = agreement.outcome()
+        if first < self.whole.ranks:
+            try:
+                self.whole.fail(first, error)
+            except OmbError as agreed:
+                self._agreed = agreed
+                raise
+        return finished
+
+    def agree(self, error: OmbError | None) -> None:
+        self.end_agreement(self.begin_agreement(error), error)
+
+    def wait_for_all(self) -> None:
+        self.agree(None)
+
+    def phase(self, work: Callable[[], Any], alive: Callable[[int, int], object] | None) -> None:
+        """Do ``work``, except in a rank of no group, and wait for all ranks; collective.
+
+        ``alive`` is called while this rank waits. Raises `SharedError` on all ranks where one has
+        failed.
+        """
+        try:
+            if self.takes_part:
+                work()
+        except OmbError as error:
+            if error is not self._agreed:
+                self.agree(error)
+            raise
+        finished = False
+        while not finished:
+            agreement = self.begin_agreement(finished=True)
+            while not agreement.is_there():
+                time.sleep(SLEEP_SECONDS)
+                if alive is not None:
+                    alive(0, 0)
+            finished = self.end_agreement(agreement)

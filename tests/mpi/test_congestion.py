@@ -1,0 +1,81 @@
+"""`--congestor`: a victim and its congestors on real ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from tests.conftest import Finished
+from tests.helpers.battery import Battery, Line, line
+
+Run = Callable[..., Finished]
+
+LINES = [
+    line(5, "allreduce --congestor alltoall:4K --sizes 8,64 -i 12 -x 2 --rounds 6"),
+    line(
+        5, "allreduce --congestor barrier --sizes 8 -i 12 --rounds 6 --binding native --sync clock"
+    ),
+    line(5, "barrier --congestor iallgather:1K -i 12 --rounds 6 --split 0-1,2+4"),
+    line(5, "latency --congestor bw:4K --split 0+3,1-2 --sizes 8 -i 12 --rounds 6"),
+]
+
+
+@pytest.mark.parametrize("one", LINES, ids=str)
+def test_each_size_has_a_row_alone_and_one_congested(battery: Battery, one: Line) -> None:
+    record = battery(one)
+    assert not record.error, record.error
+    alone, congested = record.rows[::2], record.rows[1::2]
+    name = one.arguments[2] if ":" not in one.arguments[2] else congested[0]["congestor"]
+    assert {row["congestor"] for row in alone} == {"none"}
+    assert {row["congestor"] for row in congested} == {name}
+    for first, second in zip(alone, congested, strict=True):
+        assert (first["bytes"], first["group"]) == (second["bytes"], second["group"])
+        assert (first["iterations"], second["iterations"], second["rounds"]) == (12, 12, 6)
+        assert (first["congestor_iterations"], first["impact"]) == (0, None)
+        assert second["congestor_iterations"] > 0
+        for factor in ("impact", "impact_p99"):
+            assert second[f"{factor}_low"] <= second[factor] <= second[f"{factor}_high"]
+
+
+@pytest.mark.every_library
+def test_the_victim_is_the_first_group_and_a_file_has_its_impact(
+    mpiexec: Run, tmp_path: Path
+) -> None:
+    words = ("--congestor", "alltoall:1K", "--sizes", "8", "-i", "12", "--rounds", "6")
+    groups = ("--split", "1-2,0,3-4", "-o", str(tmp_path / "c.csv"))
+    job = mpiexec(6, "allreduce", *words, *groups)
+    assert job.code == 0, job.err
+    assert "# Victim: ranks 1-2; congestor alltoall:1024: ranks 0, 3-4" in job.out
+    (cells,) = job.rows
+    rows = omb_py.load(tmp_path / "c.csv")
+    assert [*rows.congestor] == ["none", "alltoall:1024"]
+    assert {*rows.group} == {"1-2"}
+    assert cells[0] == "8"
+    assert float(cells[3]) == pytest.approx(rows.impact[1], abs=0.005)
+
+
+@pytest.mark.every_library
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("--congestor alltoall --split 1", 2, "--split makes 1 group: start more ranks"),
+        ("--congestor bw --split mod:2", 2, "bw needs exactly 2 ranks, and this job has 1"),
+        ("--congestor alltoall:1G", 2, "--congestor alltoall:1073741824 needs 2147483648 bytes"),
+        ("--congestor mbw_mr", 2, "mbw_mr does not run on groups of ranks: name a collective"),
+        ("--congestor bcast --precision 5%", 2, "takes turns of equal length: choose -i and -x"),
+        ("--rounds 3", 2, "--rounds counts the turns of --congestor: name one"),
+        (
+            "--congestor bcast:8 --split 2,0-1 --binding raising",
+            1,
+            "RuntimeError: the network is on fire",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(mpiexec: Run, words: str, code: int, sentence: str) -> None:
+    job = mpiexec(3, "allreduce", *words.split(), "--sizes", "4", timeout=60)
+    assert job.code == code, job.err
+    assert len(job.sentences) == 1, job.err
+    assert sentence in job.sentences[0]
