@@ -175,3 +175,20 @@ class TestNumbersThatAreNoTime:
         (chart,) = pictures(load(path), Request("size")).values()
         assert isinstance(chart, Chart)
         assert [point.x for point in chart.lines[0].points] == [16, 32]
+
+
+def test_groups_and_congestion_are_compared_with_their_like_alone() -> None:
+    def rows(*latencies: float) -> pd.DataFrame:
+        told = [
+            {"split": "2", "group": "0-1"},
+            {"split": "2", "group": "2-3"},
+            {"split": "mod:2", "group": "0+2", "congestor": "none"},
+            {"split": "mod:2", "group": "0+2", "congestor": "bcast:8"},
+        ]
+        known = {"benchmark": "allreduce", "bytes": 8}
+        both = zip(told, latencies, strict=True)
+        return table(*(known | one | {"latency_us": value} for one, value in both))
+
+    points = compare(rows(1.0, 2.0, 3.0, 4.0), rows(1.5, 3.0, 4.5, 6.0))
+    assert sorted(points["base"]) == [1.0, 2.0, 3.0, 4.0]
+    assert list(points["ratio"]) == [1.5] * 4

@@ -64,9 +64,6 @@ def test_the_victim_is_the_first_group_and_a_file_has_its_impact(
         ("--congestor alltoall --split 1", 2, "--split makes 1 group: start more ranks"),
         ("--congestor bw --split mod:2", 2, "bw needs exactly 2 ranks, and this job has 1"),
         ("--congestor alltoall:1G", 2, "--congestor alltoall:1073741824 needs 2147483648 bytes"),
-        ("--congestor mbw_mr", 2, "mbw_mr does not run on groups of ranks: name a collective"),
-        ("--congestor bcast --precision 5%", 2, "takes turns of equal length: choose -i and -x"),
-        ("--rounds 3", 2, "--rounds counts the turns of --congestor: name one"),
         (
             "--congestor bcast:8 --split 2,0-1 --binding raising",
             1,
