@@ -95,6 +95,7 @@ class BenchmarkMeasurement(Measurement):
         starts = None
         began = None if self._samples is None else self._samples.start_times()
         job.control.barrier()
+        before = perf_counter()
         if options.validate:
             self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
@@ -103,6 +104,7 @@ class BenchmarkMeasurement(Measurement):
             reports = self.report, self.advance
             sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
             starts = self._starts(pace.start, len(sampled.seconds))
+        self.iterating_seconds += perf_counter() - before
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
