@@ -105,13 +105,7 @@ def report(
     table = (
         None
         if base is None
-        else compare(
-            base.rows,
-            results.rows,
-            statistic=statistic,
-            launch_spread=launch_spread,
-            equal_within=None,
-        )
+        else compare(base.rows, results.rows, statistic=statistic, launch_spread=launch_spread)
     )
     base = None  # its rows may be many, and nothing more is needed of them
     values = values_of(results.rows, statistic)
