@@ -95,10 +95,28 @@ class CompareCommand(click.Command):
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 if a size or the average is slower than BASE by more than 5% or 1.05x "
-    "beyond the noise, or if points of BASE are missing. Unclear points do not fail.",
+    help="Exit with code 4 if a size (after --correction) or the average is slower than BASE by "
+    "more than 5% or 1.05x beyond the noise, or if points of BASE are missing. Unclear points do "
+    "not fail.",
 )
 @launch_spread_option
+@click.option(
+    "--equal-within",
+    type=PRECISION,
+    metavar="P%",
+    default="5%",
+    show_default=True,
+    help="Slowdown or speed-up within which a point is equal, if its whole interval is.",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(["fdr", "none"]),
+    default="fdr",
+    show_default=True,
+    help="Correction of verdicts for many sizes: the false discovery rate of Benjamini and "
+    "Hochberg.",
+)
+@click.option("--tail", is_flag=True, help="Compare 99th percentiles, too.")
 @click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
 @output_options(*FORMATS)
 @click.option(
@@ -167,7 +185,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:
 
     allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
     kind = kind_of(values["kind"], values["output"])
-    judge = partial(compare, statistic=values["statistic"], launch_spread=values["launch_spread"])
+    judge = partial(
+        compare,
+        statistic=values["statistic"],
+        launch_spread=values["launch_spread"],
+        equal_within=values["equal_within"],
+        corrected=values["correction"] == "fdr",
+        tail=values["tail"],
+    )
     note = ""
     if values["native"] is None:
         sides, names = from_files(values)
@@ -202,7 +227,7 @@ def kind_of(kind: str | None, output: str | None) -> str:
 
 def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
     """What each argument measured, without its other rows, and its name."""
-    from omb_py.analysis.compare.side_by_side import measured, names_of
+    from omb_py.analysis.compare.side_by_side import TAIL_COLUMNS, measured, names_of
     from omb_py.analysis.sources import argument_names
 
     paths = values["arguments"]
@@ -211,7 +236,7 @@ def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
     names = names_of(paths, argument_names(paths, values["names"]))
     sides = []
     for path, name in zip(paths, names, strict=True):
-        results = read([path], values["where"], values["assume"], columns=())
+        results = read([path], values["where"], values["assume"], columns=TAIL_COLUMNS)
         note_others(results, "compare")
         sides.append(measured(results.rows, name))
     return sides, names
@@ -406,8 +431,8 @@ def say_verdicts(
     from omb_py.analysis.compare import verdict
 
     click.echo("", err=err)
-    for other in points["other"].unique():
-        click.echo(verdict.verdict(points, other), err=err)
+    for sentence in verdict.sentences(points).values():
+        click.echo(sentence, err=err)
     for remark in verdict.remarks(points):
         click.echo(f"Note: {remark}", err=err)
     if allowed is None:

@@ -8,14 +8,15 @@ import click
 
 from omb_py.cli.analysis_options import (
     bounds_option,
+    input_options,
     listed,
     name_option,
     output_options,
     read,
-    row_options,
     write_table,
 )
 from omb_py.core.errors import UsageError, needing
+from omb_py.options.types import PRECISION, Seconds
 
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
@@ -50,22 +51,45 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     help="A column for each value of these instead, as in binding, and which is best.",
 )
 @click.option("--base", metavar="VALUE", help="What --across has ratios to.  [default: buffer]")
+@click.option(
+    "--launches",
+    "by_launches",
+    is_flag=True,
+    help="Variance within and between repeated launches, and how many launches and iterations are "
+    "best in the same time.",
+)
+@click.option(
+    "--max-time",
+    type=Seconds(min=0, min_open=True),
+    metavar="SECONDS",
+    help="With --launches: which are best in this time.",
+)
+@click.option(
+    "--precision",
+    type=PRECISION,
+    metavar="P%",
+    help="With --launches: which are enough for intervals of ±P %.",
+)
 @bounds_option
 @name_option
 @output_options("text", "markdown")
-@row_options
+@input_options
 def command(
     paths: tuple[str, ...],
     columns: tuple[str, ...] | None,
     rows: int | None,
     across: tuple[str, ...] | None,
     base: str | None,
+    by_launches: bool,
+    max_time: float | None,
+    precision: float | None,
     bounds_file: str | None,
     names: tuple[str, ...],
     kind: str | None,
     output: str | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
+    statistic: str,
 ) -> None:
     """Show results as aligned tables in readable units.
 
@@ -73,14 +97,23 @@ def command(
     input. Each benchmark has a table, above which stands what all of its rows share.
     """
     with needing("analysis"):
-        from omb_py.analysis import bounds, contest, listing
+        from omb_py.analysis import bounds, contest, launches, listing
         from omb_py.core.text import tables
 
     if across is None and base is not None:
         raise UsageError("--base is for --across: say what to compare, as in --across binding")
-    results = read(paths, where, assume, names)
+    if not by_launches and (max_time, precision) != (None, None):
+        raise UsageError("--max-time and --precision are for --launches: add it")
+    if max_time is not None and precision is not None:
+        raise UsageError("--max-time and --precision exclude each other: leave out one")
+    results = read(paths, where, assume, names or (None if by_launches else ()))
+    if by_launches:
+        found = launches.launches(results.rows, results.runs, statistic)
+        made = list(launches.sheets(found, max_time, precision))
+        write_table(partial(tables.write, made), kind, output)
+        return
     if across is not None:
-        made = list(contest.sheets(results.rows, across, base))
+        made = list(contest.sheets(results.rows, across, base, statistic))
         if not made:
             raise UsageError(f"no benchmark was measured with several {', '.join(across)}")
         write_table(partial(tables.write, made), kind, output)

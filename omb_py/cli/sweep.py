@@ -114,7 +114,7 @@ def command(
 
         show(sweep, where, plan, place, words)
         if commands:
-            show_commands(where, plan, place)
+            show_commands(sweep, where, plan, place)
         return 0
     from omb_py.sweeps.run import run_sweep
 

@@ -96,6 +96,7 @@ class BenchmarkMeasurement(Measurement):
         starts = None
         began = None if self._samples is None else self._samples.start_times()
         job.wait_for_all()
+        before = perf_counter()
         if options.validate:
             self.binding.release()
             seconds, faults = self._time_and_check(plan, check, goal.iterations, began)
@@ -104,6 +105,8 @@ class BenchmarkMeasurement(Measurement):
             reports = self.report, self.advance
             sampled = sample(job, loop, pace.start, plan.timed, goal, *reports, began)
             starts = self._starts(pace.start, sampled.seconds, plan.threads)
+        self.iterating_seconds += perf_counter() - before
+        if not options.validate:
             self.keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)

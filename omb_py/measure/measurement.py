@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from omb_py.benchmarks import Benchmark, Case, Plan
 from omb_py.bindings import Binding
 from omb_py.buffers import Buffer
+from omb_py.core import BEGAN
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
 from omb_py.core.job import Combined, Job
 from omb_py.core.memory import Place
-from omb_py.core.mpi.startup_timer import Stages
+from omb_py.core.mpi.startup_timer import Stages, seconds_before
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.core.statistics import percentile
 from omb_py.measure import devices
@@ -88,6 +90,7 @@ class Measurement(ABC):
         self.advance: Report | None = None
         self._tracker: Tracker | None = None
         self._step = 0
+        self.iterating_seconds = 0.0
         from omb_py.measure.resources import Resources
 
         self.resources = Resources(self.group.control, self.options)
@@ -156,9 +159,10 @@ class Measurement(ABC):
                 binding.release()
             self.resources.close()
             raise
+        costs = durations(self.iterating_seconds, job.guest)
         metadata, note = host_load.finish() if host_load else ({}, None)
         self.resources.close()
-        finish_writers(job, writers, self.run_name, metadata)
+        finish_writers(job, writers, self.run_name, metadata | costs)
         if note is not None:
             job.note(note)
         if self._clock is not None:
@@ -381,6 +385,20 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
             "--node-map is for --p2p-algorithm hierarchical: choose that, or leave it out"
         )
     return False
+
+
+def durations(iterating: float, guest: bool) -> dict[str, str]:
+    """Metadata of what a launch costs, where it was ``iterating`` for any seconds.
+
+    ``launch_seconds`` are those since the start of this process, but for a ``guest``, which is no
+    process of ours; ``iterating_seconds`` those of iterations among them, with warm-up and all that
+    keeps ranks together. The launcher's own start and the end of MPI are in neither.
+    """
+    if guest or not iterating:
+        return {}
+    now = time.perf_counter()
+    launch = seconds_before(now, 0.0) or now - BEGAN
+    return {"launch_seconds": f"{launch:.3f}", "iterating_seconds": f"{iterating:.4f}"}
 
 
 def check_ranks(benchmark: Benchmark, options: Options, job: Job) -> None:

@@ -91,6 +91,14 @@ def all_words() -> set[str]:
     return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
 
 
+def renamed(table: Any, old: str, new: str) -> Any:
+    """A table whose key ``old`` has its new name."""
+    if not isinstance(table, dict) or old not in table:
+        return table
+    note_old_name(f"key {old}", new)
+    return {new: table[old]} | {name: value for name, value in table.items() if name != old}
+
+
 BenchmarkName = Annotated[str, AfterValidator(benchmark), Suggested(names_of_benchmarks)]
 BufferName = Annotated[
     str, AfterValidator(lambda name: member(BUFFERS, name)), Suggested(BUFFERS.builtin)
@@ -154,11 +162,7 @@ class Experiment(Strict):
     @model_validator(mode="before")
     @classmethod
     def _renamed(cls, table: Any) -> Any:
-        if isinstance(table, dict) and "library_algorithms" in table:
-            note_old_name("key library_algorithms", "coll_algorithms")
-            table = {"coll_algorithms": table["library_algorithms"]} | table
-            del table["library_algorithms"]
-        return table
+        return renamed(table, "library_algorithms", "coll_algorithms")
 
     @model_validator(mode="after")
     def _places(self) -> Experiment:
@@ -178,7 +182,16 @@ class Sweep(Strict):
     """How long one point may take."""
     retries: int = Field(default=1, ge=0, le=10, examples=[0])
     """How often a point that failed is tried again at once."""
-    repetitions: int = Field(default=1, ge=1, le=1000, examples=[3])
-    """How often everything is measured, one round after the other."""
+    launches: int = Field(default=1, ge=1, le=1000, examples=[5])
+    """How often each point is launched: in rounds, each of which measures all points."""
+    order: Literal["shuffled", "as written"] = Field(default="shuffled", examples=["as written"])
+    """Order of the points in each round: `shuffled`, another one in each, or `as written` here."""
+    seed: int = Field(default=0, ge=0, examples=[1])
+    """Chooses the shuffled orders; the same seed gives the same ones, after an interruption too."""
     experiments: Annotated[tuple[Experiment, ...], AfterValidator(distinct)]
     """What is measured: a table `[[experiments]]` for each."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, table: Any) -> Any:
+        return renamed(table, "repetitions", "launches")

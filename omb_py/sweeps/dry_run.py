@@ -15,7 +15,7 @@ from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import guess, remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point
+from omb_py.sweeps.points import Plan, Point, in_order
 
 
 def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str) -> None:
@@ -54,7 +54,7 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
     basis = "from what is there already" if backed else "a guess; better once something is there"
     console.print(
         f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}; "
-        f"about {duration(left)} to go ({basis})",
+        f"{rounds(sweep)}about {duration(left)} to go ({basis})",
         highlight=False,
     )
     for left_out in plan.left_out:
@@ -66,13 +66,21 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
         )
 
 
-def show_commands(machine: Machine, plan: Plan, folder: Folder) -> None:
-    """Print the command line of each point of which something is missing, for a shell.
+def rounds(sweep: Sweep) -> str:
+    """How the launches of a sweep's points follow each other."""
+    if sweep.launches == 1:
+        return ""
+    how = f", each shuffled (seed {sweep.seed})" if sweep.order == "shuffled" else ""
+    return f"{sweep.launches} rounds{how}; "
+
+
+def show_commands(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
+    """Print the command line of each point of which something is missing, in order, for a shell.
 
     Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
     """
     launcher = launchers.select(machine.launcher, machine.name)
-    for point in plan.points:
+    for point in in_order(plan.points, sweep):
         sizes = folder.missing(point)
         if sizes:
             values = commands.environment(point, machine, launcher)

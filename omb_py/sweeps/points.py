@@ -38,7 +38,7 @@ class Point:
     ``sizes`` are the message sizes in bytes of the rows that are planned; empty for a benchmark
     without messages, which is one row, or one for each part of a start or a failure.
     ``settings`` are options beyond the axes, ``environment`` variables of the ranks, ``variant``
-    names those among them that the sweep varies. ``repetition`` counts from 1.
+    names those among them that the sweep varies. ``launch`` counts from 1.
     """
 
     benchmark: str
@@ -51,7 +51,7 @@ class Point:
     environment: tuple[tuple[str, str], ...] = ()
     library_algorithm: str | None = None
     variant: str | None = None
-    repetition: int = 1
+    launch: int = 1
 
     @property
     def ranks(self) -> int:
@@ -80,7 +80,7 @@ class Point:
         text = json.dumps([getattr(self, part) for part in IDENTITY])
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         readable = UNSAFE.sub("_", "-".join(words))[:80].strip(".-_")
-        return f"{readable}-r{self.repetition}-{digest}"
+        return f"{readable}-r{self.launch}-{digest}"
 
     def arguments(self, sizes: tuple[int, ...]) -> list[str]:
         """The words after ``omb-py`` that measure ``sizes`` of this point."""
@@ -103,7 +103,7 @@ class Point:
         place = f"{count(self.ranks, 'rank')} on {count(self.nodes, 'node')}"
         words = [self.benchmark, self.library_algorithm, self.buffer, self.binding, place]
         text = " ".join(word for word in words if word)
-        again = f" (round {self.repetition})" if self.repetition > 1 else ""
+        again = f" (launch {self.launch})" if self.launch > 1 else ""
         return f"{text}{f', {self.variant}' if self.variant else ''}{again}"
 
 
@@ -116,7 +116,7 @@ IDENTITY = (
     "settings",
     "environment",
     "library_algorithm",
-    "repetition",
+    "launch",
 )
 
 
@@ -214,10 +214,8 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
     if not found:
         reasons = "; ".join(reason for reason, _ in gone) or "it has no experiment"
         raise UsageError(f"machine {machine.name} can measure nothing of {sweep.name}: {reasons}")
-    rounds = range(1, sweep.repetitions + 1)
-    points = tuple(
-        replace(point, repetition=number) for number in rounds for point in found.values()
-    )
+    rounds = range(1, sweep.launches + 1)
+    points = tuple(replace(point, launch=number) for number in rounds for point in found.values())
     return Plan(
         points,
         tuple(
@@ -231,6 +229,20 @@ def plan(sweep: Sweep, machine: Machine) -> Plan:
             for (reason, what), cases in gone.items()
         ),
     )
+
+
+def in_order(points: Iterable[Point], sweep: Sweep) -> list[Point]:
+    """Points in the order in which they are measured: round after round of launches.
+
+    In a shuffled round they come by a digest of the sweep's seed and their names. So a slow minute
+    or a drift falls on other points in each round, and the order of any points is the same whenever
+    it is asked for: after an interruption, in a job for one number of nodes, in a sweep that grew.
+    """
+
+    def place(point: Point) -> tuple[int, bytes]:
+        return point.launch, hashlib.sha256(f"{sweep.seed} {point.name}".encode()).digest()
+
+    return sorted(points, key=place) if sweep.order == "shuffled" else list(points)
 
 
 def in_families(names: Iterable[str]) -> list[str]:

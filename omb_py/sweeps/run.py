@@ -23,7 +23,7 @@ from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.machine import Machine
-from omb_py.sweeps.points import Plan, Point, plan
+from omb_py.sweeps.points import Plan, Point, in_order, plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
 from omb_py.sweeps.targets import APPLICATION, target
@@ -56,7 +56,7 @@ def run_sweep(
     that is another library's.
     """
     plan = whole.on(nodes)
-    points = [point for point in plan.points if folder.missing(point)]
+    points = [point for point in in_order(plan.points, sweep) if folder.missing(point)]
     if any(profiling.is_profiled(point, machine) for point in points):
         profiling.check(machine)
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher

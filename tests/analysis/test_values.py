@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.text import text as compare_text
-from omb_py.analysis.compare.verdict import factor, failures, times, verdict
+from omb_py.analysis.compare.verdict import factor, failures, sentences, times
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.table import load, of_rows
@@ -103,16 +103,16 @@ class TestRatiosOfNumbersThatWereRounded:
             table({"bytes": 1, "bandwidth_MBps": 0.01}), table({"bytes": 1, "bandwidth_MBps": 0.02})
         )
         assert points["rounding"].iloc[0] == pytest.approx(1.5)  # 0.8 to 5 times
-        assert "(mean slowdown 0.5)" in verdict(points, "other")
+        assert "(mean slowdown 0.5)" in sentences(points)["other"]
         assert " 2 " in compare_text(points, "base")
-        assert "2.000" not in compare_text(points, "base") + verdict(points, "other")
+        assert "2.000" not in compare_text(points, "base") + sentences(points)["other"]
 
     def test_have_all_digits_where_the_numbers_do(self) -> None:
         points = compare(
             table({"bytes": 1, "latency_us": 1.2345678}), table({"bytes": 1, "latency_us": 2.34567})
         )
         assert points["rounding"].iloc[0] == 0
-        assert "(mean slowdown 1.900)" in verdict(points, "other")
+        assert "(mean slowdown 1.900)" in sentences(points)["other"]
 
     def test_fail_no_guard_by_their_rounding_alone(self) -> None:
         base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
@@ -165,7 +165,7 @@ class TestNumbersThatAreNoTime:
             assert "only in" not in result.stdout.lower()
             assert result.exit_code == (4 if files[1] is wrong else 0)
         points = compare(good, wrong)
-        assert "1 no value in other" in verdict(points, "wrong")
+        assert "1 no value in other" in sentences(points)["wrong"]
         assert [
             reason for reason in failures(points, 1.05) if "no number above 0 at 8 B" in reason.text
         ]

@@ -88,6 +88,41 @@ def test_two_files_are_a_table_and_a_verdict(in_process: Start) -> None:
     assert "\x1b" not in done.out  # colours are for terminals
 
 
+def test_equal_results_are_said_to_be_equal_within_a_margin(
+    in_process: Start, tmp_path: Path
+) -> None:
+    same = str(slowed(1.0001, tmp_path / "same.csv"))
+    words = ("compare", str(MPICH), same, *LATENCY, "--launch-spread", "0.1%", "--where", "bytes=8")
+    assert "; of 1 points 0 slower, 0 faster, 0 within noise, 1 equal within 9 %" in (
+        in_process(*words, "--equal-within", "9%").out
+    )
+    assert "of 1 points 0 slower, 0 faster, 1 within noise" in (
+        in_process(*words, "--equal-within", "0.1%").out
+    )
+
+
+def test_99th_percentiles_are_compared_where_they_are_asked_for(
+    in_process: Start, tmp_path: Path
+) -> None:
+    slower = str(slowed(1.5, tmp_path / "slower.csv"))
+    done = in_process("compare", str(MPICH), slower, *LATENCY, *SPREAD, "--tail")
+    assert ", 99th percentiles\n" in done.out
+    *_, medians, tails = done.out.splitlines()
+    assert medians.startswith("slower: 1.500x slower on average")
+    assert tails.startswith("slower, 99th percentiles: 1.500x slower on average")
+
+
+def test_verdicts_are_corrected_unless_that_is_refused(in_process: Start, tmp_path: Path) -> None:
+    # 20 sizes, of which one is slower by more than its own interval
+    head = "run,benchmark,bytes,ranks,latency_us\n"
+    for name, value in (("base", 1.0), ("other", 1.1)):
+        rows = [f"{name},latency,{size},2,{value if size == 3 else 1.0}\n" for size in range(20)]
+        (tmp_path / f"{name}.csv").write_text(head + "".join(rows))
+    words = ("compare", "base.csv", "other.csv", "--launch-spread", "3%", "--fail-above", "0.1%")
+    assert in_process(*words).code == 0
+    assert "1 slower" in in_process(*words, "--correction", "none").out
+
+
 def test_nothing_but_verdicts(omb_py: Start) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     assert len([line for line in done.out.splitlines() if line]) == 2

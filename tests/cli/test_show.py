@@ -101,3 +101,41 @@ def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> N
 def test_what_cannot_stand_side_by_side_is_said(words: tuple[str, ...], sentence: str) -> None:
     result = CliRunner().invoke(command, [str(REFERENCE), *words])
     assert sentence in str(result.exception)
+
+
+def launched(folder: Path, *times: float) -> Path:
+    """A file of a launch for each time of its iterations."""
+    folder.mkdir()
+    for number, time in enumerate(times):
+        (folder / f"{number}.csv").write_text(
+            f"# run: {number}\n# omb_py: 0.1.0\n# mpi_library: MPICH 5.0.2\n# hosts: a:2\n"
+            "run,benchmark,bytes,ranks,latency_us,sample_mean_us,"
+            "sample_stddev_us,iterations,warmup\n"
+            f"{number},latency,8,2,{time},{time},0.1,100,100\n"
+            f"# run: {number}\n# launch_seconds: 1.5\n# iterating_seconds: 0.5\n"
+        )
+    return folder
+
+
+def test_launches_are_shown_with_their_variances_and_what_would_be_better(tmp_path: Path) -> None:
+    folder = launched(tmp_path / "all", 1.0, 1.1, 0.9, 1.05, 0.95)
+    lines = show(folder, "--launches").splitlines()
+    assert lines[0] == "latency, means"
+    assert lines[3].split() == "8 B 5 100 1.00 µs ± 9.8 % 10 % 7.8 % 98 %".split()
+    assert lines[4].startswith("5 launches of 100 iterations took 7.5 s and give ± 9.8 %; in the ")
+    assert show(*sorted(folder.glob("*.csv")), "--launches").splitlines() == lines
+    assert "; in 1 min 40 s, " in show(folder, "--launches", "--max-time", "100")
+    assert "; for ± 3.0 %, " in show(folder, "--launches", "--precision", "3%")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--max-time", "9"], "--max-time and --precision are for --launches: add it"),
+        (["--launches", "--max-time", "9", "--precision", "1%"], "exclude each other"),
+        (["--launches"], "no point was launched twice: repeat launches"),
+    ],
+)
+def test_what_launches_cannot_be_asked(words: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(command, [str(REFERENCE), *words])
+    assert sentence in str(result.exception)

@@ -102,7 +102,10 @@ def test_standard_output_in_other_formats(mpiexec: Callable[..., Finished], layo
     else:
         *_, row, end = json.loads(out)
         assert row["bytes"] == 8
-        assert set(end["metadata"]) == {"run", "other_processes"}
+        costs = {"launch_seconds", "iterating_seconds"}
+        assert set(end["metadata"]) == {"run", "other_processes"} | costs
+        assert float(end["metadata"]["launch_seconds"]) > 0.05
+        assert 0 < float(end["metadata"]["iterating_seconds"]) < 0.05
 
 
 @pytest.mark.usefixtures("long_time")

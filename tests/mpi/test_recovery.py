@@ -106,7 +106,7 @@ def test_a_job_that_ends_with_its_ranks_says_how_to_start_it(
 @on_open_mpi
 def test_a_sweep_starts_jobs_that_outlive_ranks_and_repeats_them(mpi: str, tmp_path: Path) -> None:
     (tmp_path / "failures.toml").write_text(
-        'name = "failures"\nrepetitions = 2\n[[experiments]]\n'
+        'name = "failures"\nlaunches = 2\n[[experiments]]\n'
         'benchmarks = ["ft_shrink", "init"]\nranks = [3]\n'
     )
     (tmp_path / "here.toml").write_text('name = "here"\nlauncher = "openmpi"\ncores_per_node = 4\n')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 
 NAME = 'name = "mine"\nretries = 1\n'
+AS_WRITTEN = NAME + 'order = "as written"\n'
 SIZES = 'sizes = "8:64"'
 PLAIN = NAME + experiment()
 PLANNED = Counter(
@@ -50,7 +52,8 @@ def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     assert not sweep.place.exists()
     done = sweep.run()
     assert (done.code, done.err) == (0, "")
-    assert "[8/8] allreduce numpy native 2 ranks on 1 node, 4 rows" in done.out
+    assert "8 rows, 0 of them there" in done.out
+    assert "/8] allreduce numpy native 2 ranks on 1 node, 4 rows" in done.out
     assert done.out.splitlines()[-1] == "complete: omb-py report out"
     assert sweep.rows() == PLANNED
     before = sweep.lines()
@@ -71,6 +74,19 @@ def test_applications_are_swept_too(tmp_path: Path) -> None:
     assert sorted(row["ranks"] for row in wholes) == ["1", "2"]
     assert {row["check"] for row in wholes} == {"Pass"}
     assert "complete" in sweep.run().out
+
+
+def test_launches_come_in_shuffled_rounds_as_the_plan_shows_them(tmp_path: Path) -> None:
+    own = {"benchmarks": ["barrier", "allreduce", "bcast"], "ranks": 1, "sizes": "8"}
+    sweep = SmallSweep(tmp_path, NAME + "launches = 2\n" + experiment(**own))
+    shown = sweep.run("--dry-run", "--commands").out
+    assert "2 rounds, each shuffled (seed 0)" in shown
+    planned = re.findall(r"omb_py (\w+) ", shown)
+    assert sorted(planned[:3]) == sorted(planned[3:]) == ["allreduce", "barrier", "bcast"]
+    done = sweep.run()
+    assert re.findall(r"^\[\d/6\] (\w+) ", done.out, re.M) == planned
+    assert 'order = "shuffled"\nseed = 0' in (sweep.place / "sweep.toml").read_text()
+    assert len(list(sweep.place.glob("points/*-r2-*.csv"))) == 3
 
 
 def test_a_command_line_that_was_shown_measures_the_same(tmp_path: Path) -> None:
@@ -334,7 +350,7 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
 def test_a_disk_that_a_point_fills_ends_the_sweep_with_a_sentence(small_disk: Path) -> None:
     """The log has no room for what the ranks say, and the next point would fail as well."""
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
-    text = NAME + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
+    text = AS_WRITTEN + experiment(bindings=["filling", "buffer"], ranks=1, sizes=["4", "8"])
     sweep = SmallSweep(small_disk, text, environment={"OMB_TEST_RANK": "0"})
     done = sweep.run()
     assert done.code == 1

@@ -270,7 +270,7 @@ def test_hostile_values_are_tried_in_every_field() -> None:
     assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
     chosen = {"walltime", "reserve", "chain", "max_jobs", "max_idle_jobs", "queues"}
     assert set(JobSettings.model_fields) == set(JOB_FIELDS) | chosen
-    measured = {"time_limit", "retries", "repetitions", "experiments"}
+    measured = {"time_limit", "retries", "launches", "order", "seed", "experiments"}
     assert set(Queue.model_fields) == {
         *("min_nodes", "max_nodes", "min_walltime", "max_walltime", "directives")
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import UsageError
 from omb_py.options.parse import parse
 from omb_py.sweeps.point_options import names_of
-from omb_py.sweeps.points import Plan, plan
+from omb_py.sweeps.points import Plan, in_order, plan
 from omb_py.sweeps.targets import parse_target, target
 from tests.sweeps.configs import machine, sweep
 
@@ -274,9 +275,14 @@ class TestNames:
         assert point.sizes == (8, 16, 32)
 
     def test_rounds_come_one_after_the_other(self) -> None:
-        found = plan(sweep({"benchmarks": ["latency", "bw"]}, repetitions=2), machine())
-        assert [point.repetition for point in found.points] == [1, 1, 2, 2]
+        found = plan(sweep({"benchmarks": ["latency", "bw"]}, launches=2), machine())
+        assert [point.launch for point in found.points] == [1, 1, 2, 2]
         assert len({point.name for point in found.points}) == 4
+
+    def test_a_key_that_is_called_launches_now_keeps_its_files(self) -> None:
+        before, after = (plan(sweep(**{key: 2}), machine()) for key in ("repetitions", "launches"))
+        assert before == after
+        assert [point.name.split("-")[-2] for point in after.points] == ["r1", "r2"]
 
     @given(st.text(max_size=30).filter(lambda text: text.isprintable()))
     def test_whatever_a_variant_says_its_file_stays_in_the_folder(self, text: str) -> None:
@@ -303,3 +309,36 @@ def test_options_that_points_share_are_read_once_and_mean_the_same(name: str) ->
         assert parse_target(name, words) == parse(found, words)
     with pytest.raises(UsageError):
         parse_target(name, [*words, "--iterations=many"])
+
+
+class TestOrder:
+    BENCHMARKS = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter")
+
+    def order(self, *more: str, **values: Any) -> list[tuple[int, str]]:
+        found = sweep({"benchmarks": [*self.BENCHMARKS, *more]}, launches=3, **values)
+        points = in_order(plan(found, machine()).points, found)
+        return [(point.launch, point.benchmark) for point in points]
+
+    def test_each_round_measures_all_points_in_an_order_of_its_own(self) -> None:
+        order = self.order()
+        assert [launch for launch, _ in order] == [1] * 7 + [2] * 7 + [3] * 7
+        rounds = {tuple(name for _, name in order[i : i + 7]) for i in (0, 7, 14)}
+        assert len(rounds) == 3
+        assert {frozenset(names) for names in rounds} == {frozenset(self.BENCHMARKS)}
+
+    def test_the_seed_chooses_the_order_and_repeats_it(self) -> None:
+        assert self.order() == self.order(seed=0) != self.order(seed=1)
+
+    def test_points_that_are_added_leave_the_others_in_their_order(self) -> None:
+        grown = self.order("allgatherv", "reduce_scatter")
+        assert [item for item in grown if item[1] in self.BENCHMARKS] == self.order()
+
+    def test_as_written_is_the_order_of_the_file(self) -> None:
+        names = [name for _, name in self.order(order="as written")]
+        assert names == [*self.BENCHMARKS] * 3
+
+    def test_over_many_rounds_a_point_is_as_often_first_as_any_other(self) -> None:
+        found = sweep({"benchmarks": [*self.BENCHMARKS]}, launches=700)
+        order = in_order(plan(found, machine()).points, found)
+        first = Counter(point.benchmark for point in order[::7])
+        assert all(70 <= first[name] <= 130 for name in self.BENCHMARKS)  # 100 +/- 3.2 sigma

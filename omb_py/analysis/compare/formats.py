@@ -14,9 +14,9 @@ from omb_py.analysis.compare.verdict import (
     failures,
     point_text,
     remarks,
+    sentences,
     summary,
     titles,
-    verdict,
 )
 
 
@@ -31,7 +31,7 @@ def json_document(points: pd.DataFrame, base: str, allowed: float | None) -> str
     """
     document = {
         "base": base,
-        "verdicts": {name: verdict(points, name) for name in points["other"].unique()},
+        "verdicts": sentences(points),
         "summary": records(summary(points)),
         "points": records(points),
         "failures": [] if allowed is None else [item.text for item in failures(points, allowed)],
@@ -52,7 +52,7 @@ def github(points: pd.DataFrame, base: str, allowed: float | None) -> str:
     A notice with the verdict on each other, an error for each reason to fail; without a limit a
     warning for each point that is slower.
     """
-    found = [("notice", verdict(points, name)) for name in points["other"].unique()]
+    found = [("notice", text) for text in sentences(points).values()]
     if allowed is None:
         named = titles(points)
         slower = points[points["verdict"] == "slower"]

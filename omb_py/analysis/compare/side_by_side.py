@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,9 +15,12 @@ import pandas as pd
 from omb_py.analysis.compare.pairing import Pairs, encode, pair
 from omb_py.analysis.compare.ratio import (
     LAUNCHES_FOR_SPREAD,
+    LEVEL,
     Interval,
+    adjusted,
     by_runs,
     by_samples,
+    dominance,
     enough,
     with_launches,
 )
@@ -26,18 +29,27 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, rounding,
 from omb_py.core.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
-WITHIN = "within noise"
+WITHIN, EQUAL = "within noise", "equal"
 NO_BASE, NO_OTHER = "no value in base", "no value in other"
 
 COLUMNS = (
     *("other", "pair", *EXPERIMENT, "bytes"),
     *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
     *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
-    *("launch_spread", "statistic", "noise", "verdict", "rounding"),
+    *("p_adjusted", "dominance", "launch_spread", "statistic", "noise", "verdict"),
+    *("equal_within", "rounding"),
     *(f"base_{name}" for name in CONFIGURATION),
     *(f"other_{name}" for name in CONFIGURATION),
 )
 """Columns of a comparison: see `compare`."""
+
+MARGIN = 0.05
+"""Slowdown up to which results are called equal, unless somebody says otherwise."""
+
+TAIL = "p99"
+TAIL_COLUMNS = ("sample_p99_us", "iterations")
+TAIL_ITERATIONS = 1000
+"""Iterations from which a 99th percentile is compared: ten of them are then above it."""
 
 SIZE_CLASSES = (1 << 10, 1 << 16)
 """Largest message sizes in bytes of the small and the medium size class; above is large."""
@@ -50,12 +62,23 @@ class Side:
     """One side of a comparison.
 
     ``kinds`` are the combinations of `IDENTITY` that were measured, a row each; ``runs`` has a row
-    for each row of results: ``kind`` (a row of ``kinds``), ``bytes``, ``mean``, ``median`` where it
-    has one, ``low``, ``high`` and ``rounding``, missing where its number is not above 0.
+    for each row of results: ``kind`` (a row of ``kinds``), ``bytes``, ``mean``, ``median`` and
+    ``p99`` where it has them, ``low``, ``high`` and ``rounding``, missing where its number is not
+    above 0.
     """
 
     kinds: pd.DataFrame
     runs: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How points are judged: see `compare`."""
+
+    statistic: str = "auto"
+    launch_spread: float | None = None
+    equal_within: float | None = MARGIN
+    corrected: bool = True
 
 
 Source: TypeAlias = str | Path | pd.DataFrame | Side
@@ -67,6 +90,9 @@ def compare(
     statistic: str = "auto",
     names: Sequence[str] | None = None,
     launch_spread: float | None = None,
+    equal_within: float | None = MARGIN,
+    corrected: bool = True,
+    tail: bool = False,
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
 
@@ -74,8 +100,11 @@ def compare(
     ``names`` are words for them, the base's first. Rows of one point in one argument are repeated
     runs. ``launch_spread`` states the relative standard deviation between launches (0.03 for 3 %)
     where runs were not repeated often enough for a rank test; without it that of the compared runs
-    is taken, where it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class. The
-    columns:
+    is taken, where it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class.
+    ``equal_within`` is the slowdown up to which points are equal (0.05 for 5 %, None for not at
+    all), ``corrected`` tells whether differences are judged by ``p_adjusted``. With ``tail``, 99th
+    percentiles are compared, too, where both sides have them of `TAIL_ITERATIONS` iterations or
+    more: in pairs of their own. The columns:
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
@@ -83,7 +112,8 @@ def compare(
       data was checked) and ``bytes``;
     - ``base`` and ``value``: the numbers of base and other in ``unit`` (``us``, ``MB/s`` or
       ``msg/s``), medians over repeated runs; ``statistic`` tells whether a run's number is its
-      ``median`` or its ``mean``: ``auto`` takes medians where both sides have them at all sizes;
+      ``median``, its ``mean`` or its ``p99``: ``auto`` takes medians where both sides have them at
+      all sizes;
     - ``difference``: value - base;
     - ``ratio``: value / base; ``ratio_low`` and ``ratio_high``: its 95 % interval, where the noise
       between launches is known;
@@ -91,12 +121,18 @@ def compare(
       bandwidths and rates, so that above 1 the other is slower;
     - ``noise``: where the interval is from, ``runs`` (`ratio.by_runs`) or ``spread``
       (`ratio.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
-    - ``p_value``: of the rank test of repeated runs; ``runs_base``, ``runs_other``: how many;
+    - ``p_value``: of the rank test of repeated runs, or of Student's test with the ``spread``;
+      ``runs_base``, ``runs_other``: how many runs;
+    - ``p_adjusted``: the same for the number of points of the pair (`ratio.adjusted`);
+    - ``dominance``: Cliff's delta of repeated runs, from 1, where all of the other are slower than
+      all of the base, to -1 (`ratio.dominance`);
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
       runs of both sides in the pair and size class; missing where nothing is repeated;
-    - ``verdict``: ``slower``, ``faster``, ``within noise`` (no difference can be told), ``unclear``
-      (no interval), ``only in base``, ``only in other``, and ``no value in base`` or ``no value in
-      other`` where that side has numbers that are not above 0;
+    - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
+      most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
+      ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
+      ``unclear`` (no interval), ``only in base``, ``only in other``, and ``no value in base`` or
+      ``no value in other`` where that side has numbers that are not above 0;
     - ``rounding``: numbers printed with two decimals leave the ratio between ratio / (1 + rounding)
       and ratio * (1 + rounding), which intervals take in; 0 where files have all digits;
     - ``base_…`` and ``other_…``: how each was measured.
@@ -105,6 +141,9 @@ def compare(
     """
     if launch_spread is not None and not 0 < launch_spread < 1:
         raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
+    if equal_within is not None and not 0 < equal_within < 1:
+        raise UsageError(f"equal_within is {equal_within:g}: choose from 0 to 1, as 0.05 for 5 %")
+    rules = Rules(statistic, launch_spread, equal_within, corrected)
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
@@ -112,16 +151,36 @@ def compare(
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
         pairs = pair(sides[0].kinds, side.kinds, (called[0], name))
-        part = against(sides[0], side, pairs, statistic, launch_spread)
+        part = against(sides[0], side, pairs, rules)
         if not part["ratio"].notna().any():
             raise UsageError(
                 f"nothing to compare: no message size of {called[0]} has a number above 0 in "
                 f"{name}, too"
             )
+        if tail:
+            part = with_tail(part, sides[0], side, pairs, rules)
         part["other"] = name
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def with_tail(
+    part: pd.DataFrame, base: Side, other: Side, pairs: Pairs, rules: Rules
+) -> pd.DataFrame:
+    """A comparison's rows and those of 99th percentiles, of which both sides have a number.
+
+    Raises `UsageError` where there is none.
+    """
+    found = against(base, other, pairs, replace(rules, statistic=TAIL))
+    found = found[found["ratio"].notna()]
+    if found.empty:
+        raise UsageError(
+            f"no 99th percentile of {TAIL_ITERATIONS} iterations or more is on both sides: measure "
+            f"with -i {TAIL_ITERATIONS}"
+        )
+    found["pair"] = found["pair"].factorize()[0] + part["pair"].max() + 1
+    return pd.concat([part, found], ignore_index=True)
 
 
 def side_of(source: Source, name: str) -> Side:
@@ -129,7 +188,8 @@ def side_of(source: Source, name: str) -> Side:
     if isinstance(source, Side):
         return source
     return measured(
-        source if isinstance(source, pd.DataFrame) else load(source, columns=()).rows, name
+        source if isinstance(source, pd.DataFrame) else load(source, columns=TAIL_COLUMNS).rows,
+        name,
     )
 
 
@@ -176,7 +236,7 @@ def measured(rows: pd.DataFrame, name: str) -> Side:
     Raises `UsageError` when there is none with a number.
     """
     rows = rows.reset_index(drop=True)
-    numbers = rows.reindex(columns=["run", "bytes", *NUMBERS])
+    numbers = rows.reindex(columns=["run", "bytes", *NUMBERS, *TAIL_COLUMNS])
     medians = with_values(numbers, "median")[["value", "statistic", "low", "high"]]
     means = with_values(numbers, "mean")
     if means["value"].isna().all():
@@ -187,6 +247,7 @@ def measured(rows: pd.DataFrame, name: str) -> Side:
         low=medians["low"],
         high=medians["high"],
         rounding=rounding(means),
+        p99=tails(means),
     )
     whole = rows if len(means) == len(rows) else rows.loc[means.index]
     whole = whole.assign(unit=means["unit"])
@@ -197,9 +258,14 @@ def measured(rows: pd.DataFrame, name: str) -> Side:
     return Side(kinds, runs[~twice].drop(columns="run").reset_index(drop=True))
 
 
-def against(
-    base: Side, other: Side, pairs: Pairs, statistic: str, stated: float | None
-) -> pd.DataFrame:
+def tails(means: pd.DataFrame) -> pd.Series:
+    """99th percentiles of the times of `TAIL_ITERATIONS` or more, in the unit of the value."""
+    tail = means["sample_p99_us"].where(means["iterations"] >= TAIL_ITERATIONS)
+    rates = means["value"] * means["sample_mean_us"] / tail
+    return tail.where(means["lower_is_better"], rates).where(tail > 0)
+
+
+def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
     sizes = encode([base.runs["bytes"], other.runs["bytes"]])
     runs = [
@@ -208,8 +274,13 @@ def against(
     ]
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
-    by_median = pairs_with_medians(runs, statistic)
-    runs = [select(side, by_median) for side in runs]
+    if rules.statistic == TAIL:
+        runs = [tail_runs(side) for side in runs]
+        statistics = pd.Series(TAIL, pd.concat([side["pair"] for side in runs]).unique())
+    else:
+        by_median = pairs_with_medians(runs, rules.statistic)
+        runs = [select(side, by_median) for side in runs]
+        statistics = by_median.map({True: "median", False: "mean"})
     points = pd.merge(
         *(points_of(side) for side in runs), on=["pair", "size"], how="outer", suffixes=("_x", "_y")
     )
@@ -228,14 +299,14 @@ def against(
             # of points that one side has, what the other side says elsewhere
             table[name] = table[name].groupby(points["pair"]).transform("first")
     table["pair"] = points["pair"]
-    table["statistic"] = points["pair"].map(by_median).map({True: "median", False: "mean"})
+    table["statistic"] = points["pair"].map(statistics)
     table["base"], table["value"] = points["value_x"], points["value_y"]
     table["difference"] = table["value"] - table["base"]
     table["runs_base"] = points["runs_x"].fillna(0).astype(int)
     table["runs_other"] = points["runs_y"].fillna(0).astype(int)
     relative = [points[f"rounding_{end}"] / points[f"value_{end}"] for end in "xy"]
     table["rounding"] = combine(*relative).astype("float64")
-    set_verdict(table, points, runs, stated)
+    set_verdict(table, points, runs, rules)
     for verdict, alone, side in (
         (NO_BASE, ONLY_OTHER, numberless[0]),
         (NO_OTHER, ONLY_BASE, numberless[1]),
@@ -266,6 +337,13 @@ def select(runs: pd.DataFrame, by_median: pd.Series) -> pd.DataFrame:
     medians = runs["pair"].map(by_median)
     runs = runs.assign(value=runs["median"].where(medians, runs["mean"]))
     runs.loc[~medians, ["low", "high"]] = np.nan
+    return runs.sort_values(["pair", "size"], kind="stable")
+
+
+def tail_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs whose ``value`` is their 99th percentile, in order of pair and size."""
+    runs = runs[runs["p99"].notna()]
+    runs = runs.assign(value=runs["p99"], low=np.nan, high=np.nan)
     return runs.sort_values(["pair", "size"], kind="stable")
 
 
@@ -332,12 +410,10 @@ def size_class(sizes: pd.Series) -> np.ndarray:
 
 
 def set_verdict(
-    table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame], stated: float | None
+    table: pd.DataFrame, points: pd.DataFrame, runs: Sequence[pd.DataFrame], rules: Rules
 ) -> None:
-    """Add ratios, their intervals, where these are from, and verdicts to ``table``.
-
-    ``stated`` is the relative spread between launches that is known without these runs.
-    """
+    """Add ratios, their intervals, where these are from, and verdicts to ``table``."""
+    stated = rules.launch_spread
     counts = [points["runs_x"].to_numpy(float), points["runs_y"].to_numpy(float)]
     keys = pd.MultiIndex.from_arrays([points["pair"], size_class(table["bytes"])])
     known = launch_spreads(runs).reindex(keys)
@@ -357,14 +433,16 @@ def set_verdict(
     noise = np.where(single, "one run a side", "too few runs").astype(object)
     noise[~np.isnan(found.low)] = "spread"
     repeated = points[(points["runs_x"] > 1) & (points["runs_y"] > 1)]
+    more_often = np.full(len(points), np.nan)
     for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
-        if not enough(int(m), int(n)):
-            continue
         values = [
             side["value"].to_numpy()[members[f"start_{end}"].to_numpy(int)[:, None] + np.arange(k)]
             for side, end, k in zip(runs, "xy", (int(m), int(n)), strict=True)
         ]
         which = members.index.to_numpy()
+        more_often[which] = dominance(*values)
+        if not enough(int(m), int(n)):
+            continue
         tested = by_runs(*values)
         # the quotient of the medians may lie outside of the interval of the median quotient
         found.low[which] = np.minimum(tested.low, found.ratio[which])
@@ -375,22 +453,28 @@ def set_verdict(
         low=found.low / (1 + table["rounding"].to_numpy()),
         high=found.high * (1 + table["rounding"].to_numpy()),
     )
-    set_verdicts(table, points, found)
+    table["dominance"] = more_often * np.where(table["unit"] == "us", 1, -1)
+    set_verdicts(table, points, found, rules)
     table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
 
 
-def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval) -> None:
+def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval, rules: Rules) -> None:
     """Add ratios, slowdowns and verdicts to ``table``."""
     table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
     rate = (table["unit"] != "us").to_numpy()
     table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
     table["slowdown_low"] = np.where(rate, 1 / found.high, found.low)
     table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
+    table["p_adjusted"] = adjusted(table["p_value"], table["pair"])
+    table["equal_within"] = np.nan if rules.equal_within is None else rules.equal_within
+    most = 1 + table["equal_within"]
+    told = table["p_adjusted" if rules.corrected else "p_value"] <= LEVEL
     verdicts = {
         ONLY_BASE: points["runs_y"].isna(),
         ONLY_OTHER: points["runs_x"].isna(),
         "unclear": table["ratio_low"].isna(),
-        "slower": table["slowdown_low"] > 1,
-        "faster": table["slowdown_high"] < 1,
+        "slower": (table["slowdown_low"] > 1) & told,
+        "faster": (table["slowdown_high"] < 1) & told,
+        EQUAL: (table["slowdown_low"] >= 1 / most) & (table["slowdown_high"] <= most),
     }
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), WITHIN)

@@ -14,17 +14,20 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER
+from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER, TAIL
 from omb_py.analysis.compare.verdict import (
     VERDICTS,
     configuration_columns,
+    counted,
     experiment_columns,
     factor,
+    margin_of,
     sizes_text,
     summary,
     times,
     titles,
     whole,
+    words_of,
 )
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.benchmarks import Metric, all_benchmarks
@@ -43,6 +46,8 @@ CLOCK_INSIDE = (
     "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
     "together), omb-py's do not"
 )
+
+STATISTICS = {"median": "medians", "mean": "means", TAIL: "99th percentiles"}
 
 STYLES = {"slower": "red", "faster": "green"}
 LONGEST_TAG = 14
@@ -68,7 +73,7 @@ class PairTable:
         """What is compared."""
         what = f": {self.others[0]}" if len(self.others) == 1 else ""
         statistic = self.points[0]["statistic"].iloc[0]
-        return f"{self.experiment}{what} against {self.shown}, {statistic}s"
+        return f"{self.experiment}{what} against {self.shown}, {STATISTICS[statistic]}"
 
     @property
     def alone(self) -> tuple[PairTable, ...]:
@@ -148,14 +153,18 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
     if row is None:
         return "-"
     if name == "verdict":
-        return str(row["verdict"])
+        return words_of(row["verdict"], row["equal_within"])
     if name == "value":
         return text_of([row["value"]] if row["value"] == row["value"] else [], row["unit"])
     if row["ratio"] != row["ratio"]:
         return "-"
     if name == "slowdown":
         changed = row["verdict"] in STYLES
-        return times(row["slowdown"], row["rounding"]) if changed else str(row["verdict"])
+        return (
+            times(row["slowdown"], row["rounding"])
+            if changed
+            else words_of(row["verdict"], row["equal_within"])
+        )
     if name == "difference":
         return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
     if name == "ratio":
@@ -229,14 +238,15 @@ def pair_lines(points: pd.DataFrame) -> Iterator[str]:
     """A line about each pair that has points of both sides."""
     for row in summary(points).to_dict("records"):
         if row["slowdown"] == row["slowdown"]:
-            counts = [f"{row[name]} {name}" for name in VERDICTS[:3]]
-            counts += [f"{row['unclear']} unclear"] if row["unclear"] else []
+            margin = margin_of(points)
+            counts = counted(row, margin, VERDICTS[:5])
             slowdown = whole(
                 row,
                 row["slowdown"],
                 (row["slowdown_low"], row["slowdown_high"]),
                 (row["minimum"], row["maximum"]),
                 row["rounding"],
+                margin=margin,
             )
             yield f"{row['other']}: {row['title']}: {slowdown}; {', '.join(counts)}"
 

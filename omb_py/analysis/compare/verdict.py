@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from math import floor, isnan, log10
+from math import floor, isnan, log10, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, WITHIN
+from omb_py.analysis.compare.side_by_side import (
+    EQUAL,
+    NO_BASE,
+    NO_OTHER,
+    ONLY_BASE,
+    ONLY_OTHER,
+    TAIL,
+    WITHIN,
+)
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
@@ -35,7 +43,7 @@ ALONE = (ONLY_BASE, ONLY_OTHER, NO_BASE, NO_OTHER)
 MISSING = (ONLY_BASE, NO_OTHER)
 """Those of points of the base that nothing is compared with."""
 
-VERDICTS = ("slower", "faster", WITHIN, "unclear", *ALONE)
+VERDICTS = ("slower", "faster", WITHIN, EQUAL, "unclear", *ALONE)
 SAID = ("benchmark", "part", "ranks")
 """Columns of the experiment that are always said."""
 
@@ -73,6 +81,7 @@ def titles(points: pd.DataFrame) -> pd.Series:
         ways = direction(row, how[name])
         texts.append(
             label([row[column] for column in what[name]], what[name])
+            + (", 99th percentile" if row["statistic"] == TAIL else "")
             + (f" ({ways})" if ways else "")
         )
     return pd.Series(texts, index=first.index)
@@ -114,24 +123,51 @@ def configuration_columns(points: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def verdict(points: pd.DataFrame, other: str) -> str:
+def sentences(points: pd.DataFrame) -> dict[str, str]:
+    """A `verdict` on each other by its name, and one on its 99th percentiles."""
+    found = {}
+    for (other, tail), members in points.groupby(["other", points["statistic"] == TAIL]):
+        name = f"{other}, 99th percentiles" if tail else str(other)
+        found[name] = f"{name}: {verdict(members)}"
+    return found
+
+
+def verdict(members: pd.DataFrame) -> str:
     """One line about all that was compared of one other: see `whole`, and how many points differ
     by more than noise."""
-    members = points[points["other"] == other]
     both = members[members["slowdown"].notna()]
     counts = members["verdict"].value_counts()
-    parts = [f"{counts.get(name, 0)} {name}" for name in VERDICTS[:3]]
-    parts += [f"{counts[name]} {name}" for name in VERDICTS[3:] if name in counts]
+    margin = margin_of(members)
+    parts = counted(counts, margin)
     slowdown = both["slowdown"]
     on_the_whole = whole(
         counts,
         float(np.exp(np.log(slowdown).mean())),
-        tuple(mean_intervals(both, both["other"]).reindex([other]).iloc[0]),
+        tuple(mean_intervals(both, both["other"]).reindex(members["other"].head(1)).iloc[0]),
         (slowdown.min(), slowdown.max()),
         of_mean(both["rounding"]),
         "sizes" if both["pair"].nunique() == 1 else "points",
+        margin,
     )
-    return f"{other}: {on_the_whole}; of {len(both)} points {', '.join(parts)}"
+    return f"{on_the_whole}; of {len(both)} points {', '.join(parts)}"
+
+
+def margin_of(points: pd.DataFrame) -> float:
+    """The slowdown up to which points are equal; not a number where that is not asked for."""
+    return float(points["equal_within"].iloc[0])
+
+
+def words_of(name: str, margin: float) -> str:
+    """A verdict for people."""
+    return f"equal within {percent(margin)}" if name == EQUAL else name
+
+
+def counted(
+    counts: Mapping[Any, int], margin: float, names: tuple[str, ...] = VERDICTS
+) -> list[str]:
+    """How many points have which verdict; of all but the first three, only where any has."""
+    there = [*names[:3], *(name for name in names[3:] if counts.get(name, 0))]
+    return [f"{counts.get(name, 0)} {words_of(name, margin)}" for name in there]
 
 
 def of_mean(rounding: pd.Series) -> float:
@@ -157,11 +193,12 @@ def whole(
     extremes: tuple[float, float],
     rounding: float = 0.0,
     what: str = "sizes",
+    margin: float = nan,
 ) -> str:
     """A geometric mean of slowdowns, its interval, and its range over the points.
 
     In words if any point changed. Digits are left out that the relative ``rounding`` of the numbers
-    does not leave; ``what`` the points are of.
+    does not leave; ``what`` the points are of; ``margin`` is that of equal ones.
 
     >>> whole({"slower": 1, "within noise": 1}, 1.1, (1.05, 1.15), (1.1, 1.1))
     '1.100x slower on average (95 % interval 1.050x slower to 1.150x slower)'
@@ -186,6 +223,8 @@ def whole(
         words = f"{text(mean)} on average"
     else:
         words = "no difference beyond the noise" if counts.get(WITHIN, 0) else "unclear"
+        if counts.get(EQUAL, 0) and not counts.get("unclear", 0):
+            words = words if counts.get(WITHIN, 0) else words_of(EQUAL, margin)
     return f"{words} ({', '.join(parts)})" if parts else words
 
 
@@ -277,9 +316,10 @@ class Failure:
 def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
     """Why a comparison fails; nothing if it passes.
 
-    A point fails where its slowdown's whole interval is above ``allowed``; a pair of several points
-    where the lower end of its mean's interval (`mean_intervals`) is; and points of the base that
-    are missing do, since nothing guards them. Unclear points do not fail: see `without_verdict`.
+    A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
+    of several points where the lower end of its mean's interval (`mean_intervals`) is; and points
+    of the base that are missing do, since nothing guards them. Unclear points do not fail: see
+    `without_verdict`.
     """
     found = []
     named = titles(points)
@@ -292,7 +332,7 @@ def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
                 f"allowed is {factor(allowed)}"
             )
             found.append(Failure(row.pair, "average", text))
-    for row in points[lower > allowed].itertuples():
+    for row in points[(lower > allowed) & (points["verdict"] == "slower")].itertuples():
         text = f"{point_text(row, named[row.pair])}, allowed is {factor(allowed)}"
         found.append(Failure(row.pair, None if pd.isna(row.bytes) else int(row.bytes), text))
     missing = points[points["verdict"].isin(MISSING)]

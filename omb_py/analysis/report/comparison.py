@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import WITHIN
-from omb_py.analysis.compare.verdict import factor
+from omb_py.analysis.compare.side_by_side import EQUAL, MARGIN, WITHIN
+from omb_py.analysis.compare.verdict import factor, percent
 from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
 
-VERDICTS = ("slower", "faster", WITHIN, "unclear")
+VERDICTS = ("slower", "faster", WITHIN, EQUAL, "unclear")
 """Verdicts of points that both sides have."""
 
 MAX_CHANGES = 60
@@ -90,8 +90,12 @@ class Comparison:
                 f"{verdict.capitalize()} than the base at {self.counts[verdict]:,} {of}, slowdown "
                 f"{word} to {listed[0].slowdown_text} ({at}); {', '.join(others) or 'no others'}."
             )
+        equal = f"within {percent(MARGIN)} at {self.counts[EQUAL]:,}"
         if self.counts[WITHIN]:
-            return f"No difference from the base beyond the noise at {self.counts[WITHIN]:,} {of}."
+            none = f"No difference from the base beyond the noise at {self.counts[WITHIN]:,} {of}"
+            return f"{none}{f'; equal {equal}' if self.counts[EQUAL] else ''}."
+        if self.counts[EQUAL]:
+            return f"Equal to the base {equal} {of}."
         if self.compared:
             return (
                 f"Whether any {of} differs from the base is unclear: too few runs to know what "

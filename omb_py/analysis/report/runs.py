@@ -13,7 +13,7 @@ import pandas as pd
 from omb_py.analysis.table import library
 from omb_py.core.text.words import count, first_of
 
-OWN = ("run", "command", "other_processes")
+OWN = ("run", "command", "other_processes", "launch_seconds", "iterating_seconds")
 """Metadata that every run has of its own: it does not make a group."""
 
 DETAILS = "the library says"

@@ -64,7 +64,7 @@ class Job:
         self.leads_host = False
         """Whether this is the first rank of its host; known once `nodes` was called."""
         self._debug = debug
-        self._guest = guest
+        self.guest = guest
         self._at_end = ExitStack()
         self._lost_ranks = False
 
@@ -88,7 +88,7 @@ class Job:
         shared = isinstance(error, OmbError) and error.shared
         if error is None or isinstance(error, SystemExit) or shared:
             self._at_end.close()
-        if self._guest and error is not None:
+        if self.guest and error is not None:
             return
         if error is None or isinstance(error, SystemExit):
             self.control.close()

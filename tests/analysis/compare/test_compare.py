@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu
+from scipy.stats import false_discovery_control, mannwhitneyu
 
 from omb_py.analysis.compare import pairing, ratio, verdict
 from omb_py.analysis.compare import side_by_side as comparing
@@ -453,7 +453,7 @@ def test_false_alarms_are_rare_with_three_percent_between_launches(
 ) -> None:
     random = np.random.default_rng(19)
     sides = launches(random, base, 1500), launches(random, other, 1500)
-    found = share_of_alarms(compare(*sides, launch_spread=stated))
+    found = share_of_alarms(compare(*sides, launch_spread=stated, corrected=False))
     assert rates[0] <= found <= rates[1]
 
 
@@ -464,6 +464,186 @@ def test_false_alarms_are_rare_by_the_spread_of_the_runs_themselves(base: int, o
     sides = [launches(random, count, 600) for count in (base, other)]
     apart = [side.assign(ranks=side["bytes"] + 1, bytes=8) for side in sides]
     assert 0.01 <= share_of_alarms(compare(*apart)) <= 0.06
+
+
+def rank_tests(random: np.random.Generator, true: np.ndarray, shared: float) -> pd.DataFrame:
+    """P-values of families of points with these ratios, six runs a side of 3 % noise.
+
+    ``shared`` is the part of the noise's variance that all points of a launch have in common.
+    """
+    families, points = true.shape
+    sides = []
+    for _ in range(2):
+        own = random.normal(0, 0.03, (families, points, 6))
+        common = random.normal(0, 0.03, (families, 1, 6))
+        sides.append(np.exp(np.sqrt(1 - shared) * own + np.sqrt(shared) * common))
+    sides[1] *= true[:, :, None]
+    p_values = pd.Series(ratio.by_runs(*(side.reshape(-1, 6) for side in sides)).p_value)
+    family = pd.Series(np.repeat(np.arange(families), points))
+    adjusted = ratio.adjusted(p_values, family)
+    return pd.DataFrame({"family": family, "p_value": p_values, "p_adjusted": adjusted})
+
+
+def any_alarm(found: pd.DataFrame, name: str) -> float:
+    """The part of the families in which some point is beyond 5 %."""
+    return float((found[name] <= 0.05).groupby(found["family"]).any().mean())
+
+
+class TestManySizes:
+    @pytest.mark.parametrize("shared", [0.0, 0.9])
+    def test_without_a_change_a_pair_has_any_alarm_in_at_most_one_case_of_twenty(
+        self, shared: float
+    ) -> None:
+        found = rank_tests(np.random.default_rng(5), np.ones((500, 20)), shared)
+        assert any_alarm(found, "p_value") > (0.5 if not shared else 0.1)
+        assert any_alarm(found, "p_adjusted") <= 0.05
+
+    def test_of_the_differences_found_at_most_one_of_twenty_is_none(self) -> None:
+        true = np.ones((400, 20))
+        true[:, :5] = 1.15
+        found = rank_tests(np.random.default_rng(5), true, 0.0)
+        told = (found["p_adjusted"] <= 0.05).to_numpy().reshape(true.shape)
+        false = told[:, 5:].sum(axis=1) / np.maximum(1, told.sum(axis=1))
+        assert false.mean() <= 0.05
+        assert told[:, :5].mean() > 0.95, "what is slower is found"
+
+    def test_one_slow_size_of_twenty_is_found_from_six_runs_a_side_and_not_from_five(self) -> None:
+        values = {6: "slower", 5: "within noise"}
+        for count, expected in values.items():
+            rows = [
+                latency(1 + 0.01 * number, size, run=f"run {number}")
+                for number in range(count)
+                for size in range(20)
+            ]
+            base, other = table(*rows), table(*rows)
+            other.loc[other["bytes"] == 3, "latency_us"] *= 2
+            points = compare(base, other)
+            assert points["verdict"].tolist().count("slower") == (expected == "slower")
+            assert points["verdict"][3] == expected
+            assert points["slowdown_low"][3] > 1, "its own interval is as it was"
+            assert compare(base, other, corrected=False)["verdict"][3] == "slower"
+            assert len(failures(points, 1.05)) == (expected == "slower")
+
+    def test_adjusted_values_are_scipys(self) -> None:
+        p_values = pd.Series([0.01, np.nan, 0.04, 0.03, 0.2, 0.5])
+        families = pd.Series([1, 1, 1, 1, 2, 2])
+        found = ratio.adjusted(p_values, families)
+        assert list(found[[0, 2, 3]]) == pytest.approx(
+            list(false_discovery_control([0.01, 0.04, 0.03]))
+        )
+        assert list(found[[4, 5]]) == pytest.approx([0.4, 0.5])
+        assert np.isnan(found[1])
+
+    @pytest.mark.exhaustive
+    def test_alarms_stay_rare_in_a_long_simulation(self) -> None:
+        for shared in (0.0, 0.5, 0.9, 1.0):
+            found = rank_tests(np.random.default_rng(5), np.ones((20_000, 20)), shared)
+            assert any_alarm(found, "p_adjusted") <= 0.05
+
+
+class TestEqual:
+    def test_points_are_equal_where_the_whole_interval_is_within_the_margin(self) -> None:
+        sides = table(sampled(1.0, 0.999, 1.001)), table(sampled(1.001, 1.0, 1.002))
+        point = only(compare(*sides, launch_spread=0.01))
+        assert (point["verdict"], point["equal_within"]) == ("equal", 0.05)
+        assert only(compare(*sides, launch_spread=0.02))["verdict"] == "within noise"
+        assert only(compare(*sides, launch_spread=0.01, equal_within=0.02))["verdict"] == (
+            "within noise"
+        )
+        assert only(compare(*sides, launch_spread=0.01, equal_within=None))["verdict"] == (
+            "within noise"
+        )
+        sure = table(sampled(1.0, 0.9999, 1.0001)), table(sampled(1.01, 1.0099, 1.0101))
+        assert only(compare(*sure, launch_spread=0.0002))["verdict"] == "slower", "though little"
+
+    def test_the_words_name_the_margin(self) -> None:
+        sides = table(sampled(1.0, 0.999, 1.001)), table(sampled(1.001, 1.0, 1.002))
+        points = compare(*sides, launch_spread=0.01)
+        assert verdict.sentences(points)["other"] == (
+            "other: equal within 5 % (mean slowdown 1.001, 95 % interval 0.974 to 1.029); of 1 "
+            "points 0 slower, 0 faster, 0 within noise, 1 equal within 5 %"
+        )
+        assert compare_text.text(points, "base").count("  equal within 5 %") == 1
+        assert summary(points)["equal"].tolist() == [1]
+
+    @pytest.mark.parametrize("margin", [0.0, 1.0, -0.1])
+    def test_a_margin_is_a_part(self, margin: float) -> None:
+        with pytest.raises(UsageError, match="choose from 0 to 1, as 0"):
+            compare(runs([1.0]), runs([1.0]), equal_within=margin)
+
+    def test_equality_is_claimed_of_equals_and_hardly_ever_at_the_margin(self) -> None:
+        random = np.random.default_rng(19)
+        noise = random.lognormal(0, 0.01, (2, 1000, 6))
+
+        def claimed(true: float) -> float:
+            found = ratio.by_runs(noise[0], noise[1] * true)
+            return float(((found.low >= 1 / 1.05) & (found.high <= 1.05)).mean())
+
+        assert claimed(1.0) > 0.99
+        assert claimed(1.05) < 0.03
+        assert claimed(1 / 1.05) < 0.03
+
+
+class TestTail:
+    def side(self, *factors: float, **columns: Any) -> pd.DataFrame:
+        return pd.concat(
+            [
+                table(
+                    sampled(1.0, 0.99, 1.01, run=f"run {number}", iterations=1000)
+                    | {"sample_p99_us": 5 * factor}
+                    | columns
+                )
+                for number, factor in enumerate(factors)
+            ]
+        )
+
+    def test_99th_percentiles_are_points_of_their_own(self) -> None:
+        base = self.side(1.0, 1.01, 1.02, 1.03)
+        points = compare(base, self.side(2.0, 2.01, 2.02, 2.03), tail=True)
+        assert points[["pair", "statistic", "base", "verdict"]].to_numpy().tolist() == [
+            [0, "median", 1.0, "equal"],
+            [1, "p99", pytest.approx(5.075), "slower"],
+        ]
+        said = verdict.sentences(points)
+        assert list(said) == ["other", "other, 99th percentiles"]
+        assert "1.985x slower" in said["other, 99th percentiles"]
+        assert "latency, 2 ranks against base, 99th percentiles" in compare_text.text(
+            points, "base"
+        ).replace(": other", "")
+        (reason, *_) = failures(points, 1.05)
+        assert "latency, 2 ranks, 99th percentile, 8 B" in reason.text
+
+    def test_a_bandwidths_99th_percentile_is_its_slow_one(self) -> None:
+        rates = {"latency_us": np.nan, "bandwidth_MBps": 30.0, "benchmark": "bw"}
+        point = compare(self.side(1.0, **rates), self.side(2.0, **rates), tail=True).iloc[1]
+        assert (point["base"], point["value"]) == (pytest.approx(18.0), pytest.approx(9.0))
+        assert point["slowdown"] == pytest.approx(2.0)
+
+    def test_too_few_iterations_have_none(self) -> None:
+        with pytest.raises(UsageError, match="no 99th percentile of 1000 iterations or more"):
+            compare(self.side(1.0, iterations=999), self.side(2.0), tail=True)
+
+
+def test_dominance_is_cliffs_delta() -> None:
+    slower = only(compare(runs([1.0, 2.0]), runs([3.0, 4.0])))
+    assert slower["dominance"] == 1.0
+    mixed = only(compare(runs([1.0, 3.0, 5.0]), runs([2.0, 3.0])))
+    assert mixed["dominance"] == pytest.approx((2 - 3) / 6)
+    values = np.random.default_rng(3).integers(0, 5, (2, 50, 7)).astype(float)
+    u = mannwhitneyu(values[1], values[0], axis=1).statistic
+    assert ratio.dominance(*values) == pytest.approx(2 * u / 49 - 1)
+    assert np.isnan(only(compare(runs([1.0]), runs([2.0, 3.0])))["dominance"])
+
+
+def test_students_chance_is_5_percent_where_the_interval_ends_at_1() -> None:
+    random = np.random.default_rng(2)
+    base, other = launches(random, 3, 300), launches(random, 3, 300)
+    other[["sample_p50_us", "median_low_us", "median_high_us"]] *= 1.05
+    points = compare(base, other, corrected=False)
+    assert set(points["noise"]) == {"spread"}
+    beyond = (points["ratio_low"] > 1) | (points["ratio_high"] < 1)
+    assert 0 < beyond.sum() < len(points)
+    assert ((points["p_value"] <= 0.05) == beyond).all()
 
 
 def test_a_real_change_is_still_found() -> None:
@@ -552,7 +732,7 @@ def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:
     other = table(*(sampled(1.008 * size / 8, 0.9, 3.0, bytes=size) for size in sizes))
 
     def line(points: pd.DataFrame) -> str:
-        return verdict.verdict(points, "other")
+        return verdict.sentences(points)["other"]
 
     def slowed(*factors: float) -> pd.DataFrame:
         names = ["sample_p50_us", "median_low_us", "median_high_us"]

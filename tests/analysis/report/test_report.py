@@ -158,6 +158,7 @@ def test_one_sentence_says_how_results_compare_with_their_base(tmp_path: Path) -
     assert "Faster than the base at 1 of 16 points" in faster
     assert f", slowdown down to 0.500{times} (allreduce, 8 B); 15 within noise." in faster
     assert "No difference from the base beyond the noise at 16 of 16 points." in beside(1, ())
+    assert "Equal to the base within 5 % at 16 of 16 points." in beside(1, (), 0.001)
     assert "Whether any of 16 points differs from the base is unclear" in beside(1, (), None)
 
 

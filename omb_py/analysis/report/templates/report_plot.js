@@ -281,7 +281,7 @@ function drawRatios() {
   });
   const shown = rows.sort((a, b) => b.most - a.most).slice(0, MOST_ROWS_OF_RATIOS);
   const every = Math.ceil(shown.reduce((sum, row) => sum + row.members.length, 0) / MOST_DOTS);
-  const looks = { slower: ["slower", "triangle-up"], faster: ["faster", "triangle-down"], "within noise": ["within", "circle"], unclear: ["within", "circle-open"] };
+  const looks = { slower: ["slower", "triangle-up"], faster: ["faster", "triangle-down"], "within noise": ["within", "circle"], equal: ["within", "square"], unclear: ["within", "circle-open"] };
   const traces = Object.entries(looks).reverse().map(([verdict, [name, symbol]]) => {
     const x = [];
     const y = [];
