@@ -95,6 +95,15 @@ def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
     return drawing.figures(rows, **options)
 
 
+def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    """Which MPI calls are slower than others that do the same: see `check` of
+    `omb_py.analysis.guidelines.check`."""
+    with needing("analysis"):
+        from omb_py.analysis.guidelines import check
+
+    return check.check(rows, **options)
+
+
 def model(rows: pd.DataFrame, **options: Any) -> Any:
     """Parameters of communication fitted to rows: see `omb_py.analysis.model.fit.model`."""
     with needing("analysis"):
