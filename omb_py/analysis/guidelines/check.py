@@ -54,7 +54,8 @@ COLUMNS = (
     *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "place", "time"),
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
-    *("algorithm", "algorithm_us", "algorithm_speedup", "algorithm_ratio", "algorithm_high"),
+    "library_algorithm",
+    *("algorithm_us", "algorithm_speedup", "algorithm_ratio", "algorithm_high"),
 )
 """Columns of `check`."""
 
@@ -82,8 +83,8 @@ def check(
       Statistical Society B 57, 1995);
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
       1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
-    - ``algorithm``: of the algorithms of the library that were measured for the left side
-      (``library_algorithm``) the fastest; ``algorithm_us``, its time; ``algorithm_speedup``, how
+    - ``library_algorithm``: the fastest of those that were measured for the left side;
+      ``algorithm_us``, its time; ``algorithm_speedup``, how
       many times faster it is than the library's choice; ``algorithm_ratio``, its time over that of
       the right side, and ``algorithm_high``, the upper end of that ratio's interval.
 
@@ -238,7 +239,7 @@ def fastest(
     times = algorithms[best][None, :]
     beside = by_runs(sums[None, :], times)
     return {
-        "algorithm": best,
+        "library_algorithm": best,
         "algorithm_us": float(np.median(times)),
         "algorithm_speedup": 1 / by_runs(own[None, :], times).ratio[0],
         "algorithm_ratio": beside.ratio[0],

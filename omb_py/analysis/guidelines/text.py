@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -77,7 +77,7 @@ def line(run: pd.DataFrame, tolerance: float) -> tuple[str, ...]:
 
 def mended(point: pd.Series, tolerance: float) -> str:
     """The fastest algorithm that was measured for a violation, and whether that removes it."""
-    if pd.isna(point["algorithm"]):
+    if pd.isna(point["library_algorithm"]):
         return ""
     if point["algorithm_high"] <= 1 + tolerance:
         how = "removes it"
@@ -87,7 +87,7 @@ def mended(point: pd.Series, tolerance: float) -> str:
         how = f"not enough: still {factor(point['algorithm_ratio'])}"
     gain = point["algorithm_speedup"]
     speed = f"{factor(gain)} faster" if gain >= 1 else f"{factor(1 / gain)} slower"
-    return f"{point['algorithm']}: {speed}, {how}"
+    return f"{point['library_algorithm']}: {speed}, {how}"
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
@@ -121,7 +121,7 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
                 f"with {launches:.0f} launches a side, a single violation among {len(tested)} "
                 "checks cannot be told from chance: measure more, or fewer guidelines (--only)"
             )
-    violated = points[(points["verdict"] == VIOLATED) & points["algorithm"].isna()]
+    violated = points[(points["verdict"] == VIOLATED) & points["library_algorithm"].isna()]
     for (mpi, ranks, name), members in violated.groupby(["mpi", "ranks", "benchmark"], sort=False):
         words = algorithms(mpi, name)
         if words:
@@ -142,17 +142,18 @@ def algorithms(mpi: object, benchmark: str) -> tuple[str, ...]:
 def failures(points: pd.DataFrame, allowed: float) -> list[str]:
     """Violations whose whole interval is above ``allowed``, in sentences."""
     found = points[(points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)]
-    return [
-        f"{row.guideline}{at(row.bytes)}: {value_text(row.left_us, 'us')} against "
-        f"{value_text(row.right_us, 'us')}, {factor(row.ratio)} (95 % interval "
-        f"{factor(row.ratio_low)} to {factor(row.ratio_high)}), allowed is {factor(allowed)}"
-        for row in found.itertuples()
-    ]
+    return [f"{sentence(row)}, allowed is {factor(allowed)}" for row in found.to_dict("records")]
 
 
-def at(size: Any) -> str:
-    """A message size in a sentence; nothing where there is none."""
-    return "" if pd.isna(size) else f" at {size_text(float(size))}"
+def sentence(point: Mapping[Hashable, Any]) -> str:
+    """A violation at one size, in words."""
+    size = point["bytes"]
+    where = "" if pd.isna(size) else f" at {size_text(float(size))}"
+    return (
+        f"{point['guideline']}{where}: {value_text(point['left_us'], 'us')} against "
+        f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "
+        f"{factor(point['ratio_low'])} to {factor(point['ratio_high'])})"
+    )
 
 
 def json_document(

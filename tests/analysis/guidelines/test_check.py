@@ -16,6 +16,7 @@ from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLAT
 from omb_py.analysis.guidelines.rules import COLLECTIVES, FORMS, chosen, of_blocks, size_beside
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import UsageError
+from tests import ROOT
 from tests.analysis.guidelines.synthetic import SIZES, results
 from tests.helpers.properties import examples
 
@@ -72,6 +73,12 @@ def test_guidelines_name_benchmarks_that_there_are() -> None:
     for rule in rules.guidelines():
         for name in (rule.left, *rule.right):
             assert find_benchmark(name).name == name
+
+
+def test_the_documentation_lists_every_emulated_collective() -> None:
+    page = (ROOT / "docs" / "guidelines.md").read_text(encoding="utf-8")
+    for left, right in rules.EMULATED:
+        assert f"| `{left}` | `{' + '.join(right)}` |" in page
 
 
 def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
@@ -136,7 +143,7 @@ def test_the_fastest_algorithm_is_named_and_whether_it_mends() -> None:
     ring = results(("gather",), library_algorithm="ring", time=lambda *_: 9.0, seed=1)
     slow = results(("gather",), library_algorithm="linear", time=lambda *_: 20.0, seed=2)
     points = check(pd.concat([rows, ring, slow]), only=("emulation",)).set_index("bytes")
-    assert points.loc[64, "algorithm"] == "ring"
+    assert points.loc[64, "library_algorithm"] == "ring"
     assert points.loc[64, "algorithm_speedup"] == pytest.approx(4 * 10.256 / 9, rel=0.05)
     assert text.mended(points.loc[64], 0.05).endswith("faster, removes it")
     points = check(pd.concat([rows, slow]), only=("emulation",)).set_index("bytes")
