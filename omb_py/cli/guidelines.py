@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ MAX_REASONS = 20
 
 
 @click.command("guidelines", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("paths", nargs=-1, metavar="FILE...")
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--tolerance",
     type=PRECISION,
@@ -195,12 +196,19 @@ def run(
 
     Whether points failed; leaves with the sweep's exit code where it was stopped.
     """
-    from omb_py.sweeps import catalog, points, toml
+    from omb_py.bindings import BINDINGS
+    from omb_py.buffers import BUFFERS
+    from omb_py.sweeps import catalog, config, points, toml
     from omb_py.sweeps import guidelines as sweeping
     from omb_py.sweeps.folder import Folder
     from omb_py.sweeps.machine import Machine
     from omb_py.sweeps.run import run_sweep
 
+    for registry, member in ((BUFFERS, values["buffer"]), (BINDINGS, values["binding"])):
+        try:
+            config.member(registry, member)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
     machine = toml.read(catalog.find("machines", values["machine"]), Machine)
     iterations = values["iterations"]
     common = {
@@ -241,8 +249,6 @@ def write(
     elif kind == "csv":
         document = points.to_csv(index=False)
     else:
-        import io
-
         out = io.StringIO()
         tables.write(list(text.sheets(points, tolerance)), kind, out)
         lines = [summary, *(f"Note: {remark}" for remark in text.remarks(points))]

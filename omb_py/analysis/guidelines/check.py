@@ -55,7 +55,8 @@ COLUMNS = (
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
     "library_algorithm",
-    *("algorithm_us", "algorithm_speedup", "algorithm_ratio", "algorithm_high"),
+    *("algorithm_us", "algorithm_speedup"),
+    *("algorithm_ratio", "algorithm_low", "algorithm_high"),
 )
 """Columns of `check`."""
 
@@ -84,9 +85,9 @@ def check(
     - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
       1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
     - ``library_algorithm``: the fastest of those that were measured for the left side;
-      ``algorithm_us``, its time; ``algorithm_speedup``, how
-      many times faster it is than the library's choice; ``algorithm_ratio``, its time over that of
-      the right side, and ``algorithm_high``, the upper end of that ratio's interval.
+      ``algorithm_us``, its time; ``algorithm_speedup``, how many times faster it is than the
+      library's choice; ``algorithm_ratio``, its time over that of the right side, with the 95 %
+      interval ``algorithm_low`` to ``algorithm_high``.
 
     Raises `UsageError` where ``only`` names neither.
     """
@@ -243,6 +244,7 @@ def fastest(
         "algorithm_us": float(np.median(times)),
         "algorithm_speedup": 1 / by_runs(own[None, :], times).ratio[0],
         "algorithm_ratio": beside.ratio[0],
+        "algorithm_low": beside.low[0],
         "algorithm_high": beside.high[0],
     }
 

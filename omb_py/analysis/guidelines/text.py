@@ -11,17 +11,14 @@ import pandas as pd
 from omb_py.algorithms import MODULES, function_of, library
 from omb_py.analysis.compare.formats import records
 from omb_py.analysis.compare.ratio import LEVEL, chance
-from omb_py.analysis.compare.verdict import factor
+from omb_py.analysis.compare.verdict import factor, times
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.values import differing_columns, label
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
 
-COLUMNS = (
-    *("guideline", "sizes", "slower", "95 % interval", "at", "left", "right"),
-    "fastest algorithm",
-)
+COLUMNS = ("guideline", "sizes", "slower", "95 % interval", "at", "left", "right")
 
 LONGEST_LIST = 6
 """Names of guidelines in a sentence."""
@@ -41,13 +38,20 @@ def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
     for key, members in violated.groupby(names, sort=False, dropna=False):
-        lines = [line(run, tolerance) for run in runs(members)]
-        times = " or ".join(WHOSE[time] for time in members["time"].unique())
+        worst = [(run, run.loc[run["ratio"].idxmax()]) for run in runs(members)]
+        whose = " or ".join(WHOSE[time] for time in members["time"].unique())
+        remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
+        remarks += [
+            f"{point['benchmark']}{at(point['bytes'])} {mended(point, tolerance)} "
+            f"({point['guideline']})"
+            for _, point in worst
+            if not pd.isna(point["library_algorithm"])
+        ]
         yield Sheet(
             f"Violated: {label(key, names)}",
             COLUMNS,
-            tuple(lines),
-            (f"Times {times}; slower, interval and times at the size that is worst.",),
+            tuple(line(run, point) for run, point in worst),
+            tuple(remarks),
         )
 
 
@@ -58,36 +62,32 @@ def runs(violated: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield from (run for _, run in members.groupby(step))
 
 
-def line(run: pd.DataFrame, tolerance: float) -> tuple[str, ...]:
+def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
     """Cells about violations at sizes that follow each other; numbers are those of the worst."""
-    worst = run.loc[run["ratio"].idxmax()]
     sizes = [size_text(size) for size in run["bytes"].dropna()]
-    span = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else "".join(sizes)
     return (
         worst["guideline"],
-        span,
+        f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else "".join(sizes),
         factor(worst["ratio"]),
         f"{factor(worst['ratio_low'])} to {factor(worst['ratio_high'])}",
-        sizes[run.index.get_loc(worst.name)] if sizes else "",
+        at(worst["bytes"]).removeprefix(" at "),
         value_text(worst["left_us"], "us"),
         value_text(worst["right_us"], "us"),
-        mended(worst, tolerance),
     )
 
 
 def mended(point: pd.Series, tolerance: float) -> str:
-    """The fastest algorithm that was measured for a violation, and whether that removes it."""
-    if pd.isna(point["library_algorithm"]):
-        return ""
+    """The fastest algorithm for a violation, and whether that removes it."""
+    if point["algorithm_speedup"] <= 1:
+        return "by none of the algorithms that were measured: none is faster"
+    left = factor(point["algorithm_ratio"])
     if point["algorithm_high"] <= 1 + tolerance:
         how = "removes it"
-    elif point["algorithm_ratio"] <= 1 + tolerance:
-        how = "may remove it"
+    elif point["algorithm_low"] > 1 + tolerance:
+        how = f"not enough: still {left}"
     else:
-        how = f"not enough: still {factor(point['algorithm_ratio'])}"
-    gain = point["algorithm_speedup"]
-    speed = f"{factor(gain)} faster" if gain >= 1 else f"{factor(1 / gain)} slower"
-    return f"{point['library_algorithm']}: {speed}, {how}"
+        how = f"may remove it: {left}"
+    return f"by {point['library_algorithm']}: {times(1 / point['algorithm_speedup'])}, {how}"
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
@@ -147,13 +147,16 @@ def failures(points: pd.DataFrame, allowed: float) -> list[str]:
 
 def sentence(point: Mapping[Hashable, Any]) -> str:
     """A violation at one size, in words."""
-    size = point["bytes"]
-    where = "" if pd.isna(size) else f" at {size_text(float(size))}"
     return (
-        f"{point['guideline']}{where}: {value_text(point['left_us'], 'us')} against "
+        f"{point['guideline']}{at(point['bytes'])}: {value_text(point['left_us'], 'us')} against "
         f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "
         f"{factor(point['ratio_low'])} to {factor(point['ratio_high'])})"
     )
+
+
+def at(size: object) -> str:
+    """A message size in a sentence; nothing where there is none."""
+    return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"
 
 
 def json_document(
