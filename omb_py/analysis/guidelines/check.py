@@ -44,6 +44,12 @@ That of the slowest rank is when the data is where it belongs. A mean over ranks
 leave a reduction long before it is done.
 """
 
+NO_SIZE = 0.0
+"""Stands for the message size of a barrier."""
+
+OWN_CHOICE = ""
+"""Stands for the algorithm that the library chooses itself."""
+
 VIOLATED, HOLDS, CANNOT_TELL = "violated", "holds", "cannot tell"
 
 REDUCTIONS = tuple(
@@ -260,7 +266,7 @@ def groups(rows: pd.DataFrame) -> Iterator[Group]:
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
     frame = frame.assign(
-        word=frame["library_algorithm"].where(frame["library_algorithm"] != DEFAULT),
+        word=frame["library_algorithm"].replace(DEFAULT, OWN_CHOICE).fillna(OWN_CHOICE),
         mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
     )
     telling = [name for name in ALIKE if frame[name].nunique(dropna=False) > 1] or ["ranks"]
@@ -276,23 +282,24 @@ def sides_of(rows: pd.DataFrame) -> Iterator[Side]:
     for _, members in rows.groupby(telling, dropna=False, sort=False):
         first = members.iloc[0]
         settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
+        words = members["word"].to_numpy(object)
+        sizes = members["bytes"].to_numpy(float, na_value=NO_SIZE)
+        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
         points = {
-            None if pd.isna(size) else int(size): point_of(each)
-            for size, each in members.groupby("bytes", dropna=False)
+            None if size == NO_SIZE else int(size): point_of(sizes == size, words, columns)
+            for size in np.unique(sizes)
         }
         there = {size: point for size, point in points.items() if point.own}
         if there:
             yield Side(settings, there)
 
 
-def point_of(rows: pd.DataFrame) -> Point:
-    """Rows of one message size as a point."""
-    words = rows["word"].to_numpy(object)
-    plain = rows["word"].isna().to_numpy()
-    columns = {name: rows[column].to_numpy(float) for name, column in TIMES.items()}
+def point_of(rows: np.ndarray, words: np.ndarray, columns: Mapping[str, np.ndarray]) -> Point:
+    """Some rows as a point, from their algorithms' words and their times."""
 
     def times(which: np.ndarray) -> Times:
-        chosen = {name: values[which] for name, values in columns.items()}
+        chosen = {name: values[rows & which] for name, values in columns.items()}
         return {name: each for name, each in chosen.items() if len(each) and (each > 0).all()}
 
-    return Point(times(plain), {str(word): times(words == word) for word in set(words[~plain])})
+    asked = sorted({*words[rows]} - {OWN_CHOICE})
+    return Point(times(words == OWN_CHOICE), {word: times(words == word) for word in asked})
