@@ -42,7 +42,7 @@ def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
         whose = " or ".join(WHOSE[time] for time in members["time"].unique())
         remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
         remarks += [
-            f"{point['benchmark']}{at(point['bytes'])} {mended(point, tolerance)} "
+            f"{point['benchmark']}{at(point['bytes'])}: {mended(point, tolerance)} "
             f"({point['guideline']})"
             for _, point in worst
             if not pd.isna(point["library_algorithm"])
@@ -79,15 +79,15 @@ def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
 def mended(point: pd.Series, tolerance: float) -> str:
     """The fastest algorithm for a violation, and whether that removes it."""
     if point["algorithm_speedup"] <= 1:
-        return "by none of the algorithms that were measured: none is faster"
+        return "none of the algorithms that were measured is faster"
     left = factor(point["algorithm_ratio"])
     if point["algorithm_high"] <= 1 + tolerance:
-        how = "removes it"
+        how = "removes the violation"
     elif point["algorithm_low"] > 1 + tolerance:
-        how = f"not enough: still {left}"
+        how = f"is not enough: {left} is left"
     else:
-        how = f"may remove it: {left}"
-    return f"by {point['library_algorithm']}: {times(1 / point['algorithm_speedup'])}, {how}"
+        how = f"may be enough: {left} is left"
+    return f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which {how}"
 
 
 def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:

@@ -145,9 +145,9 @@ def test_the_fastest_algorithm_is_named_and_whether_it_mends() -> None:
     points = check(pd.concat([rows, ring, slow]), only=("emulation",)).set_index("bytes")
     assert points.loc[64, "library_algorithm"] == "ring"
     assert points.loc[64, "algorithm_speedup"] == pytest.approx(4 * 10.256 / 9, rel=0.05)
-    assert text.mended(points.loc[64], 0.05).endswith("faster, removes it")
+    assert text.mended(points.loc[64], 0.05).endswith("faster, which removes the violation")
     points = check(pd.concat([rows, slow]), only=("emulation",)).set_index("bytes")
-    assert "not enough: still 1.9" in text.mended(points.loc[64], 0.05)
+    assert "faster, which is not enough: 1.9" in text.mended(points.loc[64], 0.05)
     assert not any("--coll-algorithm" in remark for remark in text.remarks(points))
     remarks = list(text.remarks(check(rows, only=("emulation",))))
     assert any("--coll-algorithm WORD --sizes 64" in one and "binomial" in one for one in remarks)
