@@ -95,6 +95,15 @@ def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
     return drawing.figures(rows, **options)
 
 
+def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    """Which MPI calls are slower than others that do the same: see `check` of
+    `omb_py.analysis.guidelines.check`."""
+    with needing("analysis"):
+        from omb_py.analysis.guidelines import check
+
+    return check.check(rows, **options)
+
+
 def launches(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """Variances within and between repeated launches: see `omb_py.analysis.launches.launches`."""
     with needing("analysis"):

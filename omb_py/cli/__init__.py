@@ -31,7 +31,9 @@ COMMANDS = {
         "programs",
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
-    "Analyze results": ("show", "compare", "plot", "report", "model", "scaling", "convert"),
+    "Analyze results": (
+        *("show", "compare", "guidelines", "plot", "report", "model", "scaling", "convert"),
+    ),
 }
 """Commands by heading of the help."""
 

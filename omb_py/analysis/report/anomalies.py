@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.grouping import SERIES, Points, group_ids
+from omb_py.analysis.guidelines.check import ALIKE, OPEN, VIOLATED, check
+from omb_py.analysis.guidelines.text import sentence
 from omb_py.core.text.units import digits, size_text, value_text
 
 SWITCH = 1.3
@@ -293,7 +295,18 @@ def anomalies(
     found = [*failed_validations(rows), *oversubscribed(runs), *busy_hosts(runs)]
     if points is not None:
         found += [*of_samples(values), *groups_of_runs(values), *of_curves(points)]
+        if bool((points.points["runs"] >= MIN_RUNS).any()):
+            found += violated_guidelines(rows)
     return sorted(found, key=lambda anomaly: SEVERITIES.index(anomaly.severity))
+
+
+def violated_guidelines(rows: pd.DataFrame) -> Iterator[Anomaly]:
+    """Calls that are slower than others that do the same, by more than noise."""
+    points = check(rows)
+    names = ("benchmark", *ALIKE, *OPEN, "bytes")
+    for row in points[points["verdict"] == VIOLATED].to_dict("records"):
+        where = {name: plain(row[name]) for name in names if not pd.isna(row[name])}
+        yield Anomaly("guideline violated", where, f"{sentence(row)}.", "note")
 
 
 def of_samples(values: pd.DataFrame) -> Iterator[Anomaly]:

@@ -191,6 +191,17 @@ def test_the_same_within_wide_intervals_is_not_said(said: Any) -> None:
     assert "larger is faster" not in {found.kind for found in said([*wide, *rows[7:]])}
 
 
+def test_a_call_that_is_slower_than_others_that_do_the_same(said: Any) -> None:
+    rows = [
+        row(8, time * (1 + launch / 1000), run=f"{launch}-{name}", benchmark=name)
+        for launch in range(6)
+        for name, time in (("gather", 6.0), ("allgather", 2.0))
+    ]
+    (found,) = (one for one in said(rows) if one.kind == "guideline violated")
+    assert "gather <= allgather at 8 B: 6.6" in found.text
+    assert found.where["benchmark"] == "gather"
+
+
 def test_a_rank_that_is_slower_than_the_others(said: Any) -> None:
     (found,) = said([row(8, latency_max_us=8.0), row(16, latency_max_us=6.0)])
     assert found.kind == "slow rank"

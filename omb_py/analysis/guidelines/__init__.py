@@ -1,0 +1,1 @@
+"""WHAT A SANE LIBRARY SATISFIES: performance guidelines, checked on results."""

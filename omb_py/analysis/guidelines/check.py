@@ -1,0 +1,305 @@
+"""Guidelines checked on results: which are violated by more than noise, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control
+
+from omb_py.algorithms import DEFAULT
+from omb_py.analysis.compare.ratio import LEVEL, by_runs, chance, enough
+from omb_py.analysis.guidelines.rules import (
+    PADDING,
+    SMALLEST,
+    Guideline,
+    chosen,
+    guidelines,
+    size_beside,
+)
+from omb_py.analysis.values import CONFIGURATION
+from omb_py.benchmarks.collective import TABLE
+from omb_py.core.options import LIBRARY
+
+TOLERANCE = 0.05
+"""By what part a call may be slower before a guideline counts as violated."""
+
+ALIKE = (
+    *(name for name in CONFIGURATION if name not in ("sync", "library_algorithm", "algorithm")),
+    *("ranks", "hosts", "validated"),
+)
+"""Columns in which the sides of a guideline agree, also where they are empty."""
+
+OPEN = ("mpi_type", "root", "in_place", "layout", "sync", "test_calls", "compute_target")
+"""Columns in which sides agree that have them."""
+
+TIMES = {"slowest": "slowest_p50_us", "median": "sample_p50_us", "mean": "latency_us"}
+"""Times of a call, best first: all sides of a guideline have the first that all rows have.
+
+That of the slowest rank is when the data is where it belongs. A mean over ranks is not: most ranks
+leave a reduction long before it is done.
+"""
+
+NO_SIZE = 0.0
+"""Stands for the message size of a barrier."""
+
+OWN_CHOICE = ""
+"""Stands for the algorithm that the library chooses itself."""
+
+VIOLATED, HOLDS, CANNOT_TELL = "violated", "holds", "cannot tell"
+
+REDUCTIONS = tuple(
+    form.format(row.name) for row in TABLE if row.adds for form in ("{}", "i{}", "{}_persistent")
+)
+
+COLUMNS = (
+    *("guideline", "kind", "benchmark", *ALIKE, *OPEN, "bytes", "place", "time"),
+    *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
+    *("runs_left", "runs_right", "verdict"),
+    "library_algorithm",
+    *("algorithm_us", "algorithm_speedup"),
+    *("algorithm_ratio", "algorithm_low", "algorithm_high"),
+)
+"""Columns of `check`."""
+
+
+def check(
+    rows: pd.DataFrame,
+    tolerance: float = TOLERANCE,
+    only: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Check guidelines on rows of results: one row for each guideline, experiment and message size.
+
+    Rows of one point are repeated launches. ``only`` names kinds of guidelines or benchmarks
+    (`chosen`). The columns:
+
+    - ``guideline``, its ``kind``, the ``benchmark`` on its left side, how all was measured, and
+      ``bytes`` of the left side (missing for a barrier); ``place`` numbers sizes that were
+      measured, so that neighbours can be told;
+    - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
+      the sums; ``time`` says which (`TIMES`);
+    - ``ratio``: left over right; ``ratio_low`` and ``ratio_high``, its 95 % interval
+      (`ratio.by_runs`), missing below 4 launches on each side;
+    - ``p_value``: chance of such ranks if left were no longer than 1 + ``tolerance`` times right,
+      by the one-sided rank test; ``p_adjusted``: with the correction for all tests of this table
+      (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, Journal of the Royal
+      Statistical Society B 57, 1995);
+    - ``verdict``: ``violated`` where ``p_adjusted`` is at most 5 % and the whole interval above
+      1 + ``tolerance``, ``holds`` where it is at or below that, else ``cannot tell``;
+    - ``library_algorithm``: the fastest of those that were measured for the left side;
+      ``algorithm_us``, its time; ``algorithm_speedup``, how many times faster it is than the
+      library's choice; ``algorithm_ratio``, its time over that of the right side, with the 95 %
+      interval ``algorithm_low`` to ``algorithm_high``.
+
+    Raises `UsageError` where ``only`` names neither.
+    """
+    rules = chosen(None if only is None else tuple(only))
+    found = [
+        point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
+        for group in groups(rows)
+        for rule in rules
+        for point in group.points(rule, tolerance)
+    ]
+    table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
+    tested = table["p_value"].notna()
+    table["p_adjusted"] = table["p_adjusted"].astype("float64")
+    if tested.any():
+        table.loc[tested, "p_adjusted"] = false_discovery_control(table.loc[tested, "p_value"])
+    violated = (table["p_adjusted"] <= LEVEL) & (table["ratio_low"] > 1 + tolerance)
+    holds = ~violated & (table["ratio_high"] <= 1 + tolerance)
+    table["verdict"] = np.select([violated, holds], [VIOLATED, HOLDS], CANNOT_TELL)
+    return table
+
+
+def not_measured(rows: pd.DataFrame, points: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
+    """Names of the guidelines about benchmarks in ``rows`` that were checked at no size."""
+    there = set(rows["benchmark"].dropna())
+    checked = set(points["guideline"])
+    rules = chosen(None if only is None else tuple(only))
+    return [rule.name for rule in rules if rule.left in there and rule.name not in checked]
+
+
+Times: TypeAlias = Mapping[str, np.ndarray]
+"""Times of launches in order of their runs, by the keys of `TIMES` that all of them have."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One message size of a benchmark: times of the library's choice, and of its algorithms."""
+
+    own: Times
+    algorithms: Mapping[str, Times]
+
+
+@dataclass(frozen=True)
+class Side:
+    """A benchmark in one of its settings (`OPEN`): its points by message size, None for none."""
+
+    settings: Mapping[str, Any]
+    points: Mapping[int | None, Point]
+
+    def from_size(self, wanted: int) -> Point | None:
+        """The smallest size that is at least so large, if it is not much larger."""
+        there = [size for size in self.points if size is not None and size >= wanted]
+        return self.points[there[0]] if there and there[0] <= PADDING * wanted else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Benchmarks that were measured alike (``key``), each in all its settings."""
+
+    key: Mapping[str, Any]
+    sides: Mapping[str, Sequence[Side]]
+
+    def points(self, rule: Guideline, tolerance: float) -> Iterator[dict[str, Any]]:
+        """What a guideline says of each size of its left side for which all is there."""
+        names = list(dict.fromkeys((rule.left, *rule.right)))
+        for sides in product(*(self.sides.get(name, ()) for name in names)):
+            settings: dict[str, Any] = {}
+            for side in sides:
+                settings |= side.settings
+            if any(
+                settings[name] != value for side in sides for name, value in side.settings.items()
+            ):
+                continue
+            named = dict(zip(names, sides, strict=True))
+            for place, (size, left) in enumerate(named[rule.left].points.items()):
+                calls, factor = right_side(rule, size, named, int(self.key["ranks"]))
+                point = judged(left, calls, factor, tolerance) if calls else None
+                if point is not None:
+                    yield {**self.key, **settings, "bytes": size, "place": place, **point}
+
+
+def right_side(
+    rule: Guideline, size: int | None, sides: Mapping[str, Side], ranks: int
+) -> tuple[list[Point], int]:
+    """Calls of the right side of a guideline at a size of its left side, and how often they are
+    made; no calls where one was not measured."""
+    first = sides[rule.right[0]]
+    factor = 1
+    found: list[Point | None]
+    if rule.kind in ("monotony", "splitting"):
+        sizes = [each for each in first.points if each is not None]
+        up = rule.kind == "monotony"
+        steps = dict(pairwise(sizes if up else reversed(sizes)))
+        other = steps.get(size) if size is not None else None
+        if other is None or size is None or (not up and size % other):
+            return [], 1
+        found, factor = [first.points[other]], 1 if up else size // other
+    elif size is None:
+        smallest = next(iter(first.points))
+        found = [first.points[smallest] if (smallest or 0) <= SMALLEST else None]
+    else:
+        found = [
+            sides[name].from_size(size_beside(rule.left, name, size, ranks)) for name in rule.right
+        ]
+    there = [call for call in found if call is not None]
+    return (there if len(there) == len(found) else []), factor
+
+
+def judged(
+    left: Point, calls: Sequence[Point], factor: int, tolerance: float
+) -> dict[str, Any] | None:
+    """Columns of `check` about the numbers of both sides; None where they have none in common."""
+    of_all = [left.own, *left.algorithms.values(), *(call.own for call in calls)]
+    time = next((name for name in TIMES if all(name in times for times in of_all)), None)
+    if time is None:
+        return None
+    own = left.own[time]
+    launches = min(len(call.own[time]) for call in calls)
+    sums = factor * np.sum([call.own[time][:launches] for call in calls], axis=0)
+    found = by_runs(sums[None, :], own[None, :])
+    point = {
+        "time": time,
+        "left_us": float(np.median(own)),
+        "right_us": float(np.median(sums)),
+        "runs_left": len(own),
+        "runs_right": launches,
+        "ratio": found.ratio[0],
+        "ratio_low": found.low[0],
+        "ratio_high": found.high[0],
+    }
+    if enough(launches, len(own)):
+        point["p_value"] = one_sided(sums * (1 + tolerance), own)
+    if left.algorithms:
+        values = {word: times[time] for word, times in left.algorithms.items()}
+        point |= fastest(values, own, sums)
+    return point
+
+
+def one_sided(base: np.ndarray, other: np.ndarray) -> float:
+    """P-value of the rank test of whether ``other`` is longer; equal runs count against it."""
+    against = int((other[None, :] <= base[:, None]).sum())
+    pairs = len(base) * len(other)
+    return float(chance(len(base), len(other))[against] / 2) if 2 * against < pairs else 1.0
+
+
+def fastest(
+    algorithms: Mapping[str, np.ndarray], own: np.ndarray, sums: np.ndarray
+) -> dict[str, Any]:
+    """Columns of `check` about the fastest algorithm of the left side."""
+    best = min(algorithms, key=lambda word: float(np.median(algorithms[word])))
+    times = algorithms[best][None, :]
+    beside = by_runs(sums[None, :], times)
+    return {
+        "library_algorithm": best,
+        "algorithm_us": float(np.median(times)),
+        "algorithm_speedup": 1 / by_runs(own[None, :], times).ratio[0],
+        "algorithm_ratio": beside.ratio[0],
+        "algorithm_low": beside.low[0],
+        "algorithm_high": beside.high[0],
+    }
+
+
+def groups(rows: pd.DataFrame) -> Iterator[Group]:
+    """The benchmarks that guidelines are about, those that were measured alike together."""
+    needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
+    frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
+    known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
+    own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
+    sized = frame["bytes"].isna() | (frame["bytes"] > 0)
+    timed = frame["latency_us"].notna() & frame["ranks"].notna()
+    frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
+    frame = frame.sort_values("run", kind="stable", ignore_index=True)
+    frame = frame.assign(
+        word=frame["library_algorithm"].replace(DEFAULT, OWN_CHOICE).fillna(OWN_CHOICE),
+        mpi_type=frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS)),
+    )
+    telling = [name for name in ALIKE if frame[name].nunique(dropna=False) > 1] or ["ranks"]
+    for _, members in frame.groupby(telling, dropna=False, sort=False):
+        key = {name: members[name].iloc[0] for name in ALIKE}
+        benchmarks = members.groupby("benchmark", sort=False)
+        yield Group(key, {str(name): list(sides_of(each)) for name, each in benchmarks})
+
+
+def sides_of(rows: pd.DataFrame) -> Iterator[Side]:
+    """Rows of one benchmark as a side for each of its settings."""
+    telling = [name for name in OPEN if rows[name].nunique(dropna=False) > 1] or ["benchmark"]
+    for _, members in rows.groupby(telling, dropna=False, sort=False):
+        first = members.iloc[0]
+        settings = {name: first[name] for name in OPEN if not pd.isna(first[name])}
+        words = members["word"].to_numpy(object)
+        sizes = members["bytes"].to_numpy(float, na_value=NO_SIZE)
+        columns = {name: members[column].to_numpy(float) for name, column in TIMES.items()}
+        points = {
+            None if size == NO_SIZE else int(size): point_of(sizes == size, words, columns)
+            for size in np.unique(sizes)
+        }
+        there = {size: point for size, point in points.items() if point.own}
+        if there:
+            yield Side(settings, there)
+
+
+def point_of(rows: np.ndarray, words: np.ndarray, columns: Mapping[str, np.ndarray]) -> Point:
+    """Some rows as a point, from their algorithms' words and their times."""
+
+    def times(which: np.ndarray) -> Times:
+        chosen = {name: values[rows & which] for name, values in columns.items()}
+        return {name: each for name, each in chosen.items() if len(each) and (each > 0).all()}
+
+    asked = sorted({*words[rows]} - {OWN_CHOICE})
+    return Point(times(words == OWN_CHOICE), {word: times(words == word) for word in asked})

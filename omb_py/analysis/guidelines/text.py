@@ -1,0 +1,176 @@
+"""Violated guidelines in tables and sentences, and which algorithm would mend them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from omb_py.algorithms import MODULES, function_of, library
+from omb_py.analysis.compare.formats import records
+from omb_py.analysis.compare.ratio import LEVEL, chance
+from omb_py.analysis.compare.verdict import factor, times
+from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
+from omb_py.analysis.values import differing_columns, label
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.words import count, first_of
+
+COLUMNS = ("guideline", "sizes", "slower", "95 % interval", "at", "left", "right")
+
+LONGEST_LIST = 6
+"""Names of guidelines in a sentence."""
+
+WHOSE = {
+    "slowest": "of the slowest rank",
+    "median": "mean over ranks",
+    "mean": "mean over ranks and iterations",
+}
+"""What a time of a side is, by column ``time``."""
+
+
+def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
+    """A table of the violations of each group of rows that were measured alike."""
+    violated = points[points["verdict"] == VIOLATED]
+    telling = differing_columns(points, [*ALIKE, *OPEN])
+    names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
+    names = [name for name in names if name not in OPEN]
+    for key, members in violated.groupby(names, sort=False, dropna=False):
+        worst = [(run, run.loc[run["ratio"].idxmax()]) for run in runs(members)]
+        whose = " or ".join(WHOSE[time] for time in members["time"].unique())
+        remarks = [f"Times {whose}; slower, interval and times at the size that is worst."]
+        remarks += [
+            f"{point['benchmark']}{at(point['bytes'])}: {mended(point, tolerance)} "
+            f"({point['guideline']})"
+            for _, point in worst
+            if not pd.isna(point["library_algorithm"])
+        ]
+        yield Sheet(
+            f"Violated: {label(key, names)}",
+            COLUMNS,
+            tuple(line(run, point) for run, point in worst),
+            tuple(remarks),
+        )
+
+
+def runs(violated: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Violations of each guideline at sizes that follow each other."""
+    for _, members in violated.groupby(["guideline", *OPEN], sort=False, dropna=False):
+        step = members["place"].diff().ne(1).cumsum()
+        yield from (run for _, run in members.groupby(step))
+
+
+def line(run: pd.DataFrame, worst: pd.Series) -> tuple[str, ...]:
+    """Cells about violations at sizes that follow each other; numbers are those of the worst."""
+    sizes = [size_text(size) for size in run["bytes"].dropna()]
+    return (
+        worst["guideline"],
+        f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else "".join(sizes),
+        factor(worst["ratio"]),
+        f"{factor(worst['ratio_low'])} to {factor(worst['ratio_high'])}",
+        at(worst["bytes"]).removeprefix(" at "),
+        value_text(worst["left_us"], "us"),
+        value_text(worst["right_us"], "us"),
+    )
+
+
+def mended(point: pd.Series, tolerance: float) -> str:
+    """The fastest algorithm for a violation, and whether that removes it."""
+    if point["algorithm_speedup"] <= 1:
+        return "none of the algorithms that were measured is faster"
+    left = factor(point["algorithm_ratio"])
+    if point["algorithm_high"] <= 1 + tolerance:
+        how = "removes the violation"
+    elif point["algorithm_low"] > 1 + tolerance:
+        how = f"is not enough: {left} is left"
+    else:
+        how = f"may be enough: {left} is left"
+    return f"{point['library_algorithm']} is {times(1 / point['algorithm_speedup'])}, which {how}"
+
+
+def summary(points: pd.DataFrame, missing: Sequence[str]) -> str:
+    """How many checks have each verdict, and which guidelines were not measured."""
+    counts = points["verdict"].value_counts()
+    parts = [f"{counts.get(verdict, 0)} {words}" for verdict, words in SAID.items()]
+    text = (
+        f"{count(len(points), 'check')} of {count(points['guideline'].nunique(), 'guideline')}: "
+        f"{', '.join(parts)}"
+    )
+    if missing:
+        text += f"; not measured: {first_of(missing, LONGEST_LIST)}"
+    return text
+
+
+SAID = {VIOLATED: "violated", HOLDS: "hold", CANNOT_TELL: "cannot be told"}
+
+
+def remarks(points: pd.DataFrame) -> Iterator[str]:
+    """Sentences about how far the verdicts carry, and how to find what would mend violations."""
+    tested = points[points["p_value"].notna()]
+    if len(tested) < len(points):
+        yield (
+            f"{len(points) - len(tested)} checks rest on too few launches to tell anything: "
+            "repeat them 10 times by turns, as omb-py guidelines --measure does"
+        )
+    if len(tested):
+        launches = tested[["runs_left", "runs_right"]].min(axis=1).max()
+        if chance(int(launches), int(launches))[0] / 2 * len(tested) > LEVEL:
+            yield (
+                f"with {launches:.0f} launches a side, a single violation among {len(tested)} "
+                "checks cannot be told from chance: measure more, or fewer guidelines (--only)"
+            )
+    violated = points[(points["verdict"] == VIOLATED) & points["library_algorithm"].isna()]
+    for (mpi, ranks, name), members in violated.groupby(["mpi", "ranks", "benchmark"], sort=False):
+        words = algorithms(mpi, name)
+        if words:
+            sizes = ",".join(str(int(size)) for size in sorted(members["bytes"].dropna().unique()))
+            chosen = f" --sizes {sizes}" if sizes else ""
+            yield (
+                f"which algorithm mends {name}: mpiexec -n {ranks} omb-py {name} --coll-algorithm "
+                f"WORD{chosen} --output FILE, WORD one of {', '.join(words)}; or --measure --mend"
+            )
+
+
+def algorithms(mpi: object, benchmark: str) -> tuple[str, ...]:
+    """Words of ``--coll-algorithm`` for a benchmark in an MPI library; none where none is known."""
+    known = next((name for name in MODULES if str(mpi).startswith(name)), None)
+    return () if known is None else library(known).words(function_of(benchmark))
+
+
+def failures(points: pd.DataFrame, allowed: float) -> list[str]:
+    """Violations whose whole interval is above ``allowed``, in sentences."""
+    found = points[(points["verdict"] == VIOLATED) & (points["ratio_low"] > allowed)]
+    return [f"{sentence(row)}, allowed is {factor(allowed)}" for row in found.to_dict("records")]
+
+
+def sentence(point: Mapping[Hashable, Any]) -> str:
+    """A violation at one size, in words."""
+    return (
+        f"{point['guideline']}{at(point['bytes'])}: {value_text(point['left_us'], 'us')} against "
+        f"{value_text(point['right_us'], 'us')}, {factor(point['ratio'])} (95 % interval "
+        f"{factor(point['ratio_low'])} to {factor(point['ratio_high'])})"
+    )
+
+
+def at(size: object) -> str:
+    """A message size in a sentence; nothing where there is none."""
+    return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"
+
+
+def json_document(
+    points: pd.DataFrame, missing: Sequence[str], tolerance: float, failed: Sequence[str]
+) -> str:
+    """An object: ``summary``, a sentence; ``tolerance``; ``points`` with the columns of `check`;
+    ``not_measured``, names of guidelines; ``failures`` and ``remarks``, sentences.
+    """
+    document = {
+        "summary": summary(points, missing),
+        "tolerance": tolerance,
+        "points": records(points),
+        "not_measured": list(missing),
+        "failures": list(failed),
+        "remarks": list(remarks(points)),
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,211 @@
+"""Guidelines on results: what is planted is found, sane libraries are not accused."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.analysis.guidelines import check as checking
+from omb_py.analysis.guidelines import rules, text
+from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLATED, check
+from omb_py.analysis.guidelines.rules import COLLECTIVES, FORMS, chosen, of_blocks, size_beside
+from omb_py.benchmarks import find_benchmark
+from omb_py.core.errors import UsageError
+from tests import ROOT
+from tests.analysis.guidelines.synthetic import SIZES, results
+from tests.helpers.properties import examples
+
+EVERY = tuple(COLLECTIVES)
+
+
+def violated(points: pd.DataFrame) -> dict[str, list[int]]:
+    """Sizes of violations by guideline."""
+    found = points[points["verdict"] == VIOLATED]
+    return {
+        str(name): [int(size) for size in rows["bytes"].dropna()]
+        for name, rows in found.groupby("guideline")
+    }
+
+
+def test_a_planted_violation_is_found_with_its_factor_and_nothing_else() -> None:
+    rows = results(("allreduce", "reduce", "bcast"), {("allreduce", 1024): 3.0})
+    points = check(rows, only=("emulation",))
+    assert violated(points) == {"allreduce <= reduce + bcast": [1024]}
+    (point,) = points[points["verdict"] == VIOLATED].to_dict("records")
+    assert point["ratio"] == pytest.approx(1.5, rel=0.05)  # 3 times one of two alike calls
+    assert point["ratio_low"] < 1.5 < point["ratio_high"]
+    assert (point["runs_left"], point["runs_right"], point["time"]) == (10, 10, "slowest")
+    assert list(points.columns) == list(COLUMNS)
+
+
+def test_sizes_of_blocks_meet_sizes_of_whole_messages() -> None:
+    """A broadcast of 1024 bytes to 4 ranks is beside blocks of 256 bytes, not of 1024."""
+    rows = results(("bcast", "scatter", "allgather"), {("scatter", 256): 4.0})
+    points = check(rows, only=("emulation", "bcast")).set_index("bytes")
+    assert list(points.index) == [64, 256, 1024, 4096]  # blocks of 4 bytes were not measured
+    assert points.loc[1024, "right_us"] == pytest.approx(5 * (10 + 1.024), rel=0.05)
+    assert points.loc[256, "right_us"] == pytest.approx(2 * (10 + 0.256), rel=0.05)
+
+
+@examples(50)
+@given(st.integers(1, 1 << 20), st.integers(2, 100))
+def test_both_sides_move_the_same_data(size: int, ranks: int) -> None:
+    for rule in rules.guidelines():
+        for name in rule.right if rule.kind == "emulation" and rule.left != "barrier" else ():
+            moved = [
+                each * (ranks if of_blocks(which) else 1)
+                for which, each in (
+                    (rule.left, size),
+                    (name, size_beside(rule.left, name, size, ranks)),
+                )
+            ]
+            assert 0 <= moved[1] - moved[0] < ranks
+
+
+def test_guidelines_name_benchmarks_that_there_are() -> None:
+    names = [rule.name for rule in rules.guidelines()]
+    assert len(set(names)) == len(names)
+    for rule in rules.guidelines():
+        for name in (rule.left, *rule.right):
+            assert find_benchmark(name).name == name
+
+
+def test_the_documentation_lists_every_emulated_collective() -> None:
+    page = (ROOT / "docs" / "guidelines.md").read_text(encoding="utf-8")
+    for left, right in rules.EMULATED:
+        assert f"| `{left}` | `{' + '.join(right)}` |" in page
+
+
+def test_a_library_at_the_limit_of_all_guidelines_is_rarely_accused() -> None:
+    """All sides that are one call are exactly alike, and nothing is tolerated: one set in 20."""
+    names = ("allgather", "allreduce", "alltoall", "bcast", "gather", "reduce", "scatter")
+    accused = [
+        seed
+        for seed in range(12)
+        if violated(check(results(names, seed=seed), tolerance=0.0, only=("emulation",)))
+    ]
+    assert len(accused) <= 1
+
+
+def test_monotony_and_splitting_look_at_neighbouring_sizes() -> None:
+    slow, whole = {("bcast", 64): 2.0}, {("bcast", 4096): 9.0}
+    found = violated(check(results(("bcast",), slow | whole)))
+    assert found == {
+        "bcast(n) <= bcast(m), n < m": [64],
+        "bcast(k n) <= k bcast(n)": [4096],
+    }
+
+
+def test_other_forms_of_a_call_are_not_slower() -> None:
+    names = [form.format("allreduce") for form in FORMS.values()]
+    rows = results(("allreduce", *names), {(names[0], 64): 1.5, (names[1], 256): 1.3})
+    assert violated(check(rows, only=tuple(FORMS))) == {
+        "iallreduce <= allreduce": [64],
+        "allreduce_persistent <= allreduce": [256],
+    }
+
+
+def test_a_barrier_is_beside_an_allreduce_of_hardly_any_data() -> None:
+    rows = results(("barrier", "allreduce"), {("barrier", None): 2.0})
+    (point,) = check(rows, only=("barrier",)).to_dict("records")
+    assert (point["verdict"], point["ratio"]) == (VIOLATED, pytest.approx(2.0, rel=0.05))
+
+
+def test_one_launch_tells_nothing() -> None:
+    rows = results(("gather", "allgather"), {("gather", 64): 5.0}, launches=1)
+    points = check(rows, only=("gather",))
+    assert set(points["verdict"]) == {CANNOT_TELL}
+    assert points["ratio_low"].isna().all()
+    assert any("too few launches" in remark for remark in text.remarks(points))
+
+
+def test_unlike_rows_are_never_compared() -> None:
+    slow = results(("gather", "allgather"), binding="pickle", time=lambda *_: 100.0)
+    fast = results(("gather", "allgather"), binding="native")
+    points = check(pd.concat([slow, fast]), only=("emulation",))
+    assert set(points["binding"]) == {"pickle", "native"}
+    assert set(points["verdict"]) == {HOLDS}
+    assert not violated(check(pd.concat([slow[slow["benchmark"] == "gather"], fast])))
+    ints = results(("allreduce", "reduce", "bcast"), mpi_type="MPI_INT")
+    floats = results(("allreduce",), mpi_type="MPI_FLOAT", time=lambda *_: 100.0)
+    points = check(pd.concat([ints, floats]), only=("allreduce", "emulation"))
+    assert set(points["mpi_type"]) == {"MPI_INT"}
+    assert not violated(points)
+
+
+def test_the_fastest_algorithm_is_named_and_whether_it_mends() -> None:
+    rows = results(("gather", "allgather"), {("gather", 64): 4.0})
+    ring = results(("gather",), library_algorithm="ring", time=lambda *_: 9.0, seed=1)
+    slow = results(("gather",), library_algorithm="linear", time=lambda *_: 20.0, seed=2)
+    points = check(pd.concat([rows, ring, slow]), only=("emulation",)).set_index("bytes")
+    assert points.loc[64, "library_algorithm"] == "ring"
+    assert points.loc[64, "algorithm_speedup"] == pytest.approx(4 * 10.256 / 9, rel=0.05)
+    assert text.mended(points.loc[64], 0.05).endswith("faster, which removes the violation")
+    points = check(pd.concat([rows, slow]), only=("emulation",)).set_index("bytes")
+    assert "faster, which is not enough: 1.9" in text.mended(points.loc[64], 0.05)
+    assert not any("--coll-algorithm" in remark for remark in text.remarks(points))
+    remarks = list(text.remarks(check(rows, only=("emulation",))))
+    assert any("--coll-algorithm WORD --sizes 64" in one and "binomial" in one for one in remarks)
+
+
+def test_violations_at_neighbouring_sizes_are_one_line() -> None:
+    slow = {("gather", size): factor for size, factor in ((16, 2.0), (64, 3.0), (1024, 2.5))}
+    points = check(results(("gather", "allgather"), slow), only=("emulation",))
+    (sheet,) = text.sheets(points, 0.05)
+    assert [cells[:2] for cells in sheet.rows] == [
+        ("gather <= allgather", "16 B to 64 B"),
+        ("gather <= allgather", "1 KiB"),
+    ]
+    assert [cells[4] for cells in sheet.rows] == ["64 B", "1 KiB"]
+    assert (
+        text.summary(points, []) == "5 checks of 1 guideline: 3 violated, 2 hold, 0 cannot be told"
+    )
+    assert len(text.failures(points, 2.2)) == 2
+
+
+@examples(30)
+@given(st.integers(2, 9), st.floats(0.5, 2.0), st.floats(0.0, 0.3), st.integers(0, 99))
+def test_verdicts_agree_with_intervals(
+    launches: int, factor: float, tolerance: float, seed: int
+) -> None:
+    slow = {("gather", size): factor for size in SIZES}
+    rows = results(("gather", "allgather"), slow, launches, noise=0.1, seed=seed)
+    points = check(rows, tolerance, ("emulation",))
+    limit = 1 + tolerance
+    assert (points.loc[points["verdict"] == VIOLATED, "ratio_low"] > limit).all()
+    assert (points.loc[points["verdict"] == HOLDS, "ratio_high"] <= limit).all()
+    assert (points["p_adjusted"].dropna() >= points["p_value"].dropna()).all()
+    scaled = rows.assign(slowest_p50_us=rows["slowest_p50_us"] * 1000)
+    again = check(scaled, tolerance, ("emulation",))
+    assert np.allclose(again["ratio"], points["ratio"])
+
+
+def test_what_is_not_measured_is_named_only_beside_what_is() -> None:
+    rows = results(("gather", "allgather"))
+    points = check(rows)
+    missing = checking.not_measured(rows, points, None)
+    assert "gather <= reduce" in missing
+    assert "allreduce <= reduce + bcast" not in missing
+
+
+def test_guidelines_are_chosen_by_kind_and_benchmark() -> None:
+    assert {rule.left for rule in chosen(("bcast",))} == {"bcast"}
+    assert {rule.kind for rule in chosen(("monotony", "bcast"))} == {"monotony"}
+    with pytest.raises(UsageError, match="--only bcst: choose from"):
+        chosen(("bcst",))
+
+
+def test_results_without_collectives_have_no_points() -> None:
+    points = check(results(("bw",)))
+    assert points.empty
+    assert text.summary(points, []).startswith("0 checks")
+
+
+@pytest.mark.parametrize("module", [rules, text])
+def test_examples_in_docstrings(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

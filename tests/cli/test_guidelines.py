@@ -1,0 +1,85 @@
+"""`omb-py guidelines` as a user meets it: tables, documents, exit codes, sentences."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import omb_py as interface
+from omb_py.analysis.guidelines.check import COLUMNS
+from omb_py.results.row import COLUMNS as ROW
+from tests.analysis.guidelines.synthetic import results
+from tests.conftest import Finished
+
+Start = Callable[..., Finished]
+
+
+@pytest.fixture
+def slow_gather(tmp_path: Path) -> Path:
+    """Results of ten launches in which a gather of 64 bytes takes 1.9 times an allgather's time."""
+    path = tmp_path / "results.csv"
+    rows = results(("gather", "allgather"), {("gather", 64): 1.9})
+    rows.reindex(columns=list(ROW)).to_csv(path, index=False)
+    return path
+
+
+def test_violations_are_a_table_and_a_summary(in_process: Start, slow_gather: Path) -> None:
+    done = in_process("guidelines", str(slow_gather), "--only", "emulation,gather")
+    assert (done.code, done.err) == (0, "")
+    (line,) = [line for line in done.out.splitlines() if line.startswith("gather <= allgather")]
+    assert "64 B" in line
+    assert "5 checks of 1 guideline: 1 violated, 4 hold" in done.out
+    assert "not measured: gather <= gatherv, gather <= reduce" in done.out
+
+
+def test_a_violation_beyond_the_limit_fails(in_process: Start, slow_gather: Path) -> None:
+    words = ("guidelines", str(slow_gather), "--only", "emulation", "--fail-above")
+    failed = in_process(*words, "20%")
+    assert failed.code == 4
+    assert failed.err.startswith("FAILED: gather <= allgather at 64 B: ")
+    assert in_process(*words, "3x").code == 0
+    assert in_process(*words, "20%", "--tolerance", "99.9%").code == 0
+
+
+def test_documents_have_every_check(in_process: Start, slow_gather: Path) -> None:
+    words = ("guidelines", str(slow_gather), "--only", "emulation,gather")
+    table = pd.read_csv(io.StringIO(in_process(*words, "--format", "csv").out))
+    assert tuple(table.columns) == COLUMNS
+    document = json.loads(in_process(*words, "--format", "json").out)
+    assert [point["verdict"] for point in document["points"]] == list(table["verdict"])
+    assert document["tolerance"] == 0.05
+    assert document["not_measured"] == ["gather <= gatherv", "gather <= reduce"]
+    done = in_process(*words, "--output", "violations.md")
+    assert "## Violated: " in (slow_gather.parent / "violations.md").read_text()
+    assert done.out.startswith("5 checks")
+
+
+def test_the_interface_has_the_same(slow_gather: Path) -> None:
+    points = interface.guidelines(interface.load(slow_gather), only=("emulation",))
+    assert list(points["verdict"]).count("violated") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name files of results, or measure with --measure"),
+        (("FILE", "--mend"), "--mend measures: add --measure"),
+        (("FILE", "--only", "bcst"), "--only bcst: choose from emulation"),
+        (("FILE", "--fail-above", "5"), "--fail-above 5: write 5% or 1.05x"),
+        (("nowhere.csv",), "nowhere.csv"),
+        (("--measure", "--machine", "moon"), "unknown machine 'moon'"),
+        (("--measure", "--binding", "nothing"), "omb-py: unknown binding 'nothing'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    in_process: Start, slow_gather: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = in_process("guidelines", *(str(slow_gather) if w == "FILE" else w for w in words))
+    assert done.code == (1 if "nowhere.csv" in words else 2)
+    assert said in done.err
+    assert "Traceback" not in done.err
