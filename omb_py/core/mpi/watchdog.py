@@ -96,6 +96,8 @@ class Watchdog:
 def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
     stage, iterations, rest, launcher = "starting", "", b"", None
     begin = heard = time.monotonic()
+    # known before it is needed: a rank may be gone before its end is read
+    above = launcher_process(direct=True) if rank == 0 and not outlives_ranks() else None
     while begin + timeout > heard:
         if not select.select([reader], [], [], max(0.0, begin + timeout - time.monotonic()))[0]:
             break
@@ -112,8 +114,7 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
                 iterations = text.removeprefix(ALIVE)
             else:
                 stage, iterations, begin = text, "", heard
-            if stage == ENDING and rank == 0 and not outlives_ranks():
-                launcher = launcher_process(direct=True)
+            launcher = above if stage == ENDING else None
     works = iterations and begin + timeout - heard <= RECENT * timeout
     outlived = outlives_ranks()
     if not outlived:
