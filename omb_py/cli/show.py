@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +22,9 @@ from omb_py.cli.analysis_options import (
 from omb_py.core.errors import UsageError, needing
 from omb_py.options.types import PRECISION, Seconds
 
+if TYPE_CHECKING:
+    from omb_py.analysis.table import Results
+
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     """A number of rows, None for ``all``."""
@@ -26,6 +33,25 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     if not text.isdecimal():
         raise click.BadParameter(f"{text} is no number of rows: write one, or all")
     return int(text)
+
+
+def runs_of(results: Results) -> dict[str, Mapping[str, str]]:
+    """The metadata of runs, of a sweep's with the seconds from the start of their launcher on.
+
+    A sweep records them where the point was launched once (`omb_py.sweeps.folder.Attempt`).
+    """
+    runs = dict(results.runs)
+    for file, run in results.rows[["file", "run"]].drop_duplicates().itertuples(index=False):
+        point = Path(str(file))
+        try:
+            state = json.loads((point.parents[1] / "state" / f"{point.stem}.state").read_bytes())
+            (attempt,) = state["attempts"]
+            seconds = str(float(attempt["seconds"]))
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+        if "launch_seconds" in runs.get(run, {}):
+            runs[run] = {**runs[run], "launch_seconds": seconds}
+    return runs
 
 
 @click.command("show")
@@ -108,7 +134,7 @@ def command(
         raise UsageError("--max-time and --precision exclude each other: leave out one")
     results = read(paths, where, assume, names or (None if by_launches else ()))
     if by_launches:
-        found = launches.launches(results.rows, results.runs, statistic)
+        found = launches.launches(results.rows, runs_of(results), statistic)
         made = list(launches.sheets(found, max_time, precision))
         write_table(partial(tables.write, made), kind, output)
         return

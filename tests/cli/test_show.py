@@ -128,6 +128,18 @@ def test_launches_are_shown_with_their_variances_and_what_would_be_better(tmp_pa
     assert "; for ± 3.0 %, " in show(folder, "--launches", "--precision", "3%")
 
 
+def test_of_a_sweep_launches_take_as_long_as_their_launchers(tmp_path: Path) -> None:
+    launched(tmp_path / "points", 1.0, 1.1, 0.9)
+    assert " took 4.5 s and give " in show(tmp_path, "--launches")
+    (tmp_path / "state").mkdir()
+    for number in range(3):
+        (tmp_path / "state" / f"{number}.state").write_text('{"attempts": [{"seconds": 2.0}]}')
+    assert " took 6.0 s and give " in show(tmp_path, "--launches")
+    for broken in ("", "[]", '{"attempts": [{"seconds": 2.0}, {"seconds": 3.0}]}'):
+        (tmp_path / "state" / "1.state").write_text(broken)
+        assert " and give " in show(tmp_path, "--launches")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
