@@ -34,9 +34,10 @@ def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     (matrix,) = matrices(omb_py.load_pairs(tmp_path / "p.csv").to_dict("records"))
-    (finding,) = judge(matrix).findings
-    assert finding.subject == "the pair node2 and node5"
-    assert f"# slow: {finding.text}" in done.out
+    slowest, *others = judge(matrix).findings  # a busy machine may add some
+    assert slowest.subject == "the pair node2 and node5"
+    assert all(other.factor < slowest.factor / 3 for other in others)
+    assert f"# slow: {slowest.text}" in done.out
 
 
 def test_halves_find_the_slow_link(one_slow_link: Hosts, tmp_path: Path) -> None:
