@@ -25,6 +25,9 @@ NAME = "bounds.json"
 
 VERSION: Literal[1] = 1
 
+UNITS = ("us", "MB/s")
+"""Of latencies and of bandwidths."""
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 LINE_BYTES = 64
@@ -196,6 +199,17 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
     return None
 
 
+def of_comparison(points: pd.DataFrame, bounds: Bounds) -> list[str]:
+    """The compared value of each point (`omb_py.analysis.compare`) as a part of its bound."""
+    found = []
+    for row in points.to_dict("records"):
+        latency, bandwidth = (row["value"] if row["unit"] == unit else None for unit in UNITS)
+        own = {"placement": row["other_placement"], "latency_us": latency}
+        known = bound_of(bounds, row | own | {"bandwidth_MBps": bandwidth})
+        found.append("" if known is None else known.text)
+    return found
+
+
 def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
     """A table of all rows that have a bound, with it; None where none has."""
     cells = []
@@ -203,7 +217,7 @@ def beside_bounds(rows: pd.DataFrame, bounds: Bounds) -> Sheet | None:
         known = bound_of(bounds, row)
         if known is None:
             continue
-        unit = "us" if known.is_time else "MB/s"
+        unit = UNITS[not known.is_time]
         value = row["latency_us" if known.is_time else "bandwidth_MBps"]
         names = [str(row[name]) for name in ("benchmark", "binding", "buffer")]
         numbers = value_text(value, unit), value_text(known.value, unit), known.text

@@ -17,6 +17,7 @@ from omb_py.cli.analysis_options import (
     FORMATS as SUFFIXES_OF_TABLES,
 )
 from omb_py.cli.analysis_options import (
+    bounds_option,
     input_options,
     launch_spread_option,
     name_option,
@@ -99,6 +100,7 @@ class CompareCommand(click.Command):
     "more than 5% or 1.05x beyond the noise, or if points of BASE are missing. Unclear points do "
     "not fail.",
 )
+@bounds_option
 @launch_spread_option
 @click.option(
     "--equal-within",
@@ -180,6 +182,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare --native /opt/omb latency -m 1:65536
     """
     with needing("analysis"):
+        from omb_py.analysis import bounds
         from omb_py.analysis.compare import verdict
         from omb_py.analysis.compare.side_by_side import compare
 
@@ -199,6 +202,9 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points = judge(*sides, names=names)
     else:
         points, names, note = from_turns(values, judge)
+    known = bounds.find(values["bounds_file"], () if values["native"] else values["arguments"])
+    if known is not None:
+        points["of_bound"] = bounds.of_comparison(points, known)
     reasons = [] if allowed is None else [item.text for item in verdict.failures(points, allowed)]
     for_program = kind in FOR_PROGRAMS and values["output"] is None
     write(points, names[0], kind, values["output"], values["summary"], allowed)

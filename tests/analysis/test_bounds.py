@@ -138,6 +138,24 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     assert "<td>20.0 GB/s</td><td>75 % of one copy</td>" in page.read_text()
 
 
+def test_a_comparison_has_the_parts_of_what_is_compared(tmp_path: Path) -> None:
+    names = "run,benchmark,bytes,ranks,buffer,binding,placement,bandwidth_MBps,iterations"
+    for name, rate in (("before", 15_000), ("after", 12_000)):
+        lines = [f"# run: {name}", "# omb_py: 0.1.0", "# hosts: n1:2", names]
+        lines.append(f"{name},bw,16777216,2,numpy,native,H,{rate},10")
+        (tmp_path / f"{name}.csv").write_text("\n".join([*lines, ""]))
+    (tmp_path / "mine.json").write_text(HOST.model_dump_json())
+    files = [str(tmp_path / name) for name in ("before.csv", "after.csv")]
+    chosen = ["--bounds", str(tmp_path / "mine.json")]
+    done = CliRunner().invoke(command, ["compare", *files, *chosen])
+    assert done.exit_code == 0, done.output
+    assert "60 % of one copy" in done.output
+    written = CliRunner().invoke(command, ["compare", *files, *chosen, "--format", "csv"])
+    assert ",60 % of one copy" in written.output
+    without = CliRunner().invoke(command, ["compare", *files])
+    assert "of its bound" not in without.output
+
+
 def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
     names = "run,benchmark,bytes,ranks,buffer,binding,placement,bandwidth_MBps,messages_per_s"
     lines = ["# run: r", "# omb_py: 0.1.0", "# hosts: n1:2", names]

@@ -42,6 +42,9 @@ LEVELS = (
 )
 """Columns of each other, from the most to the fewest."""
 
+BOUND = "of its bound"
+"""A column more, where some value has a bound: the points' column ``of_bound``."""
+
 CLOCK_INSIDE = (
     "native OMB's one-sided latencies include two clock readings in each iteration (some 40 ns "
     "together), omb-py's do not"
@@ -110,6 +113,11 @@ class PairTable:
         mine = [f"{tag}\n{name}".strip() for tag in self.tags for name in columns]
         return ["size", self.base, *mine]
 
+    def shown_columns(self, level: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns of each other: of a level of `LEVELS`, and `BOUND` where there are any."""
+        bounded = any("of_bound" in part and part["of_bound"].any() for part in self.points)
+        return (*level, BOUND) if bounded else level
+
     def lines(self, columns: tuple[str, ...]) -> Iterator[list[str]]:
         """Cells of each size at which something is compared."""
         by_size = [{size_of(row): row for row in part.to_dict("records")} for part in self.points]
@@ -152,6 +160,8 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
     """What stands in a column of an other."""
     if row is None:
         return "-"
+    if name == BOUND:
+        return str(row["of_bound"])
     if name == "verdict":
         return words_of(row["verdict"], row["equal_within"])
     if name == "value":
@@ -275,8 +285,8 @@ class Fitted(NamedTuple):
 def fitting(sheet: PairTable, console: Console) -> list[Fitted]:
     """A sheet as tables that the console has room for: of fewer columns, or one for each other."""
     options = console.options.update(width=UNLIMITED)
-    for columns in LEVELS:
-        table = rich_table(sheet, columns)
+    for level in LEVELS:
+        table = rich_table(sheet, sheet.shown_columns(level))
         if Measurement.get(console, options, table).maximum <= console.width:
             return [Fitted(sheet, table)]
     if len(sheet.others) == 1:
@@ -300,9 +310,10 @@ def markdown(points: pd.DataFrame, base: str, allowed: float | None = None) -> s
     """The tables as Markdown."""
     blocks = [introduction(base)]
     for sheet in sheets(points, base):
-        names = [name.replace("\n", " ") for name in sheet.heading(LEVELS[0])]
+        columns = sheet.shown_columns(LEVELS[0])
+        names = [name.replace("\n", " ") for name in sheet.heading(columns)]
         right = ["verdict" not in name for name in names]
-        lines = markdown_rows(names, sheet.lines(LEVELS[0]), right)
+        lines = markdown_rows(names, sheet.lines(columns), right)
         legend = "".join(f"  \n{line}" for line in sheet.legend)
         blocks += [f"**{escaped(sheet.title)}**{escaped(legend)}", "\n".join(lines)]
     blocks += [f"- {escaped(line)}" for line in endings(points, base)]
