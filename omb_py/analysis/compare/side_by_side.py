@@ -468,13 +468,13 @@ def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval, rul
     table["p_adjusted"] = adjusted(table["p_value"], table["pair"])
     table["equal_within"] = np.nan if rules.equal_within is None else rules.equal_within
     most = 1 + table["equal_within"]
-    told = table["p_adjusted" if rules.corrected else "p_value"] <= LEVEL
+    significant = table["p_adjusted" if rules.corrected else "p_value"] <= LEVEL
     verdicts = {
         ONLY_BASE: points["runs_y"].isna(),
         ONLY_OTHER: points["runs_x"].isna(),
         "unclear": table["ratio_low"].isna(),
-        "slower": (table["slowdown_low"] > 1) & told,
-        "faster": (table["slowdown_high"] < 1) & told,
+        "slower": (table["slowdown_low"] > 1) & significant,
+        "faster": (table["slowdown_high"] < 1) & significant,
         EQUAL: (table["slowdown_low"] >= 1 / most) & (table["slowdown_high"] <= most),
     }
     table["verdict"] = np.select(list(verdicts.values()), list(verdicts), WITHIN)

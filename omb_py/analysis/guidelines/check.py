@@ -301,5 +301,5 @@ def point_of(rows: np.ndarray, words: np.ndarray, columns: Mapping[str, np.ndarr
         chosen = {name: values[rows & which] for name, values in columns.items()}
         return {name: each for name, each in chosen.items() if len(each) and (each > 0).all()}
 
-    asked = sorted({*words[rows]} - {OWN_CHOICE})
-    return Point(times(words == OWN_CHOICE), {word: times(words == word) for word in asked})
+    named = sorted({*words[rows]} - {OWN_CHOICE})
+    return Point(times(words == OWN_CHOICE), {word: times(words == word) for word in named})
