@@ -249,7 +249,7 @@ def advice(points: pd.DataFrame, seconds: float | None, precision: float | None)
         return f"{yours} give {within(widest)}; the files do not say what a launch costs"
     per_launch = known.launch + float((points["iteration_seconds"] * points["iterations"]).sum())
     took = number * per_launch
-    told = f"{yours} took {duration(took)} and give {within(widest)}"
+    so_far = f"{yours} took {duration(took)} and give {within(widest)}"
     if precision is not None:
         design = known.to_within(precision)
         goal = f"for {within(precision)}"
@@ -257,13 +257,13 @@ def advice(points: pd.DataFrame, seconds: float | None, precision: float | None)
         design = known.within_time(took if seconds is None else seconds)
         goal = "in the same time" if seconds is None else f"in {duration(seconds)}"
     if design is None and precision is not None:
-        return f"{told}; {goal}, {MOST_LAUNCHES} launches would not be enough"
+        return f"{so_far}; {goal}, {MOST_LAUNCHES} launches would not be enough"
     if design is None:
-        return f"{told}; {goal} there is no room for {FEWEST_LAUNCHES} launches"
+        return f"{so_far}; {goal} there is no room for {FEWEST_LAUNCHES} launches"
     then = f"{design.launches} launches of {design.iterations} iterations"
     if precision is not None:
-        return f"{told}; {goal}, {then} are best, in {duration(design.seconds)}"
-    return f"{told}; {goal}, {then} would give {within(design.half_width)}"
+        return f"{so_far}; {goal}, {then} are best, in {duration(design.seconds)}"
+    return f"{so_far}; {goal}, {then} would give {within(design.half_width)}"
 
 
 def within(part: float) -> str:

@@ -16,6 +16,10 @@ from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Local, Memory, Place
 from omb_py.core.registry import Registry
 
+TIMES_CACHE = 2
+"""A flush goes through so many times the size of the largest cache: caches do not replace the
+oldest line exactly."""
+
 PAGE = 4096
 """Alignment of every allocation in bytes, as in native OMB."""
 

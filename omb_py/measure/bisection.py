@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from array import array
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from omb_py.core.calls.loop import Pace
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
 from omb_py.core.job.by_mpi import MPIControl, communicator_of
+from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.measure import devices
 from omb_py.measure.measurement import Measurement, RunContext
@@ -101,13 +101,10 @@ class BisectionMeasurement(Measurement):
         """Measure all halves at all sizes; collective, raises like `Measurement.run`."""
         request, job = self._request, self.job
         job.check_launcher()
-        hosts = [
-            data.decode(errors="replace")
-            for data in job.control.allgather(os.uname().nodename.encode())
-        ]
-        by = request.by or ("node" if len(set(hosts)) >= FEWEST_UNITS else "rank")
+        nodes = first_ranks(job.control)
+        by = request.by or ("node" if len(set(nodes)) >= FEWEST_UNITS else "rank")
         device = devices.word(self._context.buffer.device)
-        of_rank = unit_of_each_rank(job, by, device)
+        of_rank = unit_of_each_rank(job, by, device, nodes)
         firsts = sorted(set(of_rank))
         units = len(firsts)
         if units < FEWEST_UNITS:
@@ -122,7 +119,8 @@ class BisectionMeasurement(Measurement):
                 f"{sizes[-1]}: start the same number on each"
             )
         self._unit = firsts.index(of_rank[job.rank])
-        self._names = [hosts[first] if by == "node" else f"rank {first}" for first in firsts]
+        if hosts := job.host_of_each_rank():
+            self._names = [hosts[first] if by == "node" else f"rank {first}" for first in firsts]
         self._halvings = halvings(units, request.tests or needed_tests(units))
         super().run()
 

@@ -7,16 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from omb_py.benchmarks import Plan
-from omb_py.buffers import Buffer
+from omb_py.buffers import TIMES_CACHE, Buffer
 from omb_py.core.calls import Call, Step
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import OutOfMemoryError, UnsupportedError
 from omb_py.core.memory import Local
 from omb_py.measure.bounds import SYS, caches
-
-TIMES_CACHE = 2
-"""A rank reads so many times the size of its largest cache: caches do not replace the oldest line
-exactly."""
 
 USUAL_CACHE = 32 << 20
 """Bytes of the largest cache where the system does not say."""

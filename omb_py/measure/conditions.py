@@ -138,13 +138,13 @@ def placement(
         return Placement("")
     every = frozenset().union(*masks)
     counts = sorted(map(len, masks))
-    numa = on_numa_nodes(masks, root)
     if set(masks) == {every} and len(every) == cores > 1:
         return Placement(f"ranks not bound within {cores} cores")
     words = f"each rank bound to {counts[0]}"
     words += (
         f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
     )
+    numa = on_numa_nodes(masks, root)
     words += f", {numa}" if numa else ""
     threads = {
         core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))

@@ -8,7 +8,6 @@ turns, so that a machine which drifts changes both alike.
 
 from __future__ import annotations
 
-import time
 from array import array
 from math import ceil, inf
 from typing import Any
@@ -20,7 +19,7 @@ from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Combined
-from omb_py.core.job.groups import SLEEP_SECONDS, GroupJob, ranks_text
+from omb_py.core.job.groups import GroupJob, ranks_text
 from omb_py.core.options import Options
 from omb_py.core.statistics import relative_spread
 from omb_py.measure.groups import GroupsMeasurement
@@ -149,10 +148,7 @@ class CongestionMeasurement(GroupsMeasurement):
                 made = self.iterate_until(over, loop, seconds)
                 self._made += made
                 self._idle_turns += made == 0
-            while not over.is_there():
-                time.sleep(SLEEP_SECONDS)
-                if self.report is not None:
-                    self.report(0, 0)
+            over.sleep_until_there(self.report)
             self._mine.end_agreement(running)
             self._mine.end_agreement(over)
 

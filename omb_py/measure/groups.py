@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from array import array
 from collections.abc import Sequence
 from functools import partial
@@ -53,8 +52,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
 
     def get_ready(self) -> None:
         self._mine.phase(super().get_ready, self.report)
-        found = self.job.control.gather(os.uname().nodename.encode())
-        names = [host.decode(errors="replace") for host in found]
+        names = self.job.host_of_each_rank()
         if names:
             self._hosts = {
                 ranks_text(ranks): " ".join(dict.fromkeys(names[rank] for rank in ranks))

@@ -6,7 +6,6 @@ tournament by the circle method (T. P. Kirkman, 1847; Lucas, Recreations mathema
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterator, Sequence
 from math import nan
@@ -140,10 +139,7 @@ class PairsMeasurement(Measurement):
         request, job = self._request, self.job
         job.check_launcher()
         self._members = members(job, request.by, devices.word(self._context.buffer.device))
-        self._hosts = [
-            host.decode(errors="replace")
-            for host in job.control.gather(os.uname().nodename.encode())
-        ]
+        self._hosts = job.host_of_each_rank()
         units = len(self._members)
         if units < 2:
             raise UsageError(

@@ -154,7 +154,7 @@ def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
     known = p_values.dropna().sort_values(ascending=False)
     groups = known.groupby(families.reindex(known.index), sort=False)
     number = groups.transform("size")
-    each = known * number / (number - groups.cumcount())
+    each = known * (number / (number - groups.cumcount()))
     smallest = each.groupby(families.reindex(known.index), sort=False).cummin()
     return smallest.reindex(p_values.index)
 

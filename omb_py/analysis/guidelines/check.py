@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control
 
 from omb_py.algorithms import DEFAULT
-from omb_py.analysis.compare.ratio import LEVEL, by_runs, chance, enough
+from omb_py.analysis.compare.ratio import LEVEL, adjusted, by_runs, chance, enough
 from omb_py.analysis.guidelines.rules import (
     PADDING,
     SMALLEST,
@@ -105,10 +104,8 @@ def check(
         for point in group.points(rule, tolerance)
     ]
     table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
-    tested = table["p_value"].notna()
-    table["p_adjusted"] = table["p_adjusted"].astype("float64")
-    if tested.any():
-        table.loc[tested, "p_adjusted"] = false_discovery_control(table.loc[tested, "p_value"])
+    all_together = pd.Series(0, table.index)
+    table["p_adjusted"] = adjusted(table["p_value"].astype("float64"), all_together)
     violated = (table["p_adjusted"] <= LEVEL) & (table["ratio_low"] > 1 + tolerance)
     holds = ~violated & (table["ratio_high"] <= 1 + tolerance)
     table["verdict"] = np.select([violated, holds], [VIOLATED, HOLDS], CANNOT_TELL)

@@ -15,7 +15,7 @@ from weakref import finalize
 
 import numpy as np
 
-from omb_py.buffers import PAGE, Buffer, Device
+from omb_py.buffers import PAGE, TIMES_CACHE, Buffer, Device
 from omb_py.buffers.numpy import BUFFER as NUMPY
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.dataclass import dataclass, replace
@@ -165,10 +165,6 @@ class PinnedMemory(NumpyMemory, StagedMemory):
 
     def _copy(self, target: int, source: int, nbytes: int) -> Local:
         return self._driver.local("cuMemcpy", target, source, nbytes)
-
-
-TIMES_CACHE = 2
-"""A flush writes so many times the size of the L2 cache."""
 
 
 @dataclass(frozen=True)

@@ -226,6 +226,11 @@ class Job:
         host.free()
         return host.rank
 
+    def host_of_each_rank(self) -> list[str]:
+        """The host of each rank, on rank 0; empty elsewhere; collective."""
+        found = self.control.gather(os.uname().nodename.encode())
+        return [host.decode(errors="replace") for host in found]
+
     def nodes(self, word: str = "-") -> list[Node]:
         """The nodes and what their ranks say, on rank 0; empty elsewhere; collective."""
         host = self.control.on_host()

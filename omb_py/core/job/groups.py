@@ -159,6 +159,13 @@ class Agreement:
         """Whether every rank has contributed to it."""
         return bool(self._request.Test())
 
+    def sleep_until_there(self, alive: Callable[[int, int], object] | None) -> None:
+        """Sleep, and look now and then; ``alive`` is called each time."""
+        while not self.is_there():
+            time.sleep(SLEEP_SECONDS)
+            if alive is not None:
+                alive(0, 0)
+
     def outcome(self) -> tuple[int, bool]:
         """The lowest rank that failed, and whether all ranks have finished."""
         self._request.Wait()
@@ -234,8 +241,5 @@ class GroupJob(Job):
         finished = False
         while not finished:
             agreement = self.begin_agreement(finished=True)
-            while not agreement.is_there():
-                time.sleep(SLEEP_SECONDS)
-                if alive is not None:
-                    alive(0, 0)
+            agreement.sleep_until_there(alive)
             finished = self.end_agreement(agreement)
