@@ -1,0 +1,82 @@
+"""What a rank does, in operations: messages, waits, additions and computing.
+
+A program gives the operations of each rank, made as they are needed, so that the memory of a
+simulation does not grow with the length of the program. Bytes may be fractions, as shares are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from omb_py.core.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Send:
+    """Start a message of ``nbytes`` to rank ``peer``.
+
+    Without a ``request`` the rank goes on once the message has left, or arrived where it is not
+    sent eagerly; with one, at once, and a `Wait` for the number waits for the same.
+    """
+
+    peer: int
+    nbytes: float
+    request: int | None = None
+    tag: int = 0
+
+
+@dataclass(frozen=True)
+class Receive:
+    """Take the next message from rank ``peer`` with this tag; ``request`` is as of `Send`."""
+
+    peer: int
+    request: int | None = None
+    tag: int = 0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until all of these requests are complete. Their numbers may be used again."""
+
+    requests: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Add:
+    """Add so many bytes of a message that has arrived to others, as reductions do."""
+
+    nbytes: float
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Keep the rank busy for so many seconds."""
+
+    seconds: float
+    name: str = "compute"
+
+
+@dataclass(frozen=True)
+class Background:
+    """Start operations beside those that follow, after the background's earlier ones are over.
+
+    `Wait` for ``request`` waits for the last of them. This is a non-blocking collective with a
+    progress thread: it takes none of the rank's time but while the rank waits.
+    """
+
+    operations: Iterable[Operation]
+    request: int
+    name: str = "background"
+
+
+Operation: TypeAlias = Send | Receive | Wait | Add | Compute | Background
+
+
+@dataclass(frozen=True)
+class Program:
+    """The operations of each of so many ranks, from its number."""
+
+    ranks: int
+    operations: Callable[[int], Iterator[Operation]]
+    name: str = ""
