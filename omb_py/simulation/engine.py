@@ -12,13 +12,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from ctypes import CDLL, RTLD_GLOBAL
 from heapq import heappop, heappush
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import first_of
-from omb_py.simulation.network import Network, Path
+from omb_py.simulation.network import Network
+from omb_py.simulation.network import Path as NetworkPath
 from omb_py.simulation.program import (
     Add,
     Background,
@@ -34,6 +38,13 @@ if TYPE_CHECKING:
     from omb_py.simulation.platform import Platform
 
 MICRO = 1e-6
+
+LATENCY, BANDWIDTH, CONTENTION = "latency-bound", "bandwidth-bound", "contended"
+
+CONTENDED = 1.1
+"""By what factor transfers are longer than alone, at the minimum, where links are contended."""
+
+MEGA = 1e6
 
 RESOLUTION = 1e12
 """Ranks that are busy until the same picosecond go on together."""
@@ -71,12 +82,25 @@ class Event:
 class Outcome:
     """A program that has run: when each rank ended, in seconds from the start.
 
-    ``messages`` counts those that were sent. ``events`` are empty unless they were to be traced.
+    ``messages`` counts those that were sent. Of all of them together, ``latencies`` are the seconds
+    that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what transfers
+    would have taken had no message shared a link. ``events`` are empty unless they were to be
+    traced.
     """
 
     ends: tuple[float, ...]
     messages: int
+    latencies: float = 0.0
+    transfers: float = 0.0
+    alone: float = 0.0
     events: tuple[Event, ...] = ()
+
+    @property
+    def regime(self) -> str:
+        """What decides its time: latency, bandwidth, or messages that share links."""
+        if self.latencies >= self.transfers:
+            return LATENCY
+        return CONTENTION if self.transfers > CONTENDED * self.alone else BANDWIDTH
 
 
 class Run(Protocol):
@@ -90,6 +114,23 @@ Progress: TypeAlias = Callable[[int], None]
 
 def nobody(messages: int) -> None:
     """Progress that nobody wants to know."""
+
+
+def load() -> Any:
+    """The module `simgrid`.
+
+    PyPI's lies beside its library, where nothing looks for that.
+    """
+    try:
+        import simgrid
+    except ImportError:
+        spec = find_spec("simgrid")
+        if spec is None or spec.origin is None:
+            raise
+        for library in sorted(Path(spec.origin).parent.glob("libsimgrid.so.*")):
+            CDLL(str(library), RTLD_GLOBAL)
+        import simgrid
+    return simgrid
 
 
 class _Request:
@@ -112,9 +153,12 @@ class _Request:
 class _Message:
     """A message between two ranks, and what each of them knows of it."""
 
-    __slots__ = ("arrived", "nbytes", "overhead", "path", "received", "sent", "source", "target")
+    __slots__ = (
+        *("arrived", "began", "nbytes", "overhead"),
+        *("path", "received", "sent", "source", "target"),
+    )
 
-    def __init__(self, source: int, target: int, nbytes: float, path: Path, sent: _Request) -> None:
+    def __init__(self, source: int, target: int, nbytes: float, path: NetworkPath, sent: _Request) -> None:
         self.source = source
         self.target = target
         self.nbytes = nbytes
@@ -123,6 +167,7 @@ class _Message:
         self.received: _Request | None = None
         self.arrived = False
         self.overhead = 0.0
+        self.began = 0.0
 
 
 Channel: TypeAlias = tuple[deque[_Message], deque[_Request]]
@@ -171,10 +216,9 @@ class Engine:
     """
 
     def __init__(self, network: Network, nodes: Sequence[int]) -> None:
-        import simgrid
-
         from omb_py.simulation.platform import build
 
+        simgrid = load()
         precision = PRECISION.get(simgrid.simgrid_version[0], PRECISION["4"])
         settings = (f"--cfg={one}" for one in (*SETTINGS, precision))
         self._simgrid = simgrid
@@ -252,6 +296,7 @@ class _Run:
         self.dates: list[int] = []
         self.channels: dict[tuple[int, int, int], Channel] = {}
         self.messages = 0
+        self.latencies = self.transfers = self.alone = 0.0
         self.ends: list[float | None] = [None] * program.ranks
         network, nodes = engine.network, engine.nodes
         self.nodes = nodes
@@ -272,7 +317,8 @@ class _Run:
                 "nobody sends"
             )
         ends = tuple(end - self.start for end in self.ends if end is not None)
-        return Outcome(ends, self.messages, tuple(self.events or ()))
+        times = (self.latencies, self.transfers, self.alone)
+        return Outcome(ends, self.messages, *times, tuple(self.events or ()))
 
     def take(self) -> None:
         """Wait for what comes next, and do what is to be done then."""
@@ -406,12 +452,18 @@ class _Run:
         source, target = self.nodes[message.source], self.nodes[message.target]
         message.overhead = protocol.overhead_us * MICRO
         nbytes = round(message.nbytes / protocol.efficiency)
+        message.began = self.now
+        self.latencies += (
+            2 * protocol.overhead_us + protocol.handshake_us + path.latency_us
+        ) * MICRO
+        self.alone += nbytes / (path.bandwidth_MBps * MEGA)
         self.pending.append(self.engine.communication(source, target, nbytes))
         self.actions.append(message)
 
     def arrive(self, message: _Message) -> None:
         """A message is at its receiver."""
         message.arrived = True
+        self.transfers += self.now - message.began - message.path.latency_us * MICRO
         if message.received is not None:
             self.complete(message.received, message)
         if not message.sent.complete:
@@ -518,7 +570,7 @@ class _Run:
         stream.request.complete = True
         self.notify(stream.request)
 
-    def path(self, source: int, target: int) -> Path:
+    def path(self, source: int, target: int) -> NetworkPath:
         """Where messages between two ranks go."""
         return self.within if self.nodes[source] == self.nodes[target] else self.between
 
