@@ -21,6 +21,9 @@ SUBNET = "10.77.0."
 RESENT_AFTER = "10ms"
 """TCP's shortest wait for an answer before it sends a lost packet again, 200 ms by default."""
 
+BURST = 16_000
+"""Bytes that pass a limited card at once, after a time in which it was idle."""
+
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 BRIDGE = """
@@ -39,11 +42,13 @@ Keep = Callable[[Sequence[str]], int]
 class Link:
     """What happens to a packet that a host sends: seconds of delay, and a share that is lost.
 
-    Between the two hosts of ``slow``, which count from 1, it takes ``slow_delay`` more.
+    Between the two hosts of ``slow``, which count from 1, it takes ``slow_delay`` more. ``rate``
+    limits what a card sends, in bits per second, and, where the kernel is the switch, what it gets.
     """
 
     delay: float = 0.0
     loss: float = 0.0
+    rate: float | None = None
     slow: tuple[int, int] | None = None
     slow_delay: float = 0.0
 
@@ -81,7 +86,8 @@ def kernel_has_netem() -> bool:
 
 def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
     """Give each host a card on one network; a host is told by the number of a process in it."""
-    by_kernel = link == PERFECT or (link.slow is None and kernel_has_netem())
+    suffers = link.delay or link.loss
+    by_kernel = link.slow is None and (not suffers or kernel_has_netem())
     if by_kernel:
         switch = keep(["unshare", "--net", "sh", "-c", BRIDGE])
     else:
@@ -98,9 +104,16 @@ def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
         in_network(host, f"ip addr add {address(number)}/24 dev {CARD}")
         in_network(host, f"ip link set {CARD} up")
         in_network(host, f"ip route change {SUBNET}0/24 dev {CARD} rto_min {RESENT_AFTER}")
-        if by_kernel and link != PERFECT:
-            suffers = f"delay {link.delay * 1e6:.0f}us loss {link.loss:.4%}"
-            in_network(host, f"tc qdisc add dev {CARD} root netem {suffers}")
+        parent = "root"
+        if link.rate is not None:
+            limit = f"handle 1: tbf rate {link.rate:.0f}bit burst {BURST} latency 1s"
+            in_network(host, f"tc qdisc add dev {CARD} root {limit}")
+            if by_kernel:
+                in_network(switch, f"tc qdisc add dev {port} root {limit}")
+            parent = "parent 1:1"
+        if by_kernel and suffers:
+            netem = f"delay {link.delay * 1e6:.0f}us loss {link.loss:.4%}"
+            in_network(host, f"tc qdisc add dev {CARD} {parent} netem {netem}")
 
 
 def in_network(process: int, command: str) -> None:
