@@ -35,14 +35,14 @@ Requirement: TypeAlias = Callable[[patterns.Shape], str | None]
 class Algorithm:
     """An algorithm of one collective in one library.
 
-    ``word`` is its name here, ``value`` the library's own. ``sends`` are the messages of one call
+    ``word`` is its name here, ``value`` the library's own. ``rounds`` has the messages of one call
     by the algorithm's definition. ``requires`` says when the library would take another without a
     word; ``settings`` are further variables that it needs.
     """
 
     word: str
     value: str
-    sends: patterns.Pattern
+    rounds: patterns.Pattern
     requires: tuple[Requirement, ...] = ()
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TypeAlias
 
-from omb_py.algorithms.patterns import Pattern, Shape
+from omb_py.algorithms.patterns import Pattern, Shape, messages
 
 Sent: TypeAlias = Sequence[Sequence[tuple[int, float | None]]]
 """Messages and their bytes from each rank to each other one; None for bytes that nobody knows."""
@@ -18,13 +18,13 @@ def by_definition(pattern: Pattern, shape: Shape, root: int = 0) -> list[list[tu
     Raises `NotImplementedError` where the pattern is not known for this number of ranks.
     """
     ranks = shape.ranks
-    messages = [[0] * ranks for _ in range(ranks)]
+    counts = [[0] * ranks for _ in range(ranks)]
     nbytes = [[0.0] * ranks for _ in range(ranks)]
-    for source, target, length in pattern(shape):
+    for source, target, length in messages(pattern, shape):
         source, target = (source + root) % ranks, (target + root) % ranks
-        messages[source][target] += 1
+        counts[source][target] += 1
         nbytes[source][target] += length
-    return [list(zip(*rows, strict=True)) for rows in zip(messages, nbytes, strict=True)]
+    return [list(zip(*rows, strict=True)) for rows in zip(counts, nbytes, strict=True)]
 
 
 def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str | None:
@@ -39,12 +39,12 @@ def difference(pattern: Pattern, shape: Shape, sent: Sent, root: int = 0) -> str
     has_empty_blocks = block * (shape.ranks - 1) >= shape.elements
     for source in range(shape.ranks):
         for target in range(shape.ranks):
-            messages, nbytes = sent[source][target]
+            number, nbytes = sent[source][target]
             known, length = wanted[source][target]
-            fewer = has_empty_blocks and messages < known
+            fewer = has_empty_blocks and number < known
             rounding = shape.itemsize * shape.ranks * max(1, known)
-            if messages != known and not fewer:
-                counted = count_messages(messages)
+            if number != known and not fewer:
+                counted = count_messages(number)
                 return f"rank {source} sent {counted} to rank {target} instead of {known}"
             if nbytes is not None and abs(nbytes - length) > rounding:
                 return (

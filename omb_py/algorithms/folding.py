@@ -10,16 +10,23 @@ from collections.abc import Iterator
 
 from omb_py.algorithms.patterns import (
     Pattern,
+    Round,
     Send,
+    Sends,
     Shape,
+    added,
     all_data,
+    backwards,
     exchanges,
     halved,
     no_data,
     on,
     power_within,
     powers_below,
+    renamed,
+    together,
 )
+from omb_py.core.dataclass import replace
 
 
 def fold(
@@ -30,14 +37,13 @@ def fold(
     ``keep`` says which of them stays.
     """
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    def rounds(shape: Shape) -> Iterator[Round]:
         real = staying(shape.ranks, keep)
         yield from pairs(before, shape)
-        for source, target, nbytes in inner(on(len(real), shape)):
-            yield real[source], real[target], nbytes
+        yield from renamed(inner(on(len(real), shape)), real)
         yield from pairs(after, shape)
 
-    return sends
+    return rounds
 
 
 def staying(ranks: int, keep: int) -> list[int]:
@@ -47,77 +53,90 @@ def staying(ranks: int, keep: int) -> list[int]:
     return [2 * rank + keep if rank < extra else rank + extra for rank in range(left)]
 
 
-def pairs(pattern: Pattern | None, shape: Shape) -> Iterator[Send]:
-    """A pattern of two ranks for each pair of which one does not stay."""
-    for pair in range(shape.ranks - power_within(shape.ranks)):
-        for source, target, nbytes in pattern(on(2, shape)) if pattern else ():
-            yield 2 * pair + source, 2 * pair + target, nbytes
+def pairs(pattern: Pattern | None, shape: Shape) -> Iterator[Round]:
+    """A pattern of two ranks for each pair of which one does not stay, all pairs at once."""
+    extra = shape.ranks - power_within(shape.ranks)
+
+    def sends(of_two: Round) -> Iterator[Send]:
+        for pair in range(extra):
+            for source, target, nbytes in of_two.sends:
+                yield 2 * pair + source, 2 * pair + target, nbytes
+
+    for one in pattern(on(2, shape)) if pattern and extra else ():
+        yield replace(one, sends=Sends(sends, one))
 
 
-def lower_to_upper(shape: Shape) -> Iterator[Send]:
+def lower_to_upper(shape: Shape) -> Iterator[Round]:
     """The lower of two ranks sends all that it has."""
-    yield 0, 1, shape.nbytes
+    yield Round([(0, 1, shape.nbytes)])
 
 
-def upper_to_lower(shape: Shape) -> Iterator[Send]:
+def upper_to_lower(shape: Shape) -> Iterator[Round]:
     """The upper of two ranks sends all that it has."""
-    yield 1, 0, shape.nbytes
+    yield Round([(1, 0, shape.nbytes)])
 
 
-def half_each(shape: Shape) -> Iterator[Send]:
+def half_each(shape: Shape) -> Iterator[Round]:
     """Two ranks add up half of the data each, then the upper one hands over its half."""
-    yield 0, 1, shape.nbytes / 2
-    yield 1, 0, shape.nbytes / 2
-    yield 1, 0, shape.nbytes / 2
+    half = shape.nbytes / 2
+    yield Round([(0, 1, half), (1, 0, half)], added=True)
+    yield Round([(1, 0, half)])
 
 
 def signal(source: int, target: int) -> Pattern:
     """A message without data between the two of a pair."""
-    return lambda shape: iter([(source, target, 0.0)])
+    return lambda shape: iter([Round([(source, target, 0.0)])])
 
 
-recursive_doubling = fold(exchanges(all_data), lower_to_upper, upper_to_lower)
+recursive_doubling = fold(added(exchanges(all_data)), added(lower_to_upper), upper_to_lower)
 """Allreduce: all data in each round [TRG]."""
 
 doubling_barrier = fold(exchanges(no_data), signal(0, 1), signal(1, 0))
 """Barrier by the same exchanges."""
 
 
-def doubling_barrier_above(shape: Shape) -> Iterator[Send]:
+def doubling_barrier_above(shape: Shape) -> Iterator[Round]:
     """Barrier by doubling in which ranks above the power of two report to the first ones."""
     left = power_within(shape.ranks)
-    for rank in range(left, shape.ranks):
-        yield rank, rank - left, 0.0
+    above = range(left, shape.ranks)
+    yield Round([(rank, rank - left, 0.0) for rank in above])
     yield from exchanges(no_data)(on(left, shape))
-    for rank in range(left, shape.ranks):
-        yield rank - left, rank, 0.0
+    yield Round([(rank - left, rank, 0.0) for rank in above])
 
 
-def halving_and_doubling(shape: Shape) -> Iterator[Send]:
-    """Rabenseifner's allreduce on a power of two of ranks: halves, quarters … and back [TRG]."""
-    for _ in range(2):
-        yield from exchanges(halved)(shape)
+halving = added(exchanges(halved))
+"""Sums of a part each, on a power of two of ranks: halves are exchanged, then quarters … [TRG]."""
+
+halving_and_doubling = together(halving, backwards(exchanges(halved)))
+"""Rabenseifner's allreduce on a power of two of ranks: halves, quarters … and back [TRG]."""
 
 
-def halving_and_gather(shape: Shape) -> Iterator[Send]:
+def halving_and_gather(shape: Shape) -> Iterator[Round]:
     """Rabenseifner's reduction on a power of two of ranks: halving, then a gather [TRG]."""
-    yield from exchanges(halved)(shape)
-    for rank in range(1, shape.ranks):
-        distance = power_within(rank)
-        yield rank, rank - distance, shape.nbytes / (2 * distance)
+    yield from halving(shape)
+    for distance in reversed(list(powers_below(shape.ranks))):
+        nbytes = shape.nbytes / (2 * distance)
+        yield Round([(rank + distance, rank, nbytes) for rank in range(distance)])
 
 
-def recursive_halving(shape: Shape) -> Iterator[Send]:
-    """Reduce_scatter: each round sends what the other half of the ranks will keep [TRG]."""
+def recursive_halving(shape: Shape) -> Iterator[Round]:
+    """Reduce_scatter: each round sends what the other half of the ranks will keep [TRG].
+
+    Partners are farthest from each other in the first round.
+    """
     real = staying(shape.ranks, keep=1)
     extra = shape.ranks - len(real)
     blocks = [2 if rank < extra else 1 for rank in range(len(real))]
     block = shape.nbytes / shape.ranks
-    yield from pairs(lower_to_upper, shape)
-    for distance in powers_below(len(real)):
+
+    def sends(distance: int) -> Iterator[Send]:
         for rank, number in enumerate(real):
             partner = rank ^ distance
             first = partner // distance * distance
             yield number, real[partner], block * sum(blocks[first : first + distance])
-    for pair in range(extra):
-        yield 2 * pair + 1, 2 * pair, block
+
+    yield from pairs(added(lower_to_upper), shape)
+    for distance in reversed(list(powers_below(len(real)))):
+        yield Round(Sends(sends, distance), added=True)
+    if extra:
+        yield Round([(2 * pair + 1, 2 * pair, block) for pair in range(extra)])

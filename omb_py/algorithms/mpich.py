@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from omb_py.algorithms import Algorithm, Library, folding, trees
 from omb_py.algorithms.patterns import (
+    added,
     all_but_done,
     all_data,
     around,
     backwards,
     bruck_blocks,
     bruck_digits,
+    by_segments,
     cut,
     dissemination,
     doubled,
@@ -22,9 +24,11 @@ from omb_py.algorithms.patterns import (
     exchanges,
     no_data,
     on_powers_of_two,
+    opposite,
+    pairwise_exchange,
+    reduction,
     share,
     together,
-    up_and_down,
     whole,
 )
 
@@ -33,6 +37,9 @@ PIECE = 32 << 10
 
 CHUNK = 8 << 10
 """Bytes of a message of the pipelined tree."""
+
+AT_ONCE = 32
+"""Messages that a rank of a linear alltoall has under way (``MPIR_CVAR_ALLTOALL_THROTTLE``)."""
 
 BINARY = {"TREE_TYPE": "kary", "TREE_KVAL": "2"}
 """All these are MPICH's defaults, and named so that no environment changes what a word means."""
@@ -49,9 +56,14 @@ def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
     }
 
 
-to_root = backwards(trees.down(trees.binomial_by_lowest))
-heap = trees.down(trees.complete(2))
-scatter = trees.scattered(trees.binomial_by_lowest, share)
+binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
+heap = trees.down(trees.complete(2), at_once=True)
+scatter = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
+scatter_of_blocks = trees.scattered(trees.binomial_by_lowest, whole, trees.largest_first())
+bruck = dissemination(bruck_blocks, direction=-1)
+linear = everyone(whole, at_once=AT_ONCE)
+parts_by_doubling = on_powers_of_two(added(exchanges(all_but_done)))
+scan = added(exchanges(all_data))
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
@@ -60,24 +72,29 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
             "rabenseifner",
             "reduce_scatter_allgather",
             folding.fold(
-                folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
+                folding.halving_and_doubling,
+                added(folding.lower_to_upper),
+                folding.upper_to_lower,
             ),
         ),
-        Algorithm("ring", "ring", together(around(share), cut(around(share), PIECE))),
+        Algorithm("ring", "ring", together(added(around(share)), cut(around(share), PIECE))),
         Algorithm(
             "binomial",
             "tree",
-            up_and_down(trees.down(trees.binomial_preorder)),
+            together(
+                reduction(trees.down(trees.binomial_preorder, order=trees.farthest_first)),
+                trees.down(trees.binomial_preorder, at_once=True),
+            ),
             settings={"TREE_TYPE": "knomial_1", "TREE_KVAL": "2"},
         ),
     ),
     "bcast": (
-        Algorithm("binomial", "binomial", trees.down(trees.binomial_by_lowest)),
+        Algorithm("binomial", "binomial", binomial),
         Algorithm("binary", "tree", heap, settings=BINARY),
         Algorithm(
             "pipelined_binary",
             "pipelined_tree",
-            cut(heap, CHUNK),
+            by_segments(heap, CHUNK, overlapping=True),
             settings=BINARY | {"TREE_PIPELINE_CHUNK_SIZE": str(CHUNK)},
         ),
         Algorithm(
@@ -88,20 +105,20 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("scatter_ring", "scatter_ring_allgather", together(scatter, around(share))),
     ),
     "reduce": (
-        Algorithm("binomial", "binomial", to_root),
+        Algorithm("binomial", "binomial", reduction(binomial)),
         Algorithm(
             "rabenseifner",
             "reduce_scatter_gather",
-            folding.fold(folding.halving_and_gather, folding.upper_to_lower, keep=0),
+            folding.fold(folding.halving_and_gather, added(folding.upper_to_lower), keep=0),
         ),
     ),
     "allgather": (
-        Algorithm("bruck", "brucks", backwards(dissemination(bruck_blocks))),
+        Algorithm("bruck", "brucks", bruck),
         Algorithm("recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(doubled))),
         Algorithm("ring", "ring", around(whole)),
     ),
     "allgatherv": (
-        Algorithm("bruck", "brucks", backwards(dissemination(bruck_blocks))),
+        Algorithm("bruck", "brucks", bruck),
         Algorithm("recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(doubled))),
         Algorithm(
             "ring", "ring", cut(around(whole), PIECE), settings={"PIPELINE_MSG_SIZE": str(PIECE)}
@@ -109,11 +126,11 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
     "alltoall": (
         Algorithm("bruck", "brucks", dissemination(bruck_digits)),
-        Algorithm("pairwise", "pairwise", everyone(whole)),
-        Algorithm("linear", "scattered", everyone(whole)),
+        Algorithm("pairwise", "pairwise", pairwise_exchange(whole, partner=opposite)),
+        Algorithm("linear", "scattered", linear),
     ),
-    "alltoallv": (Algorithm("linear", "scattered", everyone(whole)),),
-    "alltoallw": (Algorithm("linear", "scattered", everyone(whole)),),
+    "alltoallv": (Algorithm("linear", "scattered", linear),),
+    "alltoallw": (Algorithm("linear", "scattered", linear),),
     "barrier": (
         Algorithm(
             "dissemination",
@@ -128,30 +145,20 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
             settings={"RECEXCH_KVAL": "2"},
         ),
     ),
-    "gather": (
-        Algorithm(
-            "binomial", "binomial", backwards(trees.scattered(trees.binomial_by_lowest, whole))
-        ),
-    ),
-    "scatter": (
-        Algorithm("binomial", "binomial", trees.scattered(trees.binomial_by_lowest, whole)),
-    ),
+    "gather": (Algorithm("binomial", "binomial", backwards(scatter_of_blocks)),),
+    "scatter": (Algorithm("binomial", "binomial", scatter_of_blocks),),
     "reduce_scatter": (
-        Algorithm("pairwise", "pairwise", everyone(share)),
-        Algorithm(
-            "recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(all_but_done))
-        ),
+        Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
+        Algorithm("recursive_doubling", "recursive_doubling", parts_by_doubling),
         Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
     ),
     "reduce_scatter_block": (
-        Algorithm("pairwise", "pairwise", everyone(share)),
-        Algorithm(
-            "recursive_doubling", "recursive_doubling", on_powers_of_two(exchanges(all_but_done))
-        ),
+        Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
+        Algorithm("recursive_doubling", "recursive_doubling", parts_by_doubling),
         Algorithm("recursive_halving", "recursive_halving", folding.recursive_halving),
     ),
-    "scan": (Algorithm("recursive_doubling", "recursive_doubling", exchanges(all_data)),),
-    "exscan": (Algorithm("recursive_doubling", "recursive_doubling", exchanges(all_data)),),
+    "scan": (Algorithm("recursive_doubling", "recursive_doubling", scan),),
+    "exscan": (Algorithm("recursive_doubling", "recursive_doubling", scan),),
 }
 
 LIBRARY = Library("MPICH", TABLE, variables, refuses_by_error=True)

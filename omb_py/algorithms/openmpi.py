@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from omb_py.algorithms import Algorithm, Library, folding, trees
 from omb_py.algorithms.patterns import (
-    Send,
+    Round,
     Shape,
+    added,
     all_but_done,
     all_data,
     along,
@@ -22,23 +23,27 @@ from omb_py.algorithms.patterns import (
     backwards,
     bruck_blocks,
     bruck_digits,
-    cut,
     dissemination,
     doubled,
     doubled_shares,
     everyone,
     exchanges,
     from_root,
-    halved,
+    from_root_in_turn,
     neighbor_exchange,
     no_data,
     nothing,
     on_powers_of_two,
+    pairwise_exchange,
+    pipelined,
     power_within,
+    reduction,
     share,
     sparbit,
     swapped_digits,
+    to_root_in_turn,
     together,
+    token,
     up_and_down,
     whole,
 )
@@ -115,23 +120,39 @@ def sends_nothing_in_place(shape: Shape) -> str | None:
     return "in place it sends empty messages, a fault of Open MPI" if shape.in_place else None
 
 
-def segmented_ring(shape: Shape) -> Iterator[Send]:
+def segmented_ring(shape: Shape) -> Iterator[Round]:
     """The ring whose first half, with the sums, is made for one segment of each block by turns."""
     turn = shape.ranks * (SEGMENT // shape.itemsize)
     turns, rest = divmod(shape.elements, turn)
     turns += rest >= shape.ranks and rest > turn // 2
     first = around(lambda shape: share(shape) / turns, lambda ranks: turns * (ranks - 1))
-    yield from together(first, around(share))(shape)
+    yield from together(added(first), around(share))(shape)
 
 
-to_root = backwards(from_root())
-pipeline = cut(trees.down(trees.chains(1)), SEGMENT)
+def synchronized_gather(shape: Shape) -> Iterator[Round]:
+    """The root asks one rank after the other for an empty part, after which the data comes."""
+    for rank in range(1, shape.ranks):
+        yield Round([(0, rank, 0.0)])
+        yield Round([(rank, 0, 0.0)])
+    yield from backwards(from_root())(shape)
+
+
+chain = trees.down(trees.chains(4), at_once=True)
+pipeline = pipelined(trees.down(trees.chains(1)), SEGMENT)
+binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
+scatter = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
+scatter_of_blocks = trees.scattered(trees.binomial_by_lowest, whole, trees.largest_first())
+bruck = dissemination(bruck_blocks, direction=-1)
+barrier_tree = trees.down(trees.binomial_by_lowest, nothing, trees.largest_first())
+parts_by_doubling = on_powers_of_two(added(exchanges(all_but_done)))
+linear_scan = added(along)
+scan = added(exchanges(all_data))
 
 TABLE: dict[str, tuple[Algorithm, ...]] = {
     "allreduce": (
-        Algorithm("linear", "1", up_and_down(from_root())),
+        Algorithm("linear", "1", together(reduction(from_root_in_turn()), from_root())),
         Algorithm("recursive_doubling", "3", folding.recursive_doubling),
-        Algorithm("ring", "4", around(share, lambda ranks: 2 * (ranks - 1)), (element_for_each,)),
+        Algorithm("ring", "4", together(added(around(share)), around(share)), (element_for_each,)),
         Algorithm("segmented_ring", "5", segmented_ring, (segment_for_each,), IN_SEGMENTS),
         Algorithm(
             "rabenseifner",
@@ -144,34 +165,36 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
     "bcast": (
         Algorithm("linear", "1", from_root()),
-        Algorithm("chain", "2", trees.down(trees.chains(4))),
+        Algorithm("chain", "2", chain),
         Algorithm("pipeline", "3", pipeline, settings=IN_SEGMENTS),
-        Algorithm("binary", "5", trees.down(trees.by_levels)),
-        Algorithm("binomial", "6", trees.down(trees.binomial_by_highest)),
-        Algorithm("knomial", "7", trees.down(trees.knomial(4))),
+        Algorithm("binary", "5", trees.down(trees.by_levels, at_once=True)),
+        Algorithm("binomial", "6", trees.down(trees.binomial_by_highest, at_once=True)),
+        Algorithm(
+            "knomial",
+            "7",
+            trees.down(trees.knomial(4), order=trees.largest_first(4), at_once=True),
+        ),
         Algorithm(
             "scatter_allgather",
             "8",
-            on_powers_of_two(
-                together(
-                    trees.scattered(trees.binomial_by_lowest, share), exchanges(doubled_shares)
-                )
-            ),
+            on_powers_of_two(together(scatter, exchanges(doubled_shares))),
             (element_for_each,),
         ),
         Algorithm(
             "scatter_ring",
             "9",
-            together(trees.scattered(trees.binomial_by_lowest, share), around(share)),
+            together(scatter, around(share)),
             (element_for_each,),
         ),
     ),
     "reduce": (
-        Algorithm("linear", "1", to_root),
-        Algorithm("chain", "2", backwards(trees.down(trees.chains(4)))),
-        Algorithm("pipeline", "3", backwards(pipeline), settings=IN_SEGMENTS),
-        Algorithm("binary", "4", backwards(trees.down(trees.by_levels))),
-        Algorithm("binomial", "5", backwards(trees.down(trees.binomial_by_lowest))),
+        Algorithm("linear", "1", reduction(from_root_in_turn())),
+        Algorithm("chain", "2", reduction(trees.down(trees.chains(4), order=trees.farthest_first))),
+        Algorithm("pipeline", "3", reduction(pipeline), settings=IN_SEGMENTS),
+        Algorithm(
+            "binary", "4", reduction(trees.down(trees.by_levels, order=trees.farthest_first))
+        ),
+        Algorithm("binomial", "5", reduction(binomial)),
         Algorithm("in_order_binary", "6", trees.in_order),
         Algorithm(
             "rabenseifner",
@@ -181,7 +204,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         ),
     ),
     "allgather": (
-        Algorithm("bruck", "2", backwards(dissemination(bruck_blocks))),
+        Algorithm("bruck", "2", bruck),
         Algorithm("recursive_doubling", "3", exchanges(doubled), (power_of_two,)),
         Algorithm("ring", "4", around(whole)),
         Algorithm("neighbor_exchange", "5", neighbor_exchange, (even_ranks,)),
@@ -189,7 +212,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("sparbit", "7", sparbit, (sends_nothing_in_place,)),
     ),
     "allgatherv": (
-        Algorithm("bruck", "2", backwards(dissemination(bruck_blocks))),
+        Algorithm("bruck", "2", bruck),
         Algorithm("ring", "3", around(whole)),
         Algorithm("neighbor_exchange", "4", neighbor_exchange, (even_ranks,)),
         Algorithm("two_ranks", "5", everyone(whole), (two_ranks,)),
@@ -197,54 +220,50 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     ),
     "alltoall": (
         Algorithm("linear", "1", everyone(whole), (not_in_place,)),
-        Algorithm("pairwise", "2", everyone(whole), (not_in_place,)),
+        Algorithm("pairwise", "2", pairwise_exchange(whole), (not_in_place,)),
         Algorithm("bruck", "3", dissemination(bruck_digits), (not_in_place,)),
         Algorithm("linear_sync", "4", everyone(whole), (not_in_place,)),
         Algorithm("two_ranks", "5", everyone(whole), (two_ranks, not_in_place)),
     ),
     "alltoallv": (
         Algorithm("linear", "1", everyone(whole), (not_in_place,)),
-        Algorithm("pairwise", "2", everyone(whole, itself=True), (not_in_place,)),
+        Algorithm("pairwise", "2", pairwise_exchange(whole, itself=True), (not_in_place,)),
     ),
     "barrier": (
         Algorithm("linear", "1", up_and_down(from_root(nothing))),
-        Algorithm("double_ring", "2", around(nothing, lambda ranks: 2)),
+        Algorithm("double_ring", "2", token(nothing, 2)),
         Algorithm("recursive_doubling", "3", folding.doubling_barrier_above),
         Algorithm("dissemination", "4", dissemination(no_data)),
         Algorithm("two_ranks", "5", everyone(nothing), (two_ranks,)),
-        Algorithm("tree", "6", up_and_down(trees.down(trees.binomial_by_lowest, nothing))),
+        Algorithm("tree", "6", up_and_down(barrier_tree)),
     ),
     "gather": (
-        Algorithm("linear", "1", to_root),
-        Algorithm("binomial", "2", backwards(trees.scattered(trees.binomial_by_lowest, whole))),
-        Algorithm(
-            "linear_sync",
-            "3",
-            together(from_root(nothing), backwards(from_root(nothing)), to_root),
-        ),
+        Algorithm("linear", "1", to_root_in_turn()),
+        Algorithm("binomial", "2", backwards(scatter_of_blocks)),
+        Algorithm("linear_sync", "3", synchronized_gather),
     ),
     "scatter": (
-        Algorithm("linear", "1", from_root()),
-        Algorithm("binomial", "2", trees.scattered(trees.binomial_by_lowest, whole)),
+        Algorithm("linear", "1", from_root_in_turn()),
+        Algorithm("binomial", "2", scatter_of_blocks),
         Algorithm("linear_nonblocking", "3", from_root()),
     ),
     "reduce_scatter": (
         Algorithm("recursive_halving", "2", folding.recursive_halving),
-        Algorithm("ring", "3", around(share)),
-        Algorithm("butterfly", "4", on_powers_of_two(together(exchanges(halved), swapped_digits))),
+        Algorithm("ring", "3", added(around(share))),
+        Algorithm("butterfly", "4", on_powers_of_two(together(folding.halving, swapped_digits))),
     ),
     "reduce_scatter_block": (
-        Algorithm("recursive_doubling", "2", on_powers_of_two(exchanges(all_but_done))),
+        Algorithm("recursive_doubling", "2", parts_by_doubling),
         Algorithm("recursive_halving", "3", folding.recursive_halving),
-        Algorithm("butterfly", "4", on_powers_of_two(exchanges(halved))),
+        Algorithm("butterfly", "4", on_powers_of_two(folding.halving)),
     ),
     "scan": (
-        Algorithm("linear", "1", along),
-        Algorithm("recursive_doubling", "2", exchanges(all_data)),
+        Algorithm("linear", "1", linear_scan),
+        Algorithm("recursive_doubling", "2", scan),
     ),
     "exscan": (
-        Algorithm("linear", "1", along),
-        Algorithm("recursive_doubling", "2", exchanges(all_data)),
+        Algorithm("linear", "1", linear_scan),
+        Algorithm("recursive_doubling", "2", scan),
     ),
 }
 

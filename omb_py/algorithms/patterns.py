@@ -1,4 +1,4 @@
-"""Who sends how much to whom: collective algorithms by their textbook definitions.
+"""Who sends how much to whom, and when: collective algorithms by their textbook definitions.
 
 Sources, named where they are used:
 
@@ -15,16 +15,18 @@ Sources, named where they are used:
 [TRG]    R. Thakur, R. Rabenseifner, W. Gropp: Optimization of Collective Communication Operations
          in MPICH. Int. J. of High Performance Computing Applications 19(1), 2005.
 
-Rank numbers are relative to the root, which is 0. A message's bytes are exact up to the rounding of
-blocks to whole elements.
+A definition is a sequence of rounds (`Round`). Messages of a round are made only when somebody goes
+through them. Rank numbers are relative to the root, which is 0. A message's bytes are exact up to
+the rounding of blocks to whole elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import ceil
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from omb_py.core.dataclass import dataclass, replace
 
@@ -47,11 +49,45 @@ class Shape:
 Send: TypeAlias = tuple[int, int, float]
 """A message: who sends it, who receives it, and its bytes."""
 
-Pattern: TypeAlias = Callable[[Shape], Iterator[Send]]
-"""All messages of one call."""
+
+class Sends:
+    """Messages that a generator function makes from its arguments, as often as they are needed."""
+
+    def __init__(self, make: Callable[..., Iterator[Send]], *arguments: Any) -> None:
+        self._make = partial(make, *arguments)
+
+    def __iter__(self) -> Iterator[Send]:
+        return self._make()
+
+
+@dataclass(frozen=True)
+class Round:
+    """Messages that do not wait for each other; those from a rank to another one are in order.
+
+    A rank begins all its messages of a round, receives first, once those of its earlier rounds are
+    over; a rank without any takes no part in it. The round is made so many ``times`` in a row.
+    ``added`` means that receivers add what arrives to their own data, ``overlapping`` that sends
+    are waited for only at the end of the call, receives as always.
+    """
+
+    sends: Iterable[Send]
+    times: int = 1
+    added: bool = False
+    overlapping: bool = False
+
+
+Pattern: TypeAlias = Callable[[Shape], Iterator[Round]]
+"""All messages of one call, in their order."""
 
 Part: TypeAlias = Callable[[Shape], float]
 """Bytes of a message."""
+
+
+def messages(pattern: Pattern, shape: Shape) -> Iterator[Send]:
+    """All messages of one call, round after round."""
+    for one in pattern(shape):
+        for _ in range(one.times):
+            yield from one.sends
 
 
 def whole(shape: Shape) -> float:
@@ -72,77 +108,218 @@ def nothing(shape: Shape) -> float:
 def together(*patterns: Pattern) -> Pattern:
     """One pattern after the other."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    def rounds(shape: Shape) -> Iterator[Round]:
         for pattern in patterns:
             yield from pattern(shape)
 
-    return sends
+    return rounds
+
+
+def added(pattern: Pattern) -> Pattern:
+    """A pattern whose receivers add what arrives."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        return (replace(one, added=True) for one in pattern(shape))
+
+    return rounds
 
 
 def backwards(pattern: Pattern) -> Pattern:
-    """Every message the other way: a reduction is a broadcast played backwards [CHPG]."""
+    """The last round first, every message the other way: a gather is a scatter backwards [CHPG]."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
-        for source, target, nbytes in pattern(shape):
-            yield target, source, nbytes
+    def rounds(shape: Shape) -> Iterator[Round]:
+        for one in reversed(list(pattern(shape))):
+            yield replace(one, sends=Sends(answers, one.sends))
 
-    return sends
+    return rounds
+
+
+def answers(sends: Iterable[Send]) -> Iterator[Send]:
+    """Every message the other way."""
+    return ((target, source, nbytes) for source, target, nbytes in sends)
+
+
+def reduction(pattern: Pattern) -> Pattern:
+    """A broadcast played backwards, with additions [CHPG]."""
+    return added(backwards(pattern))
 
 
 def up_and_down(pattern: Pattern) -> Pattern:
-    """To the root, and then from it."""
-    return together(backwards(pattern), pattern)
+    """A reduction to the root, and then a broadcast from it."""
+    return together(reduction(pattern), pattern)
 
 
 def cut(pattern: Pattern, segment: int) -> Pattern:
-    """These messages in segments of at most so many bytes."""
+    """Messages in segments of at most so many bytes: all of one, then all of the next.
 
-    def sends(shape: Shape) -> Iterator[Send]:
-        for source, target, nbytes in pattern(shape):
-            pieces = max(1, ceil(nbytes / segment))
-            for _ in range(pieces):
-                yield source, target, nbytes / pieces
+    Messages of a round are of one length, here and below.
+    """
 
-    return sends
+    def rounds(shape: Shape) -> Iterator[Round]:
+        for one in pattern(shape):
+            pieces = pieces_of([one], segment)
+            yield replace(one, sends=Sends(divided, one.sends, pieces), times=one.times * pieces)
+
+    return rounds
+
+
+def by_segments(pattern: Pattern, segment: int, overlapping: bool = False) -> Pattern:
+    """The pattern for a first segment, then for the next one."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        all_rounds = list(pattern(shape))
+        pieces = pieces_of(all_rounds, segment)
+        for _ in range(pieces):
+            for one in all_rounds:
+                sends = Sends(divided, one.sends, pieces)
+                yield replace(one, sends=sends, overlapping=overlapping)
+
+    return rounds
+
+
+def pipelined(pattern: Pattern, segment: int) -> Pattern:
+    """A rank receives a segment while it sends the one before: messages of each level of a tree."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        levels = list(pattern(shape))
+        pieces = pieces_of(levels, segment)
+        first = 0
+        while levels and first < pieces + len(levels) - 1:
+            begin, end = max(0, first - pieces + 1), min(len(levels), first + 1)
+            full = end - begin == len(levels)
+            times = pieces - len(levels) + 1 if full else 1
+            active = [one.sends for one in levels[begin:end]]
+            yield replace(levels[0], sends=Sends(divided_levels, active, pieces), times=times)
+            first += times
+
+    return rounds
+
+
+def pieces_of(rounds: Iterable[Round], segment: int) -> int:
+    """The number of segments that the messages of some rounds are cut into."""
+    first = next((next(iter(one.sends), None) for one in rounds), None)
+    return max(1, ceil(first[2] / segment)) if first else 1
+
+
+def divided(sends: Iterable[Send], pieces: int) -> Iterator[Send]:
+    """One of so many pieces of each message."""
+    return ((source, target, nbytes / pieces) for source, target, nbytes in sends)
+
+
+def divided_levels(levels: Sequence[Iterable[Send]], pieces: int) -> Iterator[Send]:
+    """One of so many pieces of each message of several levels."""
+    for sends in levels:
+        yield from divided(sends, pieces)
+
+
+def renamed(rounds: Iterable[Round], names: Sequence[int]) -> Iterator[Round]:
+    """Rounds in which rank ``names[rank]`` stands for each rank."""
+
+    def sends(one: Round) -> Iterator[Send]:
+        return ((names[source], names[target], nbytes) for source, target, nbytes in one.sends)
+
+    return (replace(one, sends=Sends(sends, one)) for one in rounds)
+
+
+def to_next(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
+    """Every rank sends to the one so far after it."""
+    return ((rank, (rank + distance) % ranks, nbytes) for rank in range(ranks))
 
 
 def around(part: Part, times: Callable[[int], int] = lambda ranks: ranks - 1) -> Pattern:
     """Every rank sends to the next one so many times [CHPG, the bucket algorithms]."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
-        for _ in range(times(shape.ranks)):
+    def rounds(shape: Shape) -> Iterator[Round]:
+        if number := times(shape.ranks):
+            yield Round(Sends(to_next, shape.ranks, 1, part(shape)), number)
+
+    return rounds
+
+
+def token(part: Part, times: int) -> Pattern:
+    """A message goes from rank to rank and back to the first, so many times."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        for _ in range(times):
             for rank in range(shape.ranks):
-                yield rank, (rank + 1) % shape.ranks, part(shape)
+                yield Round([(rank, (rank + 1) % shape.ranks, part(shape))])
 
-    return sends
+    return rounds
 
 
-def along(shape: Shape) -> Iterator[Send]:
-    """Every rank but the last sends all to the next one."""
+def along(shape: Shape) -> Iterator[Round]:
+    """Every rank but the last sends all to the next one, after it has received."""
     for rank in range(shape.ranks - 1):
-        yield rank, rank + 1, shape.nbytes
+        yield Round([(rank, rank + 1, shape.nbytes)])
 
 
 def from_root(part: Part = whole) -> Pattern:
-    """The root sends to each other rank by itself."""
+    """The root sends to each other rank by itself, to all of them at once."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    def rounds(shape: Shape) -> Iterator[Round]:
+        yield Round([(0, rank, part(shape)) for rank in range(1, shape.ranks)])
+
+    return rounds
+
+
+def from_root_in_turn(part: Part = whole) -> Pattern:
+    """The root sends to each other rank by itself, to one after the other."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
         for rank in range(1, shape.ranks):
-            yield 0, rank, part(shape)
+            yield Round([(0, rank, part(shape))])
 
-    return sends
+    return rounds
 
 
-def everyone(part: Part, itself: bool = False) -> Pattern:
-    """Every rank sends to every other rank, and maybe to ``itself``."""
+def to_root_in_turn(part: Part = whole) -> Pattern:
+    """The root receives from one rank after the other."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
-        for source in range(shape.ranks):
-            for target in range(shape.ranks):
-                if source != target or itself:
-                    yield source, target, part(shape)
+    def rounds(shape: Shape) -> Iterator[Round]:
+        for rank in range(1, shape.ranks):
+            yield Round([(rank, 0, part(shape))])
 
-    return sends
+    return rounds
+
+
+Partner: TypeAlias = Callable[[int, int, int], int]
+"""Whom a rank sends to in a step, from rank, step and the number of ranks."""
+
+
+def after(rank: int, step: int, ranks: int) -> int:
+    """The rank so many steps further."""
+    return (rank + step) % ranks
+
+
+def opposite(rank: int, step: int, ranks: int) -> int:
+    """The rank with which this one exchanges, where ranks are a power of two; else as `after`."""
+    return rank ^ step if ranks == power_within(ranks) else after(rank, step, ranks)
+
+
+def everyone(
+    part: Part, itself: bool = False, at_once: int = 0, partner: Partner = after
+) -> Pattern:
+    """Every rank sends to every other rank, and maybe to ``itself``, first to those near it.
+
+    So many of its messages are under way ``at_once``, then the next ones; 0: all.
+    """
+
+    def sends(shape: Shape, steps: range) -> Iterator[Send]:
+        ranks, nbytes = shape.ranks, part(shape)
+        return ((rank, partner(rank, s, ranks), nbytes) for s in steps for rank in range(ranks))
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        steps = range(0 if itself else 1, shape.ranks)
+        number = at_once or shape.ranks
+        for first in steps[::number]:
+            yield Round(Sends(sends, shape, range(first, min(first + number, steps.stop))))
+
+    return rounds
+
+
+def pairwise_exchange(part: Part, itself: bool = False, partner: Partner = after) -> Pattern:
+    """Every rank sends to every other rank, to one after the other [TRG]."""
+    return everyone(part, itself, 1, partner)
 
 
 def powers_below(ranks: int) -> Iterator[int]:
@@ -164,13 +341,16 @@ def exchanges(part: Callable[[Shape, int], float]) -> Pattern:
     Recursive doubling and halving [TRG]; whoever has no partner in a round rests.
     """
 
-    def sends(shape: Shape) -> Iterator[Send]:
-        for distance in powers_below(shape.ranks):
-            for rank in range(shape.ranks):
-                if rank ^ distance < shape.ranks:
-                    yield rank, rank ^ distance, part(shape, distance)
+    def sends(ranks: int, distance: int, nbytes: float) -> Iterator[Send]:
+        for rank in range(ranks):
+            if rank ^ distance < ranks:
+                yield rank, rank ^ distance, nbytes
 
-    return sends
+    def rounds(shape: Shape) -> Iterator[Round]:
+        for distance in powers_below(shape.ranks):
+            yield Round(Sends(sends, shape.ranks, distance, part(shape, distance)))
+
+    return rounds
 
 
 def all_data(shape: Shape, distance: int) -> float:
@@ -203,15 +383,18 @@ def all_but_done(shape: Shape, distance: int) -> float:
     return shape.nbytes - share(shape) * distance
 
 
-def dissemination(part: Callable[[Shape, int], float]) -> Pattern:
-    """Rank r to rank r + d for d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall]."""
+def dissemination(part: Callable[[Shape, int], float], direction: int = 1) -> Pattern:
+    """Rank r to rank r + d for d = 1, 2, 4 … [HFM for barriers, BHKUW for alltoall].
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    Direction -1 is to rank r - d, as in Bruck's allgather.
+    """
+
+    def rounds(shape: Shape) -> Iterator[Round]:
         for distance in powers_below(shape.ranks):
-            for rank in range(shape.ranks):
-                yield rank, (rank + distance) % shape.ranks, part(shape, distance)
+            nbytes = part(shape, distance)
+            yield Round(Sends(to_next, shape.ranks, direction * distance, nbytes))
 
-    return sends
+    return rounds
 
 
 def bruck_blocks(shape: Shape, distance: int) -> float:
@@ -224,43 +407,55 @@ def bruck_digits(shape: Shape, distance: int) -> float:
     return shape.nbytes * sum(bool(block & distance) for block in range(shape.ranks))
 
 
-def sparbit(shape: Shape) -> Iterator[Send]:
+def sparbit(shape: Shape) -> Iterator[Round]:
     """Rank r to r + d for d = …, 4, 2, 1, block by block; each round doubles what is known [LK]."""
     known = [shape.ranks]
     while known[-1] > 1:
         known.append(ceil(known[-1] / 2))
-    for distance, (after, before) in zip(powers_below(shape.ranks), pairwise(known), strict=True):
-        for rank in range(shape.ranks):
-            for _ in range(after - before):
-                yield rank, (rank + distance) % shape.ranks, shape.nbytes
+
+    def sends(distance: int, blocks: int) -> Iterator[Send]:
+        for _ in range(blocks):
+            yield from to_next(shape.ranks, distance, shape.nbytes)
+
+    distances = list(zip(powers_below(shape.ranks), pairwise(known), strict=True))
+    for distance, (more, fewer) in reversed(distances):
+        yield Round(Sends(sends, distance, more - fewer))
 
 
-def neighbor_exchange(shape: Shape) -> Iterator[Send]:
+def neighbor_exchange(shape: Shape) -> Iterator[Round]:
     """Pairs of neighbours exchange what they have, left and right by turns [CZZY]."""
-    for number in range(shape.ranks // 2):
+
+    def sends(number: int) -> Iterator[Send]:
         for rank in range(shape.ranks):
             step = 1 if (rank + number) % 2 == 0 else -1
             yield rank, (rank + step) % shape.ranks, shape.nbytes * (2 if number else 1)
 
+    for number in range(shape.ranks // 2):
+        yield Round(Sends(sends, number))
 
-def swapped_digits(shape: Shape) -> Iterator[Send]:
+
+def swapped_digits(shape: Shape) -> Iterator[Round]:
     """Each rank's part goes to the rank of the same binary digits in reverse order."""
     digits = (shape.ranks - 1).bit_length()
-    for rank in range(shape.ranks):
-        target = int(format(rank, f"0{digits}b")[::-1], 2) if digits else 0
-        if target != rank:
-            yield rank, target, share(shape)
+
+    def sends() -> Iterator[Send]:
+        for rank in range(shape.ranks):
+            target = int(format(rank, f"0{digits}b")[::-1], 2) if digits else 0
+            if target != rank:
+                yield rank, target, share(shape)
+
+    yield Round(Sends(sends))
 
 
 def on_powers_of_two(pattern: Pattern) -> Pattern:
     """A pattern that is known for powers of two of ranks; raises `NotImplementedError` else."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    def rounds(shape: Shape) -> Iterator[Round]:
         if shape.ranks != power_within(shape.ranks):
             raise NotImplementedError(f"nothing to compare with on {shape.ranks} ranks")
         yield from pattern(shape)
 
-    return sends
+    return rounds
 
 
 def on(ranks: int, shape: Shape) -> Shape:

@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from omb_py.algorithms.patterns import Pattern, Send, Shape, power_within, whole
+from omb_py.algorithms.patterns import (
+    Pattern,
+    Round,
+    Shape,
+    power_within,
+    reduction,
+    renamed,
+    whole,
+)
 
 Parent: TypeAlias = Callable[[int, int], int]
 """The parent of a rank (not of the root) in a tree of so many ranks."""
+
+Order: TypeAlias = Callable[[int], int]
+"""Children that a rank serves first have the smaller one, of how far they are behind the rank."""
 
 
 def binomial_by_lowest(rank: int, ranks: int) -> int:
@@ -82,38 +93,99 @@ def chains(number: int) -> Parent:
     return parent
 
 
-def down(parent: Parent, part: Callable[[Shape], float] = whole) -> Pattern:
-    """A message from the root to all."""
-
-    def sends(shape: Shape) -> Iterator[Send]:
-        for rank in range(1, shape.ranks):
-            yield parent(rank, shape.ranks), rank, part(shape)
-
-    return sends
+def nearest_first(distance: int) -> int:
+    """Children in the order of their ranks."""
+    return distance
 
 
-def scattered(parent: Parent, part: Callable[[Shape], float]) -> Pattern:
+def largest_first(radix: int = 2) -> Order:
+    """Children of a `knomial` tree, or the first of the binomial ones, by their weight.
+
+    Those of the same weight are in the order of their ranks.
+    """
+
+    def order(distance: int) -> int:
+        weight = 1
+        while weight * radix <= distance:
+            weight *= radix
+        return -weight
+
+    return order
+
+
+def farthest_first(distance: int) -> int:
+    """Children against the order of their ranks."""
+    return -distance
+
+
+def down(
+    parent: Parent,
+    part: Callable[[Shape], float] = whole,
+    order: Order = nearest_first,
+    at_once: bool = False,
+) -> Pattern:
+    """A message from the root to all; a rank sends to all its children ``at_once``, or in turn."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        nbytes = part(shape)
+        for edges in served(parent, shape.ranks, order, at_once):
+            yield Round([(rank, child, nbytes) for rank, child in edges])
+
+    return rounds
+
+
+def scattered(
+    parent: Parent, part: Callable[[Shape], float], order: Order = nearest_first
+) -> Pattern:
     """A block of its own to each rank, with those of all ranks below it."""
 
-    def sends(shape: Shape) -> Iterator[Send]:
+    def rounds(shape: Shape) -> Iterator[Round]:
         below = [1] * shape.ranks
         for rank in reversed(range(1, shape.ranks)):
-            above = parent(rank, shape.ranks)
-            below[above] += below[rank]
-            yield above, rank, below[rank] * part(shape)
+            below[parent(rank, shape.ranks)] += below[rank]
+        block = part(shape)
+        for edges in served(parent, shape.ranks, order, at_once=False):
+            yield Round([(rank, child, below[child] * block) for rank, child in edges])
 
-    return sends
+    return rounds
 
 
-def in_order(shape: Shape) -> Iterator[Send]:
+def served(
+    parent: Parent, ranks: int, order: Order, at_once: bool
+) -> Iterator[list[tuple[int, int]]]:
+    """Ranks and their children, from level to level.
+
+    A list has all children of a level's ranks, or one of each.
+    """
+    children: list[list[int]] = [[] for _ in range(ranks)]
+    for rank in range(1, ranks):
+        children[parent(rank, ranks)].append(rank)
+    for rank, found in enumerate(children):
+        distances = sorted((child - rank for child in found), key=order)
+        children[rank] = [rank + distance for distance in distances]
+    level = [0] if children[0] else []
+    while level:
+        if at_once:
+            yield [(rank, child) for rank in level for child in children[rank]]
+        else:
+            for turn in range(max(len(children[rank]) for rank in level)):
+                yield [(r, children[r][turn]) for r in level if turn < len(children[r])]
+        level = [child for rank in level for child in children[rank] if children[child]]
+
+
+def in_order(shape: Shape) -> Iterator[Round]:
     """A reduction that adds up in the order of the ranks: binary trees, left before right.
 
     The last rank is on top, and passes the result to the root.
     """
-    for rank in range(shape.ranks - 1):
-        yield rank, _above(rank, shape.ranks), shape.nbytes
-    if shape.ranks > 1:
-        yield shape.ranks - 1, 0, shape.nbytes
+    last = shape.ranks - 1
+
+    def parent(rank: int, ranks: int) -> int:
+        return last - _above(last - rank, ranks)
+
+    yield from renamed(reduction(down(parent))(shape), range(last, -1, -1))
+    if last:
+        yield Round([(last, 0, shape.nbytes)])
 
 
 def _above(rank: int, ranks: int) -> int:

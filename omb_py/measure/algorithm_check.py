@@ -222,7 +222,7 @@ class AlgorithmCheck(Measurement):
         messages = sum(count for row in sent for count, _ in row)
         nbytes = sum(int(length or 0) for row in sent for _, length in row)
         try:
-            found = difference(algorithm.sends, shape_of(case), sent, self.options.root or 0)
+            found = difference(algorithm.rounds, shape_of(case), sent, self.options.root or 0)
         except NotImplementedError as error:
             return SizeCheck(case.size, messages, nbytes, f"not known: {error}")
         verdict = f"as {algorithm.word}" if found is None else f"NOT as {algorithm.word}: {found}"

@@ -8,7 +8,7 @@ import pytest
 
 from omb_py.algorithms import MODULES, Algorithm, library
 from omb_py.algorithms.comparison import by_definition, difference
-from omb_py.algorithms.patterns import Shape
+from omb_py.algorithms.patterns import Shape, messages
 from omb_py.cli.inventory import print_algorithms
 from omb_py.core.errors import UsageError
 from tests import ROOT
@@ -38,7 +38,7 @@ def test_everybody_gets_what_a_collective_promises(
         if algorithm.refusal(shape):
             continue
         try:
-            sent = by_definition(algorithm.sends, shape)
+            sent = by_definition(algorithm.rounds, shape)
         except NotImplementedError:
             continue
         reached = [{rank} for rank in range(ranks)]
@@ -74,19 +74,19 @@ def test_rings_and_halving_move_what_the_books_say() -> None:
     table = library("Open MPI")
     for ranks in (2, 4, 8, 16):
         shape = Shape(ranks, 4096 * ranks, 4)
-        for word, messages in (("ring", 2 * (ranks - 1)), ("rabenseifner", 2 * log2(ranks))):
-            sent = by_definition(table.algorithm("allreduce", word).sends, shape)
+        for word, number in (("ring", 2 * (ranks - 1)), ("rabenseifner", 2 * log2(ranks))):
+            sent = by_definition(table.algorithm("allreduce", word).rounds, shape)
             for row in sent:
-                assert sum(count for count, _ in row) == messages
+                assert sum(count for count, _ in row) == number
                 assert sum(nbytes for _, nbytes in row) == 2 * shape.nbytes * (ranks - 1) / ranks
 
 
 def test_trees_are_as_deep_as_their_logarithm() -> None:
     for ranks in range(2, 40):
         for name, word in (("MPICH", "binomial"), ("Open MPI", "binomial")):
-            sends = library(name).algorithm("bcast", word).sends
+            rounds = library(name).algorithm("bcast", word).rounds
             depth = {0: 0}
-            edges = {(s, t) for s, t, _ in sends(Shape(ranks, 8))}
+            edges = {(s, t) for s, t, _ in messages(rounds, Shape(ranks, 8))}
             while len(depth) < ranks:
                 depth |= {t: depth[s] + 1 for s, t in edges if s in depth and t not in depth}
             assert max(depth.values()) <= ceil(log2(ranks))
@@ -95,7 +95,7 @@ def test_trees_are_as_deep_as_their_logarithm() -> None:
 
 
 def test_a_difference_names_the_first_ranks_that_differ() -> None:
-    ring = library("MPICH").algorithm("allgather", "ring").sends
+    ring = library("MPICH").algorithm("allgather", "ring").rounds
     shape = Shape(3, 100)
     sent = [[(count, nbytes) for count, nbytes in row] for row in by_definition(ring, shape)]
     assert difference(ring, shape, sent) is None
@@ -109,7 +109,7 @@ def test_a_difference_names_the_first_ranks_that_differ() -> None:
 
 
 def test_a_root_turns_the_pattern() -> None:
-    linear = library("Open MPI").algorithm("bcast", "linear").sends
+    linear = library("Open MPI").algorithm("bcast", "linear").rounds
     sent = by_definition(linear, Shape(3, 8), root=2)
     assert [[count for count, _ in row] for row in sent] == [[0, 0, 0], [0, 0, 0], [1, 1, 0]]
 

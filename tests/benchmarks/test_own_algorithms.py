@@ -15,19 +15,22 @@ from omb_py.algorithms.comparison import difference
 from omb_py.algorithms.patterns import (
     Pattern,
     Shape,
+    added,
     along,
     around,
-    backwards,
+    by_segments,
     cut,
     dissemination,
     doubled_shares,
-    everyone,
     exchanges,
-    from_root,
+    from_root_in_turn,
     on_powers_of_two,
+    pairwise_exchange,
+    pipelined,
+    reduction,
     share,
+    to_root_in_turn,
     together,
-    up_and_down,
     whole,
 )
 from omb_py.benchmarks import Case, Plan, Resources, all_benchmarks, find_benchmark
@@ -168,30 +171,35 @@ def test_a_rank_that_waits_for_itself_or_is_left_alone_is_found() -> None:
 
 SEGMENT = 1024
 ROOTED = ("bcast", "gather", "gatherv", "reduce", "scatter", "scatterv")
+binomial = trees.down(trees.binomial_by_lowest, order=trees.largest_first())
+scattered = trees.scattered(trees.binomial_by_lowest, share, trees.largest_first())
 DEFINITIONS: dict[tuple[str, str], Pattern] = {
     ("bcast", "chain"): along,
-    ("bcast", "pipelined_chain"): cut(along, SEGMENT),
-    ("bcast", "binomial"): trees.down(trees.binomial_by_lowest),
-    ("bcast", "scatter_ring"): together(
-        trees.scattered(trees.binomial_by_lowest, share), around(share)
-    ),
+    ("bcast", "pipelined_chain"): pipelined(along, SEGMENT),
+    ("bcast", "binomial"): binomial,
+    ("bcast", "scatter_ring"): together(scattered, around(share)),
     ("bcast", "scatter_allgather"): on_powers_of_two(
-        together(trees.scattered(trees.binomial_by_lowest, share), exchanges(doubled_shares))
+        together(scattered, exchanges(doubled_shares))
     ),
-    ("allreduce", "ring"): around(share, lambda ranks: 2 * (ranks - 1)),
-    ("allreduce", "segmented_ring"): together(cut(around(share), SEGMENT), around(share)),
+    ("allreduce", "ring"): together(added(around(share)), around(share)),
+    ("allreduce", "segmented_ring"): together(added(cut(around(share), SEGMENT)), around(share)),
     ("allreduce", "recursive_doubling"): folding.recursive_doubling,
     ("allreduce", "rabenseifner"): folding.fold(
-        folding.halving_and_doubling, folding.lower_to_upper, folding.upper_to_lower
+        folding.halving_and_doubling, added(folding.lower_to_upper), folding.upper_to_lower
     ),
-    ("allreduce", "tree"): cut(up_and_down(trees.down(trees.binomial_by_lowest)), SEGMENT),
-    ("allreduce", "parameter_server"): up_and_down(from_root()),
+    ("allreduce", "tree"): together(
+        by_segments(reduction(binomial), SEGMENT), by_segments(binomial, SEGMENT)
+    ),
+    ("allreduce", "parameter_server"): together(added(to_root_in_turn()), from_root_in_turn()),
     **{(name, "ring"): around(whole) for name in ("allgather", "allgatherv")},
-    **{(name, "pairwise"): everyone(whole) for name in ("alltoall", "alltoallv")},
-    **{(name, "pairwise"): everyone(share) for name in ("reduce_scatter", "reduce_scatter_block")},
-    **{(name, "linear"): backwards(from_root()) for name in ("gather", "gatherv")},
-    **{(name, "linear"): from_root() for name in ("scatter", "scatterv")},
-    ("reduce", "binomial"): backwards(trees.down(trees.binomial_by_lowest)),
+    **{(name, "pairwise"): pairwise_exchange(whole) for name in ("alltoall", "alltoallv")},
+    **{
+        (name, "pairwise"): added(pairwise_exchange(share))
+        for name in ("reduce_scatter", "reduce_scatter_block")
+    },
+    **{(name, "linear"): to_root_in_turn() for name in ("gather", "gatherv")},
+    **{(name, "linear"): from_root_in_turn() for name in ("scatter", "scatterv")},
+    ("reduce", "binomial"): reduction(binomial),
     ("barrier", "dissemination"): dissemination(lambda shape, distance: INT.itemsize),
 }
 """What the library's algorithms of the same kind send."""

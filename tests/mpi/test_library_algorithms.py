@@ -95,7 +95,7 @@ def differences(found: Library, calls: list[dict[str, Any]], in_place: bool = Fa
         shape = Shape(call["ranks"], call["bytes"], call["itemsize"], in_place)
         where = f"{call['function']} {call['word']} {call['ranks']} ranks {call['bytes']} bytes"
         try:
-            unlike = difference(algorithm.sends, shape, sent_of(call))
+            unlike = difference(algorithm.rounds, shape, sent_of(call))
         except NotImplementedError:
             continue
         compared.add((call["function"], call["word"]))
@@ -149,7 +149,7 @@ def test_open_mpi_allgatherv_which_can_only_be_chosen_before_the_start(
         assert len(made) == 3
         for call in made:
             shape = Shape(ranks, call["bytes"])
-            assert difference(algorithm.sends, shape, sent_of(call)) is None, algorithm.word
+            assert difference(algorithm.rounds, shape, sent_of(call)) is None, algorithm.word
 
 
 def test_a_pattern_tells_algorithms_apart(
@@ -167,7 +167,7 @@ def test_a_pattern_tells_algorithms_apart(
             if alike or other.refusal(shape):
                 continue
             try:
-                unlike = difference(other.sends, shape, sent_of(call))
+                unlike = difference(other.rounds, shape, sent_of(call))
             except NotImplementedError:
                 continue
             assert unlike is not None, (call["function"], call["word"], other.word)
@@ -186,7 +186,7 @@ def test_open_mpi_ignores_its_number_without_dynamic_rules(
         return sent_of(next(call for call in calls if call["word"] == DEFAULT))
 
     own = of_library(OMPI_MCA_coll_tuned_use_dynamic_rules="0")
-    ring = library(vendor).algorithm("allreduce", "ring").sends
+    ring = library(vendor).algorithm("allreduce", "ring").rounds
     ignored = of_library(OMPI_MCA_coll_tuned_use_dynamic_rules="0", **number)
     obeyed = of_library(**number)
     assert ignored == own

@@ -165,7 +165,7 @@ class Team:
         from omb_py.benchmarks.algorithms.members import Members
 
         everyone = Members(tuple(range(self.ranks)), self.rank, nodes)
-        return steps_of(algorithms(call.function)[algorithm], call, everyone, new)
+        return tuple(steps_of(algorithms(call.function)[algorithm], call, everyone, new))
 
     def split(self, color: int, key: int = 0) -> Team:
         """The team of the ranks that give the same ``color``; collective.

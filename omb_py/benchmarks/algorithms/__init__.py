@@ -116,30 +116,30 @@ NewMessage = Callable[[int], Message]
 
 def broadcast(
     algorithm: Algorithm[Message], call: Call, everyone: Members, longest: int, new: NewMessage
-) -> list[Step]:
+) -> Iterator[Step]:
     """The steps of a broadcast: members are in the order of the ranks, from the root on."""
     assert call.root is not None
     (message,) = call.messages
     number = everyone.number
     members = everyone.chosen([(call.root + place) % number for place in range(number)])
-    return list(algorithm.steps(members, message, longest))
+    return algorithm.steps(members, message, longest)
 
 
 def reduction(
     algorithm: Algorithm[Sum], call: Call, everyone: Members, longest: int, new: NewMessage
-) -> list[Step]:
+) -> Iterator[Step]:
     """The steps of an allreduce, whose messages are two unless it is in place."""
     *given, result = call.messages
     further = algorithm.scratch(result.elements, everyone.number, longest)
     data = Sum(range(result.elements), given[0] if given else None, result, new(further))
     if everyone.number == 1 and given:
-        return list(everyone.exchange(0, data.current, 0, data.total))
-    return list(algorithm.steps(everyone, data, longest))
+        return everyone.exchange(0, data.current, 0, data.total)
+    return algorithm.steps(everyone, data, longest)
 
 
 def exchange(
     algorithm: Algorithm[Exchange], call: Call, everyone: Members, longest: int, new: NewMessage
-) -> list[Step]:
+) -> Iterator[Step]:
     """The steps of a call whose sides are apart.
 
     Raises `UnsupportedError` in place, where what is sent would be overwritten before.
@@ -154,7 +154,7 @@ def exchange(
     if call.counts is not None and given is not None:
         given = replace(given, counts=call.counts)
     further = new(algorithm.scratch(longer, everyone.number, longest))
-    return list(algorithm.steps(everyone, Exchange(given, got, call.root, further), longest))
+    return algorithm.steps(everyone, Exchange(given, got, call.root, further), longest)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Own:
     """
 
     algorithms: tuple[Algorithm[Any], ...]
-    steps: Callable[[Algorithm[Any], Call, Members, int, NewMessage], list[Step]]
+    steps: Callable[[Algorithm[Any], Call, Members, int, NewMessage], Iterator[Step]]
     default: str
 
 
@@ -263,7 +263,7 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
         (call,) = exchange.steps
         assert isinstance(call, Call)
         made = steps_of(algorithm, call, everyone, lambda count: case.message((count,)), segment)
-        exchanges.append(replace(exchange, steps=made))
+        exchanges.append(replace(exchange, steps=tuple(made)))
     return replace(plan, exchanges=tuple(exchanges), chained=True)
 
 
@@ -273,14 +273,14 @@ def steps_of(
     everyone: Members,
     new: NewMessage,
     segment: int = SEGMENT,
-) -> tuple[Step, ...]:
+) -> Iterator[Step]:
     """What an algorithm does instead of a call of its collective, on the rank of ``everyone``.
 
-    ``new`` makes the further memory that it needs. ``segment`` is in bytes.
+    Steps are made as they are needed. ``new`` makes the further memory. ``segment`` is in bytes.
     """
     itemsize = call.messages[-1].datatype.itemsize if call.messages else 1
     longest = max(1, segment // itemsize)
-    return tuple(TABLE[call.function].steps(algorithm, call, everyone, longest, new))
+    return TABLE[call.function].steps(algorithm, call, everyone, longest, new)
 
 
 def check(options: Options) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from omb_py.algorithms import MODULES, library
-from omb_py.algorithms.patterns import Pattern, Shape
+from omb_py.algorithms.patterns import Pattern, Shape, messages
 from omb_py.core.text.units import size_text
 from omb_py.tracing.records.layout import NOBODY
 from omb_py.tracing.records.routines import Dependence, dependence
@@ -82,7 +82,7 @@ def matches(vendor: str, call: Call) -> Iterator[Match]:
         if algorithm.refusal(shape) is not None:
             continue
         try:
-            wanted = edges(algorithm.sends, shape)
+            wanted = edges(algorithm.rounds, shape)
         except NotImplementedError:
             continue
         for root in roots(call):
@@ -107,9 +107,9 @@ def roots(call: Call) -> Iterable[int]:
 def edges(pattern: Pattern, shape: Shape) -> dict[tuple[int, int], tuple[int, float]]:
     """What each rank sends to each other one by an algorithm's definition, from root 0."""
     found: dict[tuple[int, int], tuple[int, float]] = {}
-    for source, target, nbytes in pattern(shape):
-        messages, before = found.get((source, target), (0, 0.0))
-        found[source, target] = messages + 1, before + nbytes
+    for source, target, nbytes in messages(pattern, shape):
+        number, before = found.get((source, target), (0, 0.0))
+        found[source, target] = number + 1, before + nbytes
     return found
 
 
@@ -132,14 +132,12 @@ def compare(wanted: Edges, sent: Edges, segmented: bool) -> tuple[int, float] | 
     if wanted.keys() != sent.keys():
         return None
     piece, difference = 0, 0.0
-    for edge, (messages, nbytes) in wanted.items():
+    for edge, (number, nbytes) in wanted.items():
         seen, length = sent[edge]
         off = abs(length - nbytes)
-        if off > (LARGEST_ELEMENT * messages if nbytes else 0) or (
-            seen < messages and not segmented
-        ):
+        if off > (LARGEST_ELEMENT * number if nbytes else 0) or (seen < number and not segmented):
             return None
-        if seen != messages:
+        if seen != number:
             piece = max(piece, round(length / seen), 1)
         difference += off
     return piece, difference

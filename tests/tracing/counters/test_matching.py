@@ -26,7 +26,7 @@ def call_of(routine: str, word: str, ranks: int, nbytes: int = SIZE, root: int =
     if algorithm.refusal(shape) is not None:
         return None
     try:
-        sent = rotated(edges(algorithm.sends, shape), root, ranks)
+        sent = rotated(edges(algorithm.rounds, shape), root, ranks)
     except NotImplementedError:
         return None
     rounded: Edges = {edge: (number, round(length)) for edge, (number, length) in sent.items()}

@@ -1,0 +1,204 @@
+"""Collectives as programs: a library's algorithm from its rounds, ours from their own steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from omb_py.algorithms import DEFAULT, Algorithm, library
+from omb_py.algorithms.patterns import Round, Shape
+from omb_py.benchmarks import Benchmark, Case
+from omb_py.core.calls import WITH_ROOT, Call
+from omb_py.core.dataclass import replace
+from omb_py.core.errors import UnsupportedError, UsageError
+from omb_py.core.options import Options
+from omb_py.simulation.program import Add, Operation, Program, Receive, Send, Wait
+from omb_py.simulation.steps import operations
+
+Peers: TypeAlias = list[tuple[int, float]]
+"""Messages of a rank in one direction: who is on the other side, and bytes."""
+
+Part: TypeAlias = tuple[Round, Peers, Peers]
+"""What a rank receives and sends in a round."""
+
+
+def program(
+    benchmark: Benchmark, case: Callable[[int], Case], vendor: str, limit: int | None = None
+) -> Program:
+    """The program of one call, or one iteration, of a benchmark.
+
+    ``case`` has the case of each rank, whose options name the algorithm of a collective: one of
+    ours, or one of the MPI library ``vendor`` (mpi4py's name). ``limit`` is as of `of_library`.
+    Raises `UsageError` where a collective's algorithm is not named or not known, and
+    `UnsupportedError` where it is not for such a call.
+    """
+    first = case(0)
+    options, word = first.options, first.options.library_algorithm
+    if options.own_algorithm is not None:
+        return of_ours(benchmark, case)
+    if "library_algorithm" not in benchmark.options:
+        return Program(
+            first.ranks,
+            lambda rank: operations(benchmark.plan(case(rank)).exchanges[0].steps, rank),
+            benchmark.name,
+        )
+    if word in (None, DEFAULT):
+        raise UsageError(
+            f"nobody knows which algorithm {vendor} would choose for {benchmark.name} on so many "
+            "ranks: name one with --coll-algorithm or --p2p-algorithm"
+        )
+    algorithm = library(vendor).algorithm(benchmark.name, word)
+    shape = Shape(first.ranks, first.payload, first.datatype.itemsize, options.in_place)
+    refusal = algorithm.refusal(shape)
+    if refusal is not None:
+        raise UnsupportedError(
+            f"{vendor} cannot use algorithm {algorithm.word} for {benchmark.name} of {first.size} "
+            f"bytes on {first.ranks} ranks: {refusal}"
+        )
+    root = options.root or 0 if benchmark.name in WITH_ROOT else 0
+    return of_library(algorithm, shape, root, limit)
+
+
+def repetitions(algorithm: Algorithm, shape: Shape) -> list[int]:
+    """How often an algorithm repeats each of its rounds, in their order.
+
+    Raises `UnsupportedError` where its messages are not known for this number of ranks.
+    """
+    try:
+        return [one.times for one in algorithm.rounds(shape)]
+    except NotImplementedError as error:
+        raise UnsupportedError(f"algorithm {algorithm.word}: {error}") from error
+
+
+def of_library(
+    algorithm: Algorithm, shape: Shape, root: int = 0, limit: int | None = None
+) -> Program:
+    """The program of one call by an algorithm's definition.
+
+    Rounds that are repeated more often than ``limit`` are repeated that often. A rank's message to
+    itself is no message. Raises `UnsupportedError` as `repetitions` does.
+    """
+    try:
+        next(algorithm.rounds(shape), None)
+    except NotImplementedError as error:
+        raise UnsupportedError(f"algorithm {algorithm.word}: {error}") from error
+    shared: list[_Parts] = []
+
+    def of_rank(rank: int) -> Iterator[Operation]:
+        relative = (rank - root) % shape.ranks
+        if not shared or relative in shared[0].begun:  # the program runs once more
+            shared[:] = [_Parts(algorithm.rounds(shape))]
+        shared[0].begun.add(relative)
+        return _of_parts(shared[0].of(relative), root, shape.ranks, limit)
+
+    return Program(shape.ranks, of_rank, algorithm.word)
+
+
+class _Parts:
+    """Rounds divided among their ranks, each when the first rank gets there.
+
+    What is kept are the parts of ranks that are behind the first one.
+    """
+
+    def __init__(self, rounds: Iterator[Round]) -> None:
+        self._rounds = rounds
+        self._waiting: defaultdict[int, deque[Part]] = defaultdict(deque)
+        self.begun: set[int] = set()
+
+    def of(self, rank: int) -> Iterator[Part]:
+        """What a rank does, round after round."""
+        mine = self._waiting[rank]
+        while True:
+            while not mine:
+                following = next(self._rounds, None)
+                if following is None:
+                    return
+                self._divide(following)
+            yield mine.popleft()
+
+    def _divide(self, one: Round) -> None:
+        parts: defaultdict[int, Part] = defaultdict(lambda: (one, [], []))
+        for source, target, nbytes in one.sends:
+            if source != target:
+                parts[target][1].append((source, nbytes))
+                parts[source][2].append((target, nbytes))
+        for rank, part in parts.items():
+            self._waiting[rank].append(part)
+
+
+def _of_parts(
+    parts: Iterator[Part], root: int, ranks: int, limit: int | None
+) -> Iterator[Operation]:
+    """The operations of a rank from its parts of rounds, whose ranks are counted from the root."""
+    overlapping: list[int] = []
+    for one, receives, sends in parts:
+        times = one.times if limit is None else min(one.times, limit)
+        for _ in range(times):
+            alone = len(receives) + len(sends) == 1
+            waited: list[int] = []
+            for number, (source, _) in enumerate(receives):
+                yield Receive((source + root) % ranks, None if alone else number)
+                waited.append(number)
+            for number, (target, nbytes) in enumerate(sends, len(receives)):
+                request: int | None = None
+                if one.overlapping:
+                    request = -1 - len(overlapping)
+                    overlapping.append(request)
+                elif not alone:
+                    request = number
+                    waited.append(number)
+                yield Send((target + root) % ranks, nbytes, request)
+            if waited and not alone:
+                yield Wait(tuple(waited))
+            arrived = sum(nbytes for _, nbytes in receives)
+            if one.added and arrived:
+                yield Add(arrived)
+    if overlapping:
+        yield Wait(tuple(overlapping))
+
+
+def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
+    """The program of one call of a collective by an algorithm of ours, which the options name.
+
+    With a rotating root, it is the first one. Raises `UsageError` where there is none of that name.
+    """
+    from omb_py.benchmarks.algorithms import segment_of, select, steps_of
+    from omb_py.benchmarks.algorithms.members import Members
+
+    first = case(0)
+    options = first.options
+    algorithm = select(benchmark.name, options)
+    assert algorithm is not None
+    if algorithm.by_nodes and not first.nodes:
+        raise UsageError(
+            f"--p2p-algorithm {algorithm.word} has to know the node of each rank: add --node-map"
+        )
+    segment = segment_of(benchmark.name, options) or 0
+    everyone = tuple(range(first.ranks))
+    calls = replace(options, algorithm=None)
+
+    def of_rank(rank: int) -> Iterator[Operation]:
+        mine = replace(case(rank), options=calls)
+        (call,) = benchmark.plan(mine).exchanges[0].steps
+        assert isinstance(call, Call)
+        members = Members(everyone, rank, mine.nodes)
+        steps = steps_of(algorithm, call, members, lambda count: mine.message((count,)), segment)
+        return operations(steps, rank)
+
+    return Program(first.ranks, of_rank, algorithm.word)
+
+
+def nodes_of(options: Options, ranks: int) -> tuple[int, ...]:
+    """The node of each rank, by ``--node-map``; none where it is not given.
+
+    Raises `UsageError` where it names another number of ranks.
+    """
+    wish = options.node_map
+    if wish is None:
+        return ()
+    if isinstance(wish, int):
+        return tuple(rank // wish for rank in range(ranks))
+    if len(wish) != ranks:
+        raise UsageError(f"--node-map names {len(wish)} ranks, and {ranks} are simulated")
+    return wish
