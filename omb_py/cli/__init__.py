@@ -32,7 +32,8 @@ COMMANDS = {
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
     "Analyze results": (
-        *("show", "compare", "guidelines", "plot", "report", "model", "scaling", "convert"),
+        *("show", "compare", "guidelines", "plot", "report", "model", "simulate", "scaling"),
+        "convert",
     ),
 }
 """Commands by heading of the help."""

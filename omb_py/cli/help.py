@@ -11,7 +11,7 @@ from omb_py.options.option import Option
 from omb_py.options.parse import OptionsCommand
 
 WIDTH = 80
-SHOWN_FAMILIES = 2
+SHOWN_FAMILIES = 1
 """Families whose members the help names: the largest ones; ``omb-py list`` has all."""
 
 START = """\

@@ -93,13 +93,14 @@ def _writers(record: type[Any], text: Writer[Any] | None, options: Options) -> l
     """The writers of records; ``text`` is the one for people, None where somebody else has it."""
     writers = []
     if not options.quiet and (text is not None or options.format != "text"):
-        writers.append(_standard_output(record, text, options.format))
+        writers.append(standard_output(record, text, options.format))
     if options.output is not None:
         writers.append(file_writer(options.output, record, options.force))
     return writers
 
 
-def _standard_output(record: type[Any], text: Writer[Any] | None, kind: str) -> Writer[Any]:
+def standard_output(record: type[Any], text: Writer[Any] | None, kind: str) -> Writer[Any]:
+    """The writer to standard output of a kind: ``text``, where there is one, csv or json."""
     if text is not None and kind == "text":
         return text
     from omb_py.results.sink import StreamSink

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import DEFAULT, Algorithm, library
@@ -24,12 +25,15 @@ Part: TypeAlias = tuple[Round, Peers, Peers]
 
 
 def program(
-    benchmark: Benchmark, case: Callable[[int], Case], vendor: str, limit: int | None = None
+    benchmark: Benchmark,
+    case: Callable[[int], Case],
+    vendor: str,
+    limits: Mapping[int, int] = MappingProxyType({}),
 ) -> Program:
     """The program of one call, or one iteration, of a benchmark.
 
     ``case`` has the case of each rank, whose options name the algorithm of a collective: one of
-    ours, or one of the MPI library ``vendor`` (mpi4py's name). ``limit`` is as of `of_library`.
+    ours, or one of the MPI library ``vendor`` (mpi4py's name). ``limits`` are as of `of_library`.
     Raises `UsageError` where a collective's algorithm is not named or not known, and
     `UnsupportedError` where it is not for such a call.
     """
@@ -57,7 +61,7 @@ def program(
             f"bytes on {first.ranks} ranks: {refusal}"
         )
     root = options.root or 0 if benchmark.name in WITH_ROOT else 0
-    return of_library(algorithm, shape, root, limit)
+    return of_library(algorithm, shape, root, limits)
 
 
 def repetitions(algorithm: Algorithm, shape: Shape) -> list[int]:
@@ -72,12 +76,15 @@ def repetitions(algorithm: Algorithm, shape: Shape) -> list[int]:
 
 
 def of_library(
-    algorithm: Algorithm, shape: Shape, root: int = 0, limit: int | None = None
+    algorithm: Algorithm,
+    shape: Shape,
+    root: int = 0,
+    limits: Mapping[int, int] = MappingProxyType({}),
 ) -> Program:
     """The program of one call by an algorithm's definition.
 
-    Rounds that are repeated more often than ``limit`` are repeated that often. A rank's message to
-    itself is no message. Raises `UnsupportedError` as `repetitions` does.
+    Rounds that are repeated as often as a key of ``limits`` says are repeated as often as its value
+    says. A rank's message to itself is no message. Raises `UnsupportedError` as `repetitions` does.
     """
     try:
         next(algorithm.rounds(shape), None)
@@ -90,7 +97,7 @@ def of_library(
         if not shared or relative in shared[0].begun:  # the program runs once more
             shared[:] = [_Parts(algorithm.rounds(shape))]
         shared[0].begun.add(relative)
-        return _of_parts(shared[0].of(relative), root, shape.ranks, limit)
+        return _of_parts(shared[0].of(relative), root, shape.ranks, limits)
 
     return Program(shape.ranks, of_rank, algorithm.word)
 
@@ -128,13 +135,12 @@ class _Parts:
 
 
 def _of_parts(
-    parts: Iterator[Part], root: int, ranks: int, limit: int | None
+    parts: Iterator[Part], root: int, ranks: int, limits: Mapping[int, int]
 ) -> Iterator[Operation]:
     """The operations of a rank from its parts of rounds, whose ranks are counted from the root."""
     overlapping: list[int] = []
     for one, receives, sends in parts:
-        times = one.times if limit is None else min(one.times, limit)
-        for _ in range(times):
+        for _ in range(limits.get(one.times, one.times)):
             alone = len(receives) + len(sends) == 1
             waited: list[int] = []
             for number, (source, _) in enumerate(receives):

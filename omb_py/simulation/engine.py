@@ -158,7 +158,9 @@ class _Message:
         *("path", "received", "sent", "source", "target"),
     )
 
-    def __init__(self, source: int, target: int, nbytes: float, path: NetworkPath, sent: _Request) -> None:
+    def __init__(
+        self, source: int, target: int, nbytes: float, path: NetworkPath, sent: _Request
+    ) -> None:
         self.source = source
         self.target = target
         self.nbytes = nbytes
@@ -225,7 +227,7 @@ class Engine:
         self._engine = simgrid.Engine(["omb-py", "--log=root.thres:error", *settings])
         self.network = network
         self.nodes = nodes
-        self.platform: Platform = build(network, max(nodes) + 1)
+        self.platform: Platform = build(simgrid, self._engine, network, max(nodes) + 1)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
         """Run a script, which is given what runs one program after the other.
@@ -241,6 +243,9 @@ class Engine:
         def drive() -> None:
             try:
                 script(run)
+            except self._simgrid.ActorKilled:
+                failures.append(OmbError("SimGrid found nothing more to simulate"))
+                raise
             except BaseException as error:  # one that leaves an actor ends the process
                 failures.append(error)
 
@@ -311,11 +316,10 @@ class _Run:
             self.take()
         blocked = [rank for rank, end in enumerate(self.ends) if end is None]
         if blocked:
-            ranks = first_of(blocked)
-            raise OmbError(
-                f"{self.program.name or 'the program'}: ranks {ranks} wait for messages that "
-                "nobody sends"
-            )
+            wait = "s {} wait for messages" if blocked[1:] else " {} waits for a message"
+            ranks = wait.format(first_of(blocked))
+            name = self.program.name or "the program"
+            raise OmbError(f"{name}: rank{ranks} that nobody sends")
         ends = tuple(end - self.start for end in self.ends if end is not None)
         times = (self.latencies, self.transfers, self.alone)
         return Outcome(ends, self.messages, *times, tuple(self.events or ()))
@@ -451,7 +455,7 @@ class _Run:
         protocol = path.protocol(message.nbytes)
         source, target = self.nodes[message.source], self.nodes[message.target]
         message.overhead = protocol.overhead_us * MICRO
-        nbytes = round(message.nbytes / protocol.efficiency)
+        nbytes = max(1, round(message.nbytes / protocol.efficiency))  # SimGrid sends no 0 bytes
         message.began = self.now
         self.latencies += (
             2 * protocol.overhead_us + protocol.handshake_us + path.latency_us

@@ -1,9 +1,32 @@
-"""What messages cost and how nodes are connected: a network that can be written to a file."""
+"""What messages cost and how nodes are connected: a network, and the file that it is kept in.
+
+The file is TOML with the fields of `Network`; comments say where each number comes from. What
+simulations of it were worth is added at its end, by ``omb-py simulate --check``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from dataclasses import replace as changed
 from math import inf
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt
+
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
+from omb_py.simulation.topologies import parse
+
+STRICT = {"extra": "forbid", "allow_inf_nan": True, "hide_input_in_errors": True}
+
+NotNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+
+CHECKED = "# What simulations were beside measurements (omb-py simulate --check):\n"
+"""What the errors are below, in a file: all from here on is written anew by each check."""
 
 
 @dataclass(frozen=True)
@@ -15,10 +38,12 @@ class Protocol:
     gets ``efficiency`` of the bandwidth of its links: 0.8 moves a byte as 1.25 bytes.
     """
 
-    up_to: float = inf
-    overhead_us: float = 0.0
-    handshake_us: float = 0.0
-    efficiency: float = 1.0
+    __pydantic_config__ = STRICT
+
+    up_to: Positive = inf
+    overhead_us: NotNegative = 0.0
+    handshake_us: NotNegative = 0.0
+    efficiency: Positive = 1.0
 
 
 @dataclass(frozen=True)
@@ -30,9 +55,11 @@ class Path:
     maximum message in bytes that is sent whether or not its receiver is there.
     """
 
-    latency_us: float
-    bandwidth_MBps: float
-    eager: float
+    __pydantic_config__ = STRICT
+
+    latency_us: NotNegative
+    bandwidth_MBps: Positive
+    eager: NotNegative = 16384.0
     protocols: tuple[Protocol, ...] = (Protocol(),)
 
     def protocol(self, nbytes: float) -> Protocol:
@@ -44,17 +71,137 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """How far simulations of a benchmark on some numbers of ranks were from measurements.
+
+    ``regime`` is what decided the times; errors are parts of what was measured: 0.1 for 10 %.
+    """
+
+    __pydantic_config__ = STRICT
+
+    benchmark: str
+    regime: str
+    first_ranks: int
+    last_ranks: int
+    points: int
+    median_error: float
+    worst_error: float
+
+
+@dataclass(frozen=True)
 class Network:
     """A machine: what its messages cost, and how its nodes are connected.
 
     ``topology`` is as ``--network`` spells it. ``memory_MBps`` is what all messages through a
-    node's memory share, ``add_us_per_byte`` what a rank takes to add up a byte. ``sources`` says
-    where each number comes from, by its name in the file.
+    node's memory share, ``add_us_per_byte`` what a rank takes to add up a byte. ``origin`` says
+    where its numbers come from. ``slow`` are nodes, and how many times slower their links are.
     """
+
+    __pydantic_config__ = STRICT
 
     topology: str
     between: Path
-    within: Path
-    memory_MBps: float = inf
-    add_us_per_byte: float = 0.0
-    sources: tuple[tuple[str, str], ...] = ()
+    within: Path = Path(0.4, 10_000.0)
+    memory_MBps: Positive = inf
+    add_us_per_byte: NotNegative = 1e-4
+    origin: str = ""
+    checked: tuple[Checked, ...] = ()
+    slow: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it has."""
+        return parse(self.topology).nodes
+
+    @property
+    def description(self) -> str:
+        """What it is, and where its numbers come from, in a sentence."""
+        return f"Network: {self.topology}; costs: {self.origin}."
+
+
+ROUND_FIGURES = Network(
+    "star",
+    Path(1.5, 12_500.0, protocols=(Protocol(overhead_us=0.2),)),
+    Path(0.4, 10_000.0, protocols=(Protocol(overhead_us=0.1),)),
+    memory_MBps=100_000.0,
+    origin="round figures of a fast network, nothing was measured",
+)
+
+
+def find(text: str, topology: str | None = None) -> Network:
+    """The network of a file, or of a topology with round figures; ``topology`` replaces the file's.
+
+    Raises `UsageError` where there is none of that name and where the file is no such network,
+    `OmbError` where it cannot be read.
+    """
+    if FilePath(text).is_file() and not text.endswith(".xml"):
+        found = read(FilePath(text))
+        return found if topology is None else changed(found, topology=parse(topology).text)
+    if topology is not None:
+        raise UsageError(f"--topology replaces that of a network's file, and {text!r} is none")
+    text = f"platform:{text}" if FilePath(text).is_file() else text
+    return changed(ROUND_FIGURES, topology=parse(text).text)
+
+
+def read(path: FilePath) -> Network:
+    """The network of a file.
+
+    Raises `OmbError` where it cannot be read, `UsageError` with file and key where it is not TOML
+    or not a network.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        document = tomllib.loads(files.read(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    try:
+        found = TypeAdapter(Network).validate_python({"origin": path.name} | document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{path}, {key}: {first['msg']}") from error
+    for name, one in (("between", found.between), ("within", found.within)):
+        limits = [protocol.up_to for protocol in one.protocols]
+        if not limits or limits != sorted(set(limits)):
+            raise UsageError(f"{path}, {name}.protocols: up_to has to grow from one to the next")
+    parse(found.topology)
+    return found
+
+
+def text_of(network: Network, comments: Mapping[str, str]) -> str:
+    """The file of a network; ``comments`` are by key, as in ``between.latency_us``."""
+    lines = list(entries(network, "", comments))
+    for name, path in (("between", network.between), ("within", network.within)):
+        lines += ["", f"[{name}]", *entries(path, f"{name}.", comments)]
+        for number, protocol in enumerate(path.protocols):
+            key = f"{name}.protocols.{number}."
+            lines += ["", f"[[{name}.protocols]]", *entries(protocol, key, comments)]
+    return "\n".join(lines) + "\n"
+
+
+def entries(record: Any, prefix: str, comments: Mapping[str, str]) -> Iterator[str]:
+    """The lines of a record's numbers and texts, each with its comment."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, str | float | int) and value != "":
+            comment = comments.get(prefix + field.name)
+            text = f'"{value}"' if isinstance(value, str) else format(value, ".6g")
+            yield f"{field.name} = {text}" + (f"  # {comment}" if comment else "")
+
+
+def write_checked(path: FilePath, checked: tuple[Checked, ...]) -> None:
+    """Replace the errors at the end of a network's file; all else stays as it is.
+
+    Raises `OmbError` where the file cannot be written.
+    """
+    before, _, _ = files.read(path).decode().partition(CHECKED)
+    lines = [before.rstrip("\n"), "", CHECKED.rstrip("\n")]
+    for one in checked:
+        lines += ["[[checked]]", *entries(one, "", {}), ""]
+    files.write(path, "\n".join(lines))

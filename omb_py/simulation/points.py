@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import fsum
-from typing import Any
 
-from omb_py.algorithms import function_of
+from omb_py.algorithms import function_of, library
 from omb_py.algorithms.patterns import Shape
-from omb_py.benchmarks import Benchmark, Case, Plan, find_benchmark
+from omb_py.benchmarks import Benchmark, Case, find_benchmark
 from omb_py.core.datatypes import Datatype, find_types
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Combined
 from omb_py.core.options import Options
 from omb_py.measure.rows import Outcome as Measured
 from omb_py.measure.rows import make_row
+from omb_py.measure.sizes import message_sizes
 from omb_py.results.row import Row
 from omb_py.simulation import collectives
 from omb_py.simulation.engine import Outcome, Run
-from omb_py.simulation.program import Operation, Program
+from omb_py.simulation.program import Program, Send
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
 
 SHORT, LONG = 12, 24
-"""Repetitions of a round in the two simulations that longer ones are extended from."""
+"""Repetitions of a round in the simulations from which more of them are extended."""
 
 
 @dataclass(frozen=True)
@@ -41,50 +40,123 @@ class Point:
     ranks: int
     size: int
 
-    @cached_property
+    @property
     def benchmark(self) -> Benchmark:
         """The benchmark."""
         return find_benchmark(self.name)
 
-    @cached_property
+    @property
     def datatype(self) -> Datatype:
         """The type of elements."""
         default = "mpi_int" if self.benchmark.reduces else "mpi_char"
         return find_types(self.options.types or (default,))[0]
 
     @property
-    def shape(self) -> Shape:
-        """The call, for the tables of algorithms."""
-        return Shape(self.ranks, self.size, self.datatype.itemsize, self.options.in_place)
+    def algorithm(self) -> str:
+        """The algorithm that its options name."""
+        own = self.options.own_algorithm
+        return self.options.library_algorithm or "" if own is None else f"own {own}"
+
+    @property
+    def title(self) -> str:
+        """The benchmark and its algorithm."""
+        return f"{self.name} {self.algorithm}".rstrip()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it cannot be simulated; None where it can."""
+        if not self.benchmark.ranks.allow(self.ranks):
+            return f"{self.name} needs {self.benchmark.ranks.value}, and there are {self.ranks}"
+        options = replace(self.options, sizes=(self.size,))
+        try:
+            if not self.benchmark.planned:
+                raise UnsupportedError(f"{self.name} sends no messages that can be simulated")
+            sizes = message_sizes(self.benchmark, options, self.datatype, self.ranks)
+            if not sizes.sizes:
+                return sizes.notes[-1]
+            program = self.program()
+            for rank in (0, self.ranks - 1):
+                next(program.operations(rank), None)
+            self.repetitions()
+        except OmbError as error:
+            return str(error)
+        return None
 
     def case(self, rank: int) -> Case:
         """What the benchmark is told on a rank, with memory that holds nothing."""
-        options = self.options
-        return Case(
-            rank,
-            self.ranks,
-            self.size,
-            self.datatype,
-            options.window,
-            BUFFER,
-            options,
-            RESOURCES,
-            collectives.nodes_of(options, self.ranks),
-        )
+        nodes = collectives.nodes_of(self.options, self.ranks)
+        size = (rank, self.ranks, self.size, self.datatype)
+        return Case(*size, self.options.window, BUFFER, self.options, RESOURCES, nodes)
 
-    def plan(self, rank: int) -> Plan:
-        """A rank's part."""
-        return self.benchmark.plan(self.case(rank))
+    def program(self, limits: Mapping[int, int] | None = None) -> Program:
+        """One iteration; ``limits`` are as of `collectives.of_library`.
 
-    def row(self, outcome: Outcome, run: str) -> Row:
+        Raises `OmbError` where it cannot be simulated.
+        """
+        return collectives.program(self.benchmark, self.case, self.library, limits or {})
+
+    def repetitions(self) -> list[int]:
+        """How often rounds of the algorithm are repeated; none where it is not by rounds."""
+        word = self.options.library_algorithm
+        if word is None or self.options.own_algorithm is not None:
+            return []
+        algorithm = library(self.library).algorithm(function_of(self.name), word)
+        case = self.case(0)
+        shape = Shape(self.ranks, case.payload, self.datatype.itemsize, self.options.in_place)
+        return collectives.repetitions(algorithm, shape)
+
+    @property
+    def messages(self) -> int:
+        """About how many messages are simulated: as many on each rank as on the middle one."""
+        longer = {times for times in self.repetitions() if times > LONG}
+        usual = dict.fromkeys(longer, LONG)
+        sent = 0
+        for limits in (usual, *(usual | {times: SHORT} for times in longer)):
+            operations = self.program(limits).operations(self.ranks // 2)
+            sent += sum(isinstance(one, Send) for one in operations)
+        return sent * self.ranks
+
+    def simulate(self, run: Run) -> Outcome:
+        """What comes of one iteration.
+
+        Rounds that are repeated often take the same time again and again: they are simulated
+        `SHORT` and `LONG` times, and what that differs by is added for each further time.
+        """
+        longer = sorted({times for times in self.repetitions() if times > LONG})
+        limits = dict.fromkeys(longer, LONG)
+        base = run(self.program(limits))
+        ends, messages = list(base.ends), float(base.messages)
+        for times in longer:
+            shorter = run(self.program(limits | {times: SHORT}))
+            more = (times - LONG) / (LONG - SHORT)
+            for rank, end in enumerate(shorter.ends):
+                ends[rank] += (base.ends[rank] - end) * more
+            messages += (base.messages - shorter.messages) * more
+        return replace(base, ends=tuple(ends), messages=round(messages))
+
+    def row(self, outcome: Outcome, run: str, variant: str | None = None) -> Row:
         """The row of what came of it, by the benchmark's definitions."""
-        plan = self.plan(0)
+        case = self.case(0)
+        plan = self.benchmark.plan(replace(case, options=replace(case.options, algorithm=None)))
         timed = outcome.ends
         if not self.benchmark.collective:
             timed = tuple(
-                end for rank, end in enumerate(outcome.ends) if self.plan(rank).timed
+                end
+                for rank, end in enumerate(outcome.ends)
+                if self.benchmark.plan(self.case(rank)).timed
             )
         mean = fsum(timed) / len(timed)
         combined = Combined(array("d", [mean]), min(timed), max(timed), array("d", [max(timed)]))
-        measured = Measured(combined, plan, warmup=0, passed=None)
-        return make_row(run, self.benchmark, self.case(0), measured)
+        row = make_row(run, self.benchmark, case, Measured(combined, plan, warmup=0, passed=None))
+        return replace(row, variant=variant or row.variant)
+
+
+def named(name: str) -> Benchmark:
+    """The benchmark called ``name``, for a simulation.
+
+    Raises `UsageError` where there is none.
+    """
+    benchmark = find_benchmark(name)
+    if not benchmark.planned:
+        raise UsageError(f"{benchmark.name} sends no messages that can be simulated")
+    return benchmark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from omb_py.core.text.tables import Sheet
@@ -13,12 +13,11 @@ from omb_py.results.row import Row
 
 @dataclass(frozen=True)
 class Result:
-    """A simulated point of a configuration: its row, what decides its time, messages sent."""
+    """A simulated point of a configuration: its row, and what decides its time."""
 
     configuration: str
     row: Row
     regime: str
-    messages: int
 
     @property
     def unit(self) -> str:
@@ -48,15 +47,16 @@ def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]
     by_place = {(one.row.bytes, one.row.ranks, one.configuration): one for one in results}
     sizes = tuple(dict.fromkeys(one.row.bytes for one in results))
     ranks = tuple(dict.fromkeys(one.row.ranks for one in results))
+    columns: tuple[str, ...] = ("size", *(count(number, "rank") for number in ranks))
+    lines: list[tuple[str, ...]]
     if len(configurations) == 1:
         (only,) = configurations
-        columns = tuple(count(number, "rank") for number in ranks)
         lines = [
             (size_word(size), *(cell(by_place.get((size, number, only))) for number in ranks))
             for size in sizes
         ]
         above = f"{only}" if only else ""
-        yield Sheet(f"{name}, simulated", ("size", *columns), tuple(lines), tuple(remarks), 1, above)
+        yield Sheet(f"{name}, simulated", columns, tuple(lines), tuple(remarks), 1, above)
         return
     winners: dict[tuple[int | None, int], str] = {}
     for number in ranks:
@@ -67,12 +67,11 @@ def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]
             cells = (compared(found[one], found[configurations[0]]) for one in configurations)
             lines.append((size_word(size), *cells, winners[size, number]))
         title = f"{name} on {count(number, 'rank')}, simulated"
-        said = (f"In brackets: how many times worse than {configurations[0]}.",)
+        said: tuple[str, ...] = (f"In brackets: how many times worse than {configurations[0]}.",)
         yield Sheet(title, ("size", *configurations, "best"), tuple(lines), said)
-    columns = tuple(count(number, "rank") for number in ranks)
     lines = [(size_word(size), *(winners[size, number] for number in ranks)) for size in sizes]
     said = ("The best, and how many times worse the second best is.", *remarks)
-    yield Sheet(f"{name}: the best, simulated", ("size", *columns), tuple(lines), said)
+    yield Sheet(f"{name}: the best, simulated", columns, tuple(lines), said)
 
 
 def size_word(size: int | None) -> str:
@@ -101,8 +100,3 @@ def best_of(found: Mapping[str, Result | None]) -> str:
         return ordered[0] if ordered else "-"
     lead = known[ordered[1]].times_worse(known[ordered[0]])
     return f"{ordered[0]} {digits(lead)}x"
-
-
-def regimes(results: Iterable[Result]) -> tuple[str, ...]:
-    """What decides the times of some results, each once."""
-    return tuple(dict.fromkeys(one.regime for one in results))

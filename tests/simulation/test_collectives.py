@@ -186,7 +186,7 @@ class TestManyRanks:
     def test_repeated_rounds_are_a_number_and_can_be_fewer(self) -> None:
         algorithm, shape = library("MPICH").algorithm("allreduce", "ring"), Shape(16384, 1 << 20)
         assert collectives.repetitions(algorithm, shape) == [16383, 16383]
-        program = collectives.of_library(algorithm, shape, limit=2)
+        program = collectives.of_library(algorithm, shape, limits={16383: 2})
         assert len(list(program.operations(9000))) == 2 * 4 + 2 * 3
 
     def test_a_round_is_divided_when_a_rank_gets_there(self) -> None:

@@ -1,0 +1,196 @@
+"""Simulations beside what was measured: how far a network's file is to be believed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from omb_py.analysis.values import value_column
+from omb_py.core.errors import UsageError
+from omb_py.core.options import Options
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.words import first_of
+from omb_py.simulation.network import Checked, Network
+from omb_py.simulation.points import Point
+
+if TYPE_CHECKING:
+    from omb_py.simulation.report import Result
+
+SIMULATED = "simulated"
+"""The binding of rows that no machine was measured for."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured value of a point, and the node of each rank."""
+
+    point: Point
+    nodes: tuple[int, ...]
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured value beside the simulated one, which ``result`` has."""
+
+    measured: Measured
+    result: Result
+
+    @property
+    def error(self) -> float:
+        """How much longer the simulation takes, or less it moves: 0.1 for 10 %."""
+        ratio = self.result.value / self.measured.value
+        return (ratio if self.measured.unit == "us" else 1 / ratio) - 1
+
+
+def points(
+    rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]
+) -> tuple[list[Measured], list[str]]:
+    """The points of measured rows that can be simulated, and why others cannot.
+
+    Of repeated runs the median counts.
+    """
+    whole = value_column(rows[rows["part"].isna() & (rows["binding"] != SIMULATED)])
+    found: dict[tuple[Point, tuple[int, ...], str], list[float]] = {}
+    reasons: list[str] = []
+    for row in whole.to_dict("records"):
+        try:
+            point = point_of(row, runs.get(row["run"], {}))
+            if (refusal := point.refusal) is not None:
+                raise UsageError(refusal)
+            nodes = nodes_of(runs.get(row["run"], {}), point.ranks)
+        except UsageError as error:
+            reasons.append(str(error))
+            continue
+        found.setdefault((point, nodes, row["unit"]), []).append(row["value"])
+    measured = [
+        Measured(point, nodes, float(median(values)), unit)
+        for (point, nodes, unit), values in found.items()
+    ]
+    return measured, list(dict.fromkeys(reasons))
+
+
+def point_of(row: Mapping[str, Any], run: Mapping[str, str]) -> Point:
+    """The point that a row is of.
+
+    Raises `UsageError` where nobody knows which messages were sent.
+    """
+    name = str(row["benchmark"])
+    theirs, own = (text(row[column]) for column in ("library_algorithm", "algorithm"))
+    window = row["window"]
+    options = Options(
+        binding=SIMULATED,
+        library_algorithm=None if theirs == "default" else theirs,
+        algorithm=own,
+        window=64 if pd.isna(window) else int(window),
+        types=(text(row["mpi_type"]) or "mpi_char",),
+    )
+    size = 0 if pd.isna(row["bytes"]) else int(row["bytes"])
+    library = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")
+    assert library is not None
+    point = Point(name, options, library[0].strip(), int(row["ranks"]), size)
+    if point.benchmark.collective and not (options.library_algorithm or options.own_algorithm):
+        raise UsageError(
+            f"{name} by an algorithm of the library's own choice: measure with --coll-algorithm or "
+            "--p2p-algorithm"
+        )
+    return point
+
+
+def text(value: Any) -> str | None:
+    """A cell as text; None for an empty one."""
+    return None if pd.isna(value) else str(value)
+
+
+def nodes_of(run: Mapping[str, str], ranks: int) -> tuple[int, ...]:
+    """The node of each rank, from a run's list of hosts, which ranks fill one after the other."""
+    counts = [int(number) for number in re.findall(r"\S:(\d+)(?=\s|$)", run.get("hosts", ""))]
+    if sum(counts) != ranks:
+        raise UsageError("results that do not say which host each rank was on")
+    return tuple(node for node, number in enumerate(counts) for _ in range(number))
+
+
+def summaries(compared: Iterable[Comparison]) -> Iterator[Checked]:
+    """The errors of each benchmark and regime."""
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for one in compared:
+        groups.setdefault((one.measured.point.name, one.result.regime), []).append(one)
+    for (benchmark, regime), members in sorted(groups.items()):
+        errors = [abs(one.error) for one in members]
+        numbers = [one.measured.point.ranks for one in members]
+        yield Checked(
+            benchmark, regime, min(numbers), max(numbers), len(errors), median(errors), max(errors)
+        )
+
+
+def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterator[Sheet]:
+    """Every point, and the errors of each regime."""
+    lines = []
+    for one in compared:
+        point, unit = one.measured.point, one.measured.unit
+        lines.append(
+            (
+                point.title,
+                str(point.ranks),
+                size_text(point.size) if point.benchmark.sized else "",
+                one.result.regime,
+                value_text(one.measured.value, unit),
+                value_text(one.result.value, unit),
+                f"{one.error:+.0%}",
+            )
+        )
+    columns = ("benchmark", "ranks", "size", "limited by", "measured", "simulated", "error")
+    yield Sheet("Simulated beside measured", columns, tuple(lines))
+    rows = tuple(
+        (
+            one.benchmark,
+            one.regime,
+            f"{one.first_ranks} to {one.last_ranks}",
+            str(one.points),
+            f"{one.median_error:.0%}",
+            f"{one.worst_error:.0%}",
+        )
+        for one in checked
+    )
+    names = ("benchmark", "limited by", "ranks", "points", "median error", "worst error")
+    yield Sheet("Errors", names, rows, (), 2)
+
+
+def metadata(networks: Iterable[Network]) -> dict[str, str]:
+    """What rows of simulations are to be understood by."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        engine = f"SimGrid {version('simgrid')}"
+    except PackageNotFoundError:
+        engine = "SimGrid"
+    return {
+        "mpi_library": f"{engine}, simulated",
+        "network": "; ".join(one.description for one in networks),
+    }
+
+
+def remark(checked: Sequence[Checked], benchmark: str) -> str:
+    """A sentence on how far simulations of a benchmark are to be believed."""
+    mine = [one for one in checked if one.benchmark == benchmark] or list(checked)
+    if not mine:
+        return (
+            "Nothing of this network was compared with a measurement (--check): take ratios, not "
+            "times."
+        )
+    of = "" if mine[0].benchmark == benchmark else f" ({first_of([one.benchmark for one in mine])})"
+    parts = "; ".join(
+        f"{one.regime} within {one.worst_error:.0%} (median {one.median_error:.0%})" for one in mine
+    )
+    first, last = min(one.first_ranks for one in mine), max(one.last_ranks for one in mine)
+    return (
+        f"Compared with measurements{of} on {first} to {last} ranks: {parts}. Beyond is "
+        "extrapolation."
+    )

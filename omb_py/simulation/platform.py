@@ -1,0 +1,170 @@
+"""A network as SimGrid has it: zones, hosts and links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omb_py.simulation.network import Network
+from omb_py.simulation.topologies import Topology, parse
+
+MICRO, MEGA = 1e-6, 1e6
+SPEED = 1e9
+"""Of hosts, on which nothing is computed."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """The host of each node."""
+
+    hosts: Sequence[Any]
+
+
+def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
+    """Make the hosts of a network on an engine, of a star so many ``nodes``.
+
+    Each node's link carries messages in both directions at once, and its memory those between its
+    ranks.
+    """
+    topology = parse(network.topology)
+    if topology.kind == "platform":
+        engine.load_platform(topology.file)
+        hosts = engine.all_hosts if hasattr(type(engine), "all_hosts") else engine.get_all_hosts()
+        found = Platform(sorted(hosts, key=lambda host: natural(host.name)))
+    else:
+        make = _Old if not hasattr(simgrid.NetZone, "add_netzone_star") else _New
+        found = make(simgrid, engine, network, topology).build(nodes)
+    for node, factor in network.slow:
+        slow(found, node, factor)
+    return found
+
+
+def natural(name: str) -> list[Any]:
+    """A key by which node 10 comes after node 9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def slow(platform: Platform, node: int, factor: float) -> None:
+    """Make a node's links slower: a message takes ``factor`` times as long on them."""
+    host = platform.hosts[node]
+    links = {}
+    for other in platform.hosts:
+        if other is not host:
+            for link in (host.route_to(other)[0][0], other.route_to(host)[0][-1]):
+                links[link.name] = link
+    for link in links.values():
+        link.set_bandwidth(link.bandwidth / factor)
+        link.set_latency(link.latency * factor)
+
+
+class _Zones:
+    """What both SimGrids have in common."""
+
+    def __init__(self, simgrid: Any, engine: Any, network: Network, topology: Topology) -> None:
+        self.simgrid = simgrid
+        self.engine = engine
+        self.network = network
+        self.topology = topology
+        self.hosts: list[Any] = []
+        self.bandwidth = network.between.bandwidth_MBps * MEGA
+        self.latency = network.between.latency_us * MICRO / topology.hops
+        self.policy = simgrid.Link.SharingPolicy.SPLITDUPLEX
+
+    def new_link(self, zone: Any, name: str) -> Any:
+        """A link of a zone."""
+        raise NotImplementedError
+
+    def memory(self, link: Any) -> Any:
+        """A node's memory: of pairs of ranks each gets its bandwidth, until they need too much."""
+        pair = self.network.within.bandwidth_MBps * MEGA
+        whole = max(pair, self.network.memory_MBps * MEGA)
+        policy = self.simgrid.Link.SharingPolicy.NONLINEAR
+        link.set_latency(self.network.within.latency_us * MICRO)
+        return link.set_sharing_policy(policy, lambda _, flows: min(whole, pair * flows)).seal()
+
+    def loopback(self, zone: Any, coordinates: Any, number: int) -> Any:
+        """The memory of a node of a zone."""
+        return self.memory(self.new_link(zone, f"memory{number}"))
+
+
+class _Old(_Zones):
+    """SimGrid 3."""
+
+    def new_link(self, zone: Any, name: str) -> Any:
+        return zone.create_link(name, 1.0)
+
+    def new_host(self, zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
+        """A node of a zone: where it begins, and no gateway."""
+        self.hosts.append(zone.create_host(f"node{number}", SPEED).seal())
+        return self.hosts[-1].netpoint, None
+
+    def build(self, nodes: int) -> Platform:
+        """The whole platform."""
+        zones, kind = self.simgrid.NetZone, self.topology.kind
+        root = zones.create_full_zone("root")
+        numbers = self.topology.numbers
+        if kind == "star":
+            zone = zones.create_star_zone("star")
+            zone.set_parent(root)
+            up = self.simgrid.LinkInRoute.UP
+            for number in range(nodes):
+                begin, _ = self.new_host(zone, (), number)
+                link = zone.create_split_duplex_link(f"link{number}", self.bandwidth)
+                link = self.simgrid.LinkInRoute(link.set_latency(self.latency).seal(), up)
+                memory = self.simgrid.LinkInRoute(self.loopback(zone, (), number))
+                zone.add_route(begin, None, None, None, [link], True)
+                zone.add_route(begin, begin, None, None, [memory], False)
+        else:
+            callbacks = self.simgrid.ClusterCallbacks(self.new_host, self.loopback, None)
+            ends = (callbacks, self.bandwidth, self.latency, self.policy)
+            if kind == "fat-tree":
+                shape = self.simgrid.FatTreeParams(len(numbers[0]), *map(list, numbers))
+                zone = zones.create_fatTree_zone(kind, root, shape, *ends)
+            elif kind == "dragonfly":
+                shape = self.simgrid.DragonflyParams(*numbers[:3], numbers[3][0])
+                zone = zones.create_dragonfly_zone(kind, root, shape, *ends)
+            else:
+                zone = zones.create_torus_zone(kind, root, list(numbers[0]), *ends)
+        zone.seal()
+        return Platform(self.hosts)
+
+
+class _New(_Zones):
+    """SimGrid 4."""
+
+    def new_link(self, zone: Any, name: str) -> Any:
+        return zone.add_link(name, 1.0)
+
+    def new_host(self, zone: Any, coordinates: Any, number: int) -> Any:
+        """A node of a zone."""
+        self.hosts.append(zone.add_host(f"node{number}", SPEED).seal())
+        return self.hosts[-1]
+
+    def build(self, nodes: int) -> Platform:
+        """The whole platform."""
+        root, kind = self.engine.netzone_root, self.topology.kind
+        numbers = self.topology.numbers
+        ends = (self.bandwidth, self.latency, self.policy)
+        if kind == "star":
+            zone = root.add_netzone_star("star")
+            up = self.simgrid.LinkInRoute.Direction.UP
+            for number in range(nodes):
+                host = self.new_host(zone, (), number)
+                link = zone.add_split_duplex_link(f"link{number}", self.bandwidth)
+                link = self.simgrid.LinkInRoute(link.set_latency(self.latency).seal(), up)
+                memory = self.simgrid.LinkInRoute(self.loopback(zone, (), number))
+                zone.add_route(host, None, [link], True)
+                zone.add_route(host, host, [memory], False)
+        else:
+            if kind == "fat-tree":
+                zone = root.add_netzone_fatTree(kind, len(numbers[0]), *map(list, numbers), *ends)
+            elif kind == "dragonfly":
+                zone = root.add_netzone_dragonfly(kind, *numbers[:3], numbers[3][0], *ends)
+            else:
+                zone = root.add_netzone_torus(kind, list(numbers[0]), *ends)
+            zone.set_host_cb(self.new_host)
+            zone.set_loopback_cb(self.loopback)
+        zone.seal()
+        return Platform(self.hosts)

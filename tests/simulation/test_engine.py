@@ -1,0 +1,182 @@
+"""What programs take on SimGrid, beside what they take by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from omb_py.core.errors import OmbError
+from omb_py.simulation.engine import BANDWIDTH, CONTENTION, LATENCY, Outcome, Run
+from omb_py.simulation.network import Network, Path, Protocol
+from omb_py.simulation.program import (
+    Add,
+    Background,
+    Compute,
+    Operation,
+    Program,
+    Receive,
+    Send,
+    Wait,
+)
+from omb_py.simulation.workers import Job, run_jobs
+
+pytestmark = pytest.mark.usefixtures("simgrid")
+
+Operations = Callable[[int], Iterator[Operation]]
+
+NETWORK = Network(
+    "star",
+    Path(10.0, 100.0, 1000, (Protocol(1000, 1.0), Protocol(overhead_us=2.0, handshake_us=5.0))),
+    Path(1.0, 1000.0, 1000, (Protocol(overhead_us=0.5),)),
+    memory_MBps=2000.0,
+    add_us_per_byte=0.01,
+)
+"""Messages of up to 1000 bytes are sent eagerly. A byte takes 0.01 us between nodes."""
+
+
+def task(operations: Operations, ranks: int, traced: bool, run: Run) -> Outcome:
+    return run(Program(ranks, operations), traced)
+
+
+def outcomes(
+    *programs: Operations, nodes: tuple[int, ...] = (0, 1), traced: bool = False
+) -> list[Outcome]:
+    """What comes of programs, one after the other in one process."""
+    tasks = tuple(partial(task, one, len(nodes), traced) for one in programs)
+    found: dict[int, Outcome] = {}
+
+    def done(job: int, place: int, outcome: Any) -> None:
+        found[place] = outcome
+
+    run_jobs([Job(0, NETWORK, nodes, tasks)], 1, done)
+    return [found[place] for place in range(len(programs))]
+
+
+def microseconds(outcome: Outcome) -> list[float]:
+    return [end * 1e6 for end in outcome.ends]
+
+
+def one_message(nbytes: int, rank: int) -> Iterator[Operation]:
+    yield Send(1, nbytes) if rank == 0 else Receive(0)
+
+
+def test_an_eager_message_leaves_its_sender_behind() -> None:
+    """1 us of overhead on each side; 10 us and 100 bytes at 100 bytes per us between them."""
+    (found,) = outcomes(partial(one_message, 100))
+    assert microseconds(found) == pytest.approx([1.0, 1.0 + 10.0 + 1.0 + 1.0])
+    assert found.messages == 1
+    assert found.regime == LATENCY
+
+
+def late_receiver(nbytes: int, rank: int) -> Iterator[Operation]:
+    if rank == 1:
+        yield Compute(100e-6)
+    yield from one_message(nbytes, rank)
+
+
+def test_a_large_message_waits_for_its_receiver() -> None:
+    """It begins when the receiver is there, after a handshake of 5 us, and both end with it."""
+    eager, waiting = outcomes(partial(late_receiver, 100), partial(late_receiver, 10_000))
+    assert microseconds(eager) == pytest.approx([1.0, 100.0 + 1.0])
+    assert microseconds(waiting) == pytest.approx([100 + 5 + 10 + 100, 100 + 5 + 10 + 100 + 2])
+    assert waiting.regime == BANDWIDTH
+
+
+def within(rank: int) -> Iterator[Operation]:
+    yield from one_message(900, rank)
+
+
+def test_ranks_of_a_node_send_through_its_memory() -> None:
+    (found,) = outcomes(within, nodes=(0, 0))
+    assert microseconds(found) == pytest.approx([0.5, 0.5 + 1.0 + 0.9 + 0.5])
+
+
+def to_one(rank: int) -> Iterator[Operation]:
+    """Everybody sends to rank 0, which receives all at once."""
+    if rank:
+        yield Send(0, 100_000)
+        return
+    for source in (1, 2):
+        yield Receive(source, source)
+    yield Wait((1, 2))
+
+
+def test_messages_that_meet_share_a_link() -> None:
+    (found,) = outcomes(to_one, nodes=(0, 1, 2))
+    assert microseconds(found)[0] == pytest.approx(2 + 5 + 10 + 2 * 1000 + 2 * 2)
+    assert found.regime == CONTENTION
+
+
+def pairs_in_memory(rank: int) -> Iterator[Operation]:
+    yield Send(rank + 1, 900_000, tag=3) if rank % 2 == 0 else Receive(rank - 1, tag=3)
+
+
+def test_pairs_of_a_node_share_its_memory_when_they_are_many() -> None:
+    """A pair gets 1000 MB/s, of which the memory has 2000: four pairs get half."""
+    for pairs, times in ((2, 1), (4, 2)):
+        (found,) = outcomes(pairs_in_memory, nodes=(0,) * 2 * pairs)
+        assert max(microseconds(found)) == pytest.approx(900 * times, rel=0.01)
+
+
+def adding(rank: int) -> Iterator[Operation]:
+    """Both exchange 100 bytes and add them up."""
+    yield Receive(1 - rank, 0)
+    yield Send(1 - rank, 100, 1)
+    yield Wait((0, 1))
+    yield Add(100)
+
+
+def test_additions_and_both_directions_of_a_link() -> None:
+    (found,) = outcomes(adding)
+    assert microseconds(found) == pytest.approx([1 + 10 + 1 + 1 + 1] * 2)
+
+
+def overlapping(rank: int) -> Iterator[Operation]:
+    """Two exchanges in the background of 1000 us of computing."""
+    for number in range(2):
+        yield Background(
+            (Receive(1 - rank, 0, 9), Send(1 - rank, 10_000, 1, 9), Wait((0, 1))), number
+        )
+    yield Compute(1000e-6)
+    yield Wait((0, 1))
+
+
+def test_a_background_goes_on_while_the_rank_computes() -> None:
+    (found,) = outcomes(overlapping)
+    assert microseconds(found) == pytest.approx([1000.0] * 2, abs=3)
+
+
+def test_events_say_who_did_what_when() -> None:
+    (found,) = outcomes(partial(late_receiver, 100), traced=True)
+    assert [(one.rank, one.name, one.peer, one.nbytes) for one in found.events] == [
+        (0, "send", 1, 100),
+        (1, "compute", -1, 0),
+        (1, "recv", 0, 100),
+    ]
+    assert found.events[1].ended == pytest.approx(found.events[2].began) == pytest.approx(100e-6)
+
+
+def nobody_sends(rank: int) -> Iterator[Operation]:
+    if rank == 1:
+        yield Receive(0)
+
+
+def test_a_rank_that_waits_for_ever_is_named() -> None:
+    with pytest.raises(OmbError, match="rank 1 waits for a message that nobody sends"):
+        outcomes(nobody_sends)
+
+
+def killed(rank: int) -> Iterator[Operation]:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield Compute(1.0)
+
+
+def test_a_process_that_is_killed_is_an_error() -> None:
+    with pytest.raises(OmbError, match="ended by signal 9"):
+        outcomes(killed)
