@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from omb_py.cli.analysis_options import (
     input_options,
+    note,
     note_others,
     output_options,
     read,
     write_table,
 )
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.files import write as write_file
 from omb_py.core.text.numbers import parse_bytes, parse_whole
+from omb_py.core.text.words import first_of
 from omb_py.options.option import Option
+
+if TYPE_CHECKING:
+    from omb_py.analysis.model.fit import Model
 
 FARTHEST = (2, 4, 16)
 """Without ``--predict-ranks``, times the maximum number of ranks measured."""
@@ -40,6 +47,17 @@ FARTHEST = (2, 4, 16)
     metavar="BYTES[,...]",
     help="Message sizes to predict for, as in 8,64K,1M.",
 )
+@click.option(
+    "--network",
+    "network_file",
+    metavar="FILE",
+    help="Also write the network of latency, bw and mbw_mr, for omb-py simulate.",
+)
+@click.option(
+    "--topology",
+    metavar="TOPOLOGY",
+    help="How the nodes of --network are connected, as of omb-py simulate.  [default: star]",
+)
 @output_options("text", "markdown", "csv", "json")
 def command(
     files: tuple[str, ...],
@@ -48,6 +66,8 @@ def command(
     statistic: str,
     ranks: str | None,
     sizes: str,
+    network_file: str | None,
+    topology: str | None,
     kind: str | None,
     output: str | None,
 ) -> None:
@@ -66,11 +86,28 @@ def command(
         from omb_py.analysis.model import fit
         from omb_py.analysis.model import text as model_text
 
+    if topology is not None and network_file is None:
+        raise UsageError("--topology is that of --network's file: name one")
     fitted = fit.model(results.rows, results.runs, statistic)
+    if network_file is not None:
+        write_network(fitted, topology or "star", network_file)
     if asked_ranks is None:
         most = int(fitted.rows["ranks"].max())
         asked_ranks = [most * factor for factor in FARTHEST]
     write_table(partial(model_text.write, fitted, asked_ranks, asked_sizes), kind, output)
+
+
+def write_network(fitted: Model, topology: str, name: str) -> None:
+    """Write the file of a network, and say what nobody measured for it."""
+    with needing("simulate"):
+        from omb_py.simulation import calibration, network, topologies
+
+    text = topologies.parse(topology).text
+    benchmarks = sorted({curve.benchmark for curve in fitted.curves})
+    found = calibration.calibrate(fitted, text, f"measured by {first_of(benchmarks)}")
+    write_file(name, network.text_of(found.network, found.comments))
+    for what in found.missing:
+        note(f"{name}: a figure is not measured, for want of {what}")
 
 
 def numbers(text: str, option: str, parse: Callable[[str], int]) -> list[int]:

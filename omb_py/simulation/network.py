@@ -161,7 +161,7 @@ def read(path: FilePath) -> Network:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     try:
-        found = TypeAdapter(Network).validate_python({"origin": path.name} | document)
+        found = TypeAdapter(Network).validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
@@ -171,7 +171,8 @@ def read(path: FilePath) -> Network:
         if not limits or limits != sorted(set(limits)):
             raise UsageError(f"{path}, {name}.protocols: up_to has to grow from one to the next")
     parse(found.topology)
-    return found
+    origin = f"{path.name}, {found.origin}" if found.origin else path.name
+    return changed(found, origin=origin)
 
 
 def text_of(network: Network, comments: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ SUBNET = "10.77.0."
 RESENT_AFTER = "10ms"
 """TCP's shortest wait for an answer before it sends a lost packet again, 200 ms by default."""
 
-BURST = 16_000
+BURST = 3_200
 """Bytes that pass a limited card at once, after a time in which it was idle."""
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}

@@ -1,0 +1,213 @@
+"""A network from what was measured: latencies and bandwidths of two ranks, by the model's fit.
+
+A message takes 2 o + L + h + n / (b e): the overhead o of its sender and its receiver, the latency
+L of its route and the handshake h of its protocol, and its bytes at the efficiency e of the links'
+bandwidth b (LogGP with the ranges of `omb_py.analysis.model.lines`; what SimGrid's SMPI calls
+latency and bandwidth factors). Latency tells 2 o + L + h and 1 / (b e); a window of small messages
+tells o, since none of them leaves before the one before it; a window of large ones tells b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, sqrt
+from statistics import median
+
+import pandas as pd
+
+from omb_py.analysis.model.fit import Curve, Model
+from omb_py.analysis.model.lines import Lines
+from omb_py.core.errors import UsageError
+from omb_py.core.text.units import size_text
+from omb_py.simulation.network import ROUND_FIGURES, Network, Path, Protocol
+
+LATENCY, WINDOWS = "latency", ("bw", "mbw_mr")
+COLLECTIVE, EXCHANGE = "allreduce", "recursive_doubling"
+
+MOST = 1000.0
+"""The efficiency of messages whose bytes cost nothing that was measured."""
+
+STEP = 1.5
+"""By what factor the time of a byte less message is larger beyond a switch of protocols."""
+
+LARGE = 64 << 10
+"""Bytes from which additions are looked for in an allreduce."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A network, a comment for each of its numbers by key, and what was not measured."""
+
+    network: Network
+    comments: dict[str, str]
+    missing: tuple[str, ...]
+
+
+def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
+    """The network that a model's curves of two ranks are of.
+
+    What nobody measured is a round figure, and is said to be. Raises `UsageError` where no latency
+    of two ranks was measured.
+    """
+    comments: dict[str, str] = {}
+    missing: list[str] = []
+    paths = {}
+    for name, hosts, where in (
+        ("between", 2, "of two hosts"),
+        ("within", 1, "of one host"),
+    ):
+        usual: Path = getattr(ROUND_FIGURES, name)
+        curve = curve_of(model, LATENCY, hosts)
+        if curve is None:
+            missing.append(f"latency between ranks {where}")
+            comments[f"{name}.latency_us"] = f"a round figure: no latency {where} was measured"
+            paths[name] = usual
+        else:
+            paths[name] = path_of(model, curve, hosts, f"{name}.", comments)
+    if len(missing) == 2:
+        raise UsageError(
+            "a network needs latencies: measure omb-py latency on two ranks of different hosts, "
+            "and on two of one host"
+        )
+    memory = memory_of(model, paths["within"], comments, missing)
+    add = addition_of(model, comments, missing)
+    network = Network(topology, paths["between"], paths["within"], memory, add, origin)
+    return Calibrated(network, comments, tuple(missing))
+
+
+def curve_of(model: Model, benchmark: str, hosts: int) -> Curve | None:
+    """The curve of a benchmark on two ranks of so many hosts; of several the one of most points."""
+    found = [
+        curve
+        for curve in model.curves
+        if curve.benchmark == benchmark and 2 in curve.lines and hosts_of(model, curve) == hosts
+    ]
+    return max(found, key=lambda curve: len(curve.points.sizes), default=None)
+
+
+def hosts_of(model: Model, curve: Curve) -> int | None:
+    """On how many hosts a curve was measured; one where nobody says so."""
+    rows = model.rows[(model.rows["benchmark"] == curve.benchmark) & (model.rows["ranks"] == 2)]
+    mine = rows[rows["bytes"].isin(curve.points.sizes) & rows["time_us"].isin(curve.points.times)]
+    known = mine["hosts"].dropna()
+    return int(known.iloc[0]) if len(known) else 1
+
+
+def window_of(model: Model, curve: Curve) -> int:
+    """Messages of a window."""
+    rows = model.rows[model.rows["benchmark"] == curve.benchmark]
+    known = rows[rows["time_us"].isin(curve.points.times)]["window"].dropna()
+    return int(known.iloc[0]) if len(known) else 64
+
+
+def eager_of(
+    fitted: Lines, alphas: Sequence[float], prefix: str, comments: dict[str, str]
+) -> float:
+    """The maximum of messages that are sent eagerly: the first switch to a much longer handshake.
+
+    Where latency shows none, it is the usual one.
+    """
+    for number, (before, after) in enumerate(pairwise(alphas)):
+        if before > 0 and after > STEP * before:
+            comments[f"{prefix}eager"] = (
+                f"latency's switch between {size_text(fitted.switches[number].after)} and "
+                f"{size_text(fitted.switches[number].before)}"
+            )
+            return float(fitted.last[number])
+    comments[f"{prefix}eager"] = "the usual limit: latency shows no switch"
+    return ROUND_FIGURES.between.eager
+
+
+def memory_of(model: Model, within: Path, comments: dict[str, str], missing: list[str]) -> float:
+    """What all messages through the memory of a node share."""
+    rows = model.rows
+    several = rows[
+        (rows["benchmark"] == "mbw_mr") & (rows["hosts"] == 1) & rows["pairs"].gt(1).fillna(False)
+    ]
+    if several.empty:
+        missing.append("mbw_mr of several pairs on one host")
+        comments["memory_MBps"] = "that of one pair: mbw_mr of several was not measured"
+        return within.bandwidth_MBps
+    best = several.loc[several["value"].idxmax()]
+    comments["memory_MBps"] = (
+        f"mbw_mr, {int(best['pairs'])} pairs, {size_text(float(best['bytes']))}"
+    )
+    return max(within.bandwidth_MBps, float(best["value"]))
+
+
+def addition_of(model: Model, comments: dict[str, str], missing: list[str]) -> float:
+    """What a byte of an allreduce on two ranks takes beyond the latency of its message."""
+    rows = model.rows[model.rows["ranks"] == 2]
+    is_exchange = (rows["library_algorithm"] == EXCHANGE) | (rows["algorithm"] == EXCHANGE)
+    sums = rows[(rows["benchmark"] == COLLECTIVE) & is_exchange & rows["bytes"].ge(LARGE)]
+    found = []
+    for _, row in sums.iterrows():
+        curve = curve_of(model, LATENCY, 1 if pd.isna(row["hosts"]) else int(row["hosts"]))
+        if curve is not None:
+            sizes, times = curve.points.sizes, curve.points.times
+            alone = times[sizes == float(row["bytes"])]
+            if len(alone):
+                found.append(max(0.0, float(row["time_us"]) - float(alone[0])) / row["bytes"])
+    if not found:
+        missing.append(f"{COLLECTIVE} by {EXCHANGE} on two ranks, from {size_text(LARGE)}")
+        comments["add_us_per_byte"] = f"a round figure: no {missing[-1]} was measured"
+        return ROUND_FIGURES.add_us_per_byte
+    comments["add_us_per_byte"] = f"{COLLECTIVE} by {EXCHANGE} on two ranks less latency"
+    return float(median(found))
+
+
+def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[str, str]) -> Path:
+    """The costs of messages between two ranks."""
+    fitted = curve.lines[2]
+    windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
+    alphas, betas = fitted.fits.alpha.tolist(), fitted.fits.beta.tolist()
+    smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())
+    first = alphas[0] if alphas[0] > 0 else smallest
+    if windows is None:
+        overhead = first / 4
+        comments[f"{prefix}latency_us"] = "half of the smallest latency: no window was measured"
+        bandwidth = 1 / min(beta for beta in betas if beta > 0)
+        comments[f"{prefix}bandwidth_MBps"] = "latency's slope, since no window was measured"
+    else:
+        times, sizes = windows.points.times, windows.points.sizes
+        each, size = float(times[sizes == sizes.min()].min()), float(sizes.min())
+        # a window ends with the last message's latency and that of its answer
+        overhead = min(max(first / MOST, each - 2 * first / window_of(model, windows)), first / 2)
+        comments[f"{prefix}latency_us"] = (
+            f"latency {first:.4g} us less two overheads of {overhead:.4g} us ({windows.benchmark}, "
+            f"{size_text(size)}: {each:.4g} us each)"
+        )
+        ends = windows.lines[2]
+        slope = float(ends.fits.beta[-1])
+        bandwidth = 1 / slope if slope > 0 else float((sizes / times).max())
+        comments[f"{prefix}bandwidth_MBps"] = (
+            f"{windows.benchmark}, {size_text(float(ends.first[-1]))} to "
+            f"{size_text(float(ends.last[-1]))}"
+        )
+    latency = first - 2 * overhead
+    protocols = []
+    for number, (alpha, beta) in enumerate(zip(alphas, betas, strict=True)):
+        begin, end = float(fitted.first[number]), float(fitted.last[number])
+        middle = sqrt(max(1.0, begin) * end)
+        handshake = max(0.0, alpha - first)
+        # where the fit's alpha is less than any message takes, the middle of the range is kept
+        rest = alpha + beta * middle - first - handshake
+        per_byte = beta if alpha >= first else rest / middle
+        last = number == len(alphas) - 1
+        known = per_byte > 0
+        protocols.append(
+            Protocol(
+                inf if last else end,
+                overhead,
+                handshake,
+                min(MOST, 1 / (per_byte * bandwidth)) if known else MOST,
+            )
+        )
+        comments[f"{prefix}protocols.{number}.up_to"] = (
+            f"latency, {size_text(begin)} to {size_text(end)}: {alpha:.4g} us + bytes / "
+            + (f"{1 / beta:.4g} MB/s" if beta > 0 else "infinity")
+        )
+    eager = eager_of(fitted, alphas, prefix, comments)
+    return Path(latency, bandwidth, eager, tuple(protocols))
