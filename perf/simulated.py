@@ -22,8 +22,8 @@ from tests.hosts.virtual_hosts import Hosts, virtual_hosts
 
 HOSTS = 4
 LINKS = {
-    "rate": Link(rate=400e6),
-    "delay": Link(delay=2e-3, rate=40e6),
+    "latency": Link(delay=2e-3, rate=40e6),
+    "bandwidth": Link(delay=1e-4, rate=40e6),
 }
 COLLECTIVES = {
     "allreduce": ("ring", "recursive_doubling", "rabenseifner", "tree"),

@@ -1,15 +1,14 @@
 """A network from what was measured: latencies and bandwidths of two ranks, by the model's fit.
 
-A message takes 2 o + L + h + n / (b e): the overhead o of its sender and its receiver, the latency
-L of its route and the handshake h of its protocol, and its bytes at the efficiency e of the links'
-bandwidth b (LogGP with the ranges of `omb_py.analysis.model.lines`; what SimGrid's SMPI calls
-latency and bandwidth factors). Latency tells 2 o + L + h and 1 / (b e); a window of small messages
+A message of n bytes takes 2 o + L + h + n (c + 1 / b): the overhead o of its sender and its
+receiver, the latency L of its route, the handshake h of its protocol, and its bytes at the
+bandwidth b of the links and at c, which keeps no link busy (LogGP with the ranges of
+`omb_py.analysis.model.lines`). Latency tells 2 o + L + h and c + 1 / b; a window of small messages
 tells o, since none of them leaves before the one before it; a window of large ones tells b.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, sqrt
@@ -24,13 +23,17 @@ from omb_py.core.text.units import size_text
 from omb_py.simulation.network import ROUND_FIGURES, Network, Path, Protocol
 
 LATENCY, WINDOWS = "latency", ("bw", "mbw_mr")
+BROADCAST = "bcast"
 COLLECTIVE, EXCHANGE = "allreduce", "recursive_doubling"
 
 MOST = 1000.0
-"""The efficiency of messages whose bytes cost nothing that was measured."""
+"""What part of the smallest latency an overhead is at the minimum."""
 
 STEP = 1.5
 """By what factor the time of a byte less message is larger beyond a switch of protocols."""
+
+LEFT_BEHIND = 0.5
+"""Of the receiver's time, what an eager message takes its sender at the maximum."""
 
 LARGE = 64 << 10
 """Bytes from which additions are looked for in an allreduce."""
@@ -103,19 +106,31 @@ def window_of(model: Model, curve: Curve) -> int:
 
 
 def eager_of(
-    fitted: Lines, alphas: Sequence[float], prefix: str, comments: dict[str, str]
+    model: Model, hosts: int, fitted: Lines, prefix: str, comments: dict[str, str]
 ) -> float:
     """The maximum of messages that are sent eagerly: the first switch to a much longer handshake.
 
-    Where latency shows none, it is the usual one.
+    Where latency shows none, the sender of a broadcast to one rank tells: with an eager message it
+    goes on long before that has arrived. Else it is the usual one.
     """
-    for number, (before, after) in enumerate(pairwise(alphas)):
+    for number, (before, after) in enumerate(pairwise(fitted.fits.alpha.tolist())):
         if before > 0 and after > STEP * before:
             comments[f"{prefix}eager"] = (
                 f"latency's switch between {size_text(fitted.switches[number].after)} and "
                 f"{size_text(fitted.switches[number].before)}"
             )
             return float(fitted.last[number])
+    rows = model.rows
+    sends = rows[
+        (rows["benchmark"] == BROADCAST)
+        & (rows["ranks"] == 2)
+        & (rows["hosts"] == hosts)
+        & (rows["latency_min_us"] < rows["latency_max_us"] * LEFT_BEHIND)
+    ]
+    if len(sends):
+        limit = float(sends["bytes"].max())
+        comments[f"{prefix}eager"] = f"{BROADCAST} to one rank: its sender goes on at once up to it"
+        return limit
     comments[f"{prefix}eager"] = "the usual limit: latency shows no switch"
     return ROUND_FIGURES.between.eager
 
@@ -190,24 +205,16 @@ def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[
     protocols = []
     for number, (alpha, beta) in enumerate(zip(alphas, betas, strict=True)):
         begin, end = float(fitted.first[number]), float(fitted.last[number])
+        # where the fit's alpha is less than any message takes, the middle of the range is kept
         middle = sqrt(max(1.0, begin) * end)
         handshake = max(0.0, alpha - first)
-        # where the fit's alpha is less than any message takes, the middle of the range is kept
-        rest = alpha + beta * middle - first - handshake
-        per_byte = beta if alpha >= first else rest / middle
-        last = number == len(alphas) - 1
-        known = per_byte > 0
-        protocols.append(
-            Protocol(
-                inf if last else end,
-                overhead,
-                handshake,
-                min(MOST, 1 / (per_byte * bandwidth)) if known else MOST,
-            )
-        )
+        per_byte = beta + min(0.0, alpha - first) / middle
+        last = inf if number == len(alphas) - 1 else end
+        more = max(0.0, per_byte - 1 / bandwidth)
+        protocols.append(Protocol(last, overhead, handshake, more))
         comments[f"{prefix}protocols.{number}.up_to"] = (
             f"latency, {size_text(begin)} to {size_text(end)}: {alpha:.4g} us + bytes / "
             + (f"{1 / beta:.4g} MB/s" if beta > 0 else "infinity")
         )
-    eager = eager_of(fitted, alphas, prefix, comments)
+    eager = eager_of(model, hosts, fitted, prefix, comments)
     return Path(latency, bandwidth, eager, tuple(protocols))

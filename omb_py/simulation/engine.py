@@ -31,6 +31,7 @@ from omb_py.simulation.program import (
     Program,
     Receive,
     Send,
+    StartTiming,
     Wait,
 )
 
@@ -80,12 +81,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A program that has run: when each rank ended, in seconds from the start.
+    """A program that has run: when each rank ended, in seconds from its start or `StartTiming`.
 
     ``messages`` counts those that were sent. Of all of them together, ``latencies`` are the seconds
     that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what transfers
     would have taken had no message shared a link. ``events`` are empty unless they were to be
-    traced.
+    traced; their times are from the program's start.
     """
 
     ends: tuple[float, ...]
@@ -302,6 +303,8 @@ class _Run:
         self.channels: dict[tuple[int, int, int], Channel] = {}
         self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
+        self.starts = [self.start] * program.ranks
+        self.timing = False
         self.ends: list[float | None] = [None] * program.ranks
         network, nodes = engine.network, engine.nodes
         self.nodes = nodes
@@ -320,9 +323,10 @@ class _Run:
             ranks = wait.format(first_of(blocked))
             name = self.program.name or "the program"
             raise OmbError(f"{name}: rank{ranks} that nobody sends")
-        ends = tuple(end - self.start for end in self.ends if end is not None)
-        times = (self.latencies, self.transfers, self.alone)
-        return Outcome(ends, self.messages, *times, tuple(self.events or ()))
+        times = zip(self.starts, self.ends, strict=True)
+        ends = tuple(end - start for start, end in times if end is not None)
+        sums = (self.latencies, self.transfers, self.alone)
+        return Outcome(ends, self.messages, *sums, tuple(self.events or ()))
 
     def take(self) -> None:
         """Wait for what comes next, and do what is to be done then."""
@@ -404,6 +408,12 @@ class _Run:
         elif isinstance(operation, Compute):
             self.delay(operation.seconds, self.computed, (stream, operation.name, self.now))
             return False
+        elif isinstance(operation, StartTiming):
+            self.starts[stream.rank] = self.now
+            if not self.timing:
+                self.timing = True
+                self.messages = 0
+                self.latencies = self.transfers = self.alone = 0.0
         elif isinstance(operation, Background):
             stream.requests[operation.request] = self.in_background(stream, operation)
         return True
@@ -444,9 +454,9 @@ class _Run:
 
     def transfer(self, message: _Message) -> None:
         """Give a message to SimGrid, after what its protocol takes."""
-        handshake = message.path.protocol(message.nbytes).handshake_us
-        if handshake > 0:
-            self.delay(handshake * MICRO, self.start_transfer, message)
+        delay = message.path.protocol(message.nbytes).delay_us(message.nbytes)
+        if delay > 0:
+            self.delay(delay * MICRO, self.start_transfer, message)
         else:
             self.start_transfer(message)
 
@@ -455,11 +465,10 @@ class _Run:
         protocol = path.protocol(message.nbytes)
         source, target = self.nodes[message.source], self.nodes[message.target]
         message.overhead = protocol.overhead_us * MICRO
-        nbytes = max(1, round(message.nbytes / protocol.efficiency))  # SimGrid sends no 0 bytes
+        nbytes = max(1, round(message.nbytes))  # SimGrid sends no 0 bytes
         message.began = self.now
-        self.latencies += (
-            2 * protocol.overhead_us + protocol.handshake_us + path.latency_us
-        ) * MICRO
+        fixed = 2 * protocol.overhead_us + protocol.delay_us(message.nbytes) + path.latency_us
+        self.latencies += fixed * MICRO
         self.alone += nbytes / (path.bandwidth_MBps * MEGA)
         self.pending.append(self.engine.communication(source, target, nbytes))
         self.actions.append(message)

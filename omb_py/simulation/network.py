@@ -34,8 +34,8 @@ class Protocol:
     """Costs of messages of up to ``up_to`` bytes.
 
     A message keeps its sender, and then its receiver, busy for ``overhead_us``. Between them it
-    takes ``handshake_us`` more than the latency of its links, without keeping anybody busy. It
-    gets ``efficiency`` of the bandwidth of its links: 0.8 moves a byte as 1.25 bytes.
+    takes ``handshake_us``, and ``us_per_byte`` for each byte, more than its links do, without
+    keeping links or ranks busy.
     """
 
     __pydantic_config__ = STRICT
@@ -43,7 +43,11 @@ class Protocol:
     up_to: Positive = inf
     overhead_us: NotNegative = 0.0
     handshake_us: NotNegative = 0.0
-    efficiency: Positive = 1.0
+    us_per_byte: NotNegative = 0.0
+
+    def delay_us(self, nbytes: float) -> float:
+        """How long a message takes besides its links and overheads."""
+        return self.handshake_us + self.us_per_byte * nbytes
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import fsum
 
@@ -20,8 +20,11 @@ from omb_py.measure.sizes import message_sizes
 from omb_py.results.row import Row
 from omb_py.simulation import collectives
 from omb_py.simulation.engine import Outcome, Run
-from omb_py.simulation.program import Program, Send
+from omb_py.simulation.program import Operation, Program, Send, StartTiming
 from omb_py.simulation.stand_ins import BUFFER, RESOURCES
+
+BARRIER = "barrier"
+"""Word of ``--sync``: iterations begin as ranks leave a barrier, not all at the same time."""
 
 SHORT, LONG = 12, 24
 """Repetitions of a round in the simulations from which more of them are extended."""
@@ -95,6 +98,29 @@ class Point:
         """
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 
+    def iterations(self, limits: Mapping[int, int]) -> Program:
+        """A warm-up iteration and a timed one, with the barrier between them that benchmarks have.
+
+        Ranks leave a barrier one after the other, and enter the next iteration so: that is part
+        of what they measure.
+        """
+        warmup, timed = self.program(limits), self.program(limits)
+        barrier = None
+        if self.benchmark.paced and self.options.sync == BARRIER:
+            algorithm = library("MPICH").algorithm("barrier", "dissemination")
+            barrier = collectives.of_library(algorithm, Shape(self.ranks, 0))
+
+        def operations(rank: int) -> Iterator[Operation]:
+            yield from warmup.operations(rank)
+            if barrier is not None:
+                yield from barrier.operations(rank)
+            yield StartTiming()
+            yield from timed.operations(rank)
+
+        if self.options.sync != BARRIER:
+            return timed
+        return Program(self.ranks, operations, self.title)
+
     def repetitions(self) -> list[int]:
         """How often rounds of the algorithm are repeated; none where it is not by rounds."""
         word = self.options.library_algorithm
@@ -114,7 +140,7 @@ class Point:
         for limits in (usual, *(usual | {times: SHORT} for times in longer)):
             operations = self.program(limits).operations(self.ranks // 2)
             sent += sum(isinstance(one, Send) for one in operations)
-        return sent * self.ranks
+        return sent * self.ranks * (1 if self.options.sync != BARRIER else 2)
 
     def simulate(self, run: Run) -> Outcome:
         """What comes of one iteration.
@@ -124,10 +150,10 @@ class Point:
         """
         longer = sorted({times for times in self.repetitions() if times > LONG})
         limits = dict.fromkeys(longer, LONG)
-        base = run(self.program(limits))
+        base = run(self.iterations(limits))
         ends, messages = list(base.ends), float(base.messages)
         for times in longer:
-            shorter = run(self.program(limits | {times: SHORT}))
+            shorter = run(self.iterations(limits | {times: SHORT}))
             more = (times - LONG) / (LONG - SHORT)
             for rank, end in enumerate(shorter.ends):
                 ends[rank] += (base.ends[rank] - end) * more

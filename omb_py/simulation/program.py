@@ -70,7 +70,12 @@ class Background:
     name: str = "background"
 
 
-Operation: TypeAlias = Send | Receive | Wait | Add | Compute | Background
+@dataclass(frozen=True)
+class StartTiming:
+    """Here the time begins that counts on this rank: what came before is warm-up."""
+
+
+Operation: TypeAlias = Send | Receive | Wait | Add | Compute | Background | StartTiming
 
 
 @dataclass(frozen=True)

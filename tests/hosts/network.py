@@ -21,9 +21,6 @@ SUBNET = "10.77.0."
 RESENT_AFTER = "10ms"
 """TCP's shortest wait for an answer before it sends a lost packet again, 200 ms by default."""
 
-BURST = 3_200
-"""Bytes that pass a limited card at once, after a time in which it was idle."""
-
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 BRIDGE = """
@@ -43,7 +40,7 @@ class Link:
     """What happens to a packet that a host sends: seconds of delay, and a share that is lost.
 
     Between the two hosts of ``slow``, which count from 1, it takes ``slow_delay`` more. ``rate``
-    limits what a card sends, in bits per second, and, where the kernel is the switch, what it gets.
+    limits what a card sends, and what it gets, in bits per second.
     """
 
     delay: float = 0.0
@@ -86,12 +83,11 @@ def kernel_has_netem() -> bool:
 
 def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
     """Give each host a card on one network; a host is told by the number of a process in it."""
-    suffers = link.delay or link.loss
-    by_kernel = link.slow is None and (not suffers or kernel_has_netem())
+    by_kernel = link == PERFECT or (link.slow is None and kernel_has_netem())
     if by_kernel:
         switch = keep(["unshare", "--net", "sh", "-c", BRIDGE])
     else:
-        words = [str(len(hosts)), str(link.delay), str(link.loss)]
+        words = [str(len(hosts)), str(link.delay), str(link.loss), str(link.rate or 0)]
         words += [*map(str, link.slow), str(link.slow_delay)] if link.slow else []
         switch = keep(["unshare", "--net", sys.executable, "-I", "-S", str(RELAY), *words])
     for number, host in enumerate(hosts, 1):
@@ -104,16 +100,12 @@ def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
         in_network(host, f"ip addr add {address(number)}/24 dev {CARD}")
         in_network(host, f"ip link set {CARD} up")
         in_network(host, f"ip route change {SUBNET}0/24 dev {CARD} rto_min {RESENT_AFTER}")
-        parent = "root"
-        if link.rate is not None:
-            limit = f"handle 1: tbf rate {link.rate:.0f}bit burst {BURST} latency 1s"
-            in_network(host, f"tc qdisc add dev {CARD} root {limit}")
-            if by_kernel:
-                in_network(switch, f"tc qdisc add dev {port} root {limit}")
-            parent = "parent 1:1"
-        if by_kernel and suffers:
-            netem = f"delay {link.delay * 1e6:.0f}us loss {link.loss:.4%}"
-            in_network(host, f"tc qdisc add dev {CARD} {parent} netem {netem}")
+        if by_kernel and link != PERFECT:
+            suffers = f"delay {link.delay * 1e6:.0f}us loss {link.loss:.4%}"
+            limit = f" rate {link.rate:.0f}bit" if link.rate else ""
+            in_network(host, f"tc qdisc add dev {CARD} root netem {suffers}{limit}")
+            if link.rate:
+                in_network(switch, f"tc qdisc add dev {port} root netem{limit}")
 
 
 def in_network(process: int, command: str) -> None:

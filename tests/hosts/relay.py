@@ -2,7 +2,8 @@
 
 Each host's network card is a TAP device made here; what a host sends waits for the delay and then
 goes to the host with the destination's address, or to all. Between the hosts A and B, which count
-from 1, it waits longer. Usage: relay.py HOSTS SECONDS LOST [A B SECONDS]
+from 1, it waits longer. A card sends, and gets, RATE bits per second, 0 for as many as there are.
+Usage: relay.py HOSTS SECONDS LOST RATE [A B SECONDS]
 """
 
 from __future__ import annotations
@@ -31,14 +32,22 @@ def tap(name: str) -> int:
 
 
 def forward(
-    devices: list[int], delay: float, lost: float, slow: frozenset[int], slow_delay: float
+    devices: list[int],
+    delay: float,
+    lost: float,
+    rate: float,
+    slow: frozenset[int],
+    slow_delay: float,
 ) -> None:
     """Carry frames between the devices until the input ends; ``lost`` is a share of all frames.
 
-    Frames between the two ``slow`` devices take ``slow_delay`` more.
+    Frames between the two ``slow`` devices take ``slow_delay`` more. One after the other, they
+    leave their device, and then enter another, at ``rate`` bits per second, unless that is 0.
     """
     waiting: list[tuple[float, int, int, bytes]] = []
     device_of: dict[bytes, int] = {}
+    sends_until: dict[int, float] = {}
+    gets_until: dict[int, float] = {}
     arrived = 0
     while True:
         timeout = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
@@ -50,8 +59,16 @@ def forward(
             device_of[frame[6:12]] = device
             if random.random() >= lost and len(waiting) < MAX_WAITING:
                 arrived += 1  # frames of one moment stay in order
-                is_slow = slow == {device, device_of.get(frame[:6])}
-                due = time.monotonic() + delay + (slow_delay if is_slow else 0.0)
+                receiver = device_of.get(frame[:6], 0)
+                due = time.monotonic()
+                if rate:
+                    seconds = 8 * len(frame) / rate
+                    sends_until[device] = max(due, sends_until.get(device, 0.0)) + seconds
+                    # the first bits are on their way while the last ones leave
+                    first = sends_until[device] - seconds
+                    gets_until[receiver] = max(first, gets_until.get(receiver, 0.0)) + seconds
+                    due = gets_until[receiver]
+                due += delay + (slow_delay if slow == {device, receiver} else 0.0)
                 heapq.heappush(waiting, (due, arrived, device, frame))
         while waiting and waiting[0][0] <= time.monotonic():
             _, _, source, frame = heapq.heappop(waiting)
@@ -68,12 +85,14 @@ def _deliver(device: int, frame: bytes) -> None:
         return  # its host takes no more, or is not up yet: the frame is lost
 
 
-def main(hosts: str, delay: str, lost: str, a: str = "", b: str = "", more: str = "0") -> None:
+def main(
+    hosts: str, delay: str, lost: str, rate: str, a: str = "", b: str = "", more: str = "0"
+) -> None:
     """Make the devices ``port1`` … and forward until the input ends."""
     devices = [tap(f"port{number}") for number in range(1, int(hosts) + 1)]
     print("ready", flush=True)
     slow = frozenset(devices[int(number) - 1] for number in (a, b) if number)
-    forward(devices, float(delay), float(lost), slow, float(more))
+    forward(devices, float(delay), float(lost), float(rate), slow, float(more))
 
 
 if __name__ == "__main__":
