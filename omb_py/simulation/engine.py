@@ -34,6 +34,7 @@ from omb_py.simulation.program import (
     StartTiming,
     Wait,
 )
+from omb_py.tracing.records import Kind
 
 if TYPE_CHECKING:
     from omb_py.simulation.platform import Platform
@@ -66,17 +67,20 @@ PRECISION = {"3": "surf/precision:1e-13", "4": "precision/timing:1e-13"}
 
 @dataclass(frozen=True)
 class Event:
-    """What a rank did: from when to when in seconds, and with whom where that is known (else -1).
+    """What a rank did, from when to when in seconds, as a record has it (`records.layout.Kind`).
 
-    ``name`` is an MPI routine's in lower case, or that of an operation.
+    ``name`` is an MPI routine's, as in ``MPI_Isend``, or that of an operation without messages.
+    ``peer`` is -1 where there is none.
     """
 
     rank: int
+    kind: Kind
     name: str
     began: float
     ended: float
     peer: int = -1
     nbytes: float = 0.0
+    tag: int = 0
 
 
 @dataclass(frozen=True)
@@ -138,17 +142,22 @@ class _Request:
     """A message that a rank has started to send or to receive.
 
     ``complete`` says that the other side has done its part; ``overhead`` are seconds that the rank
-    is still to spend on it. ``stream`` waits for it.
+    is still to spend on it. ``stream`` waits for it. ``name`` is that of the routine that began it.
     """
 
-    __slots__ = ("complete", "nbytes", "overhead", "peer", "stream")
+    __slots__ = ("began", "complete", "name", "nbytes", "overhead", "peer", "stream", "tag")
 
-    def __init__(self, peer: int = -1, nbytes: float = 0.0) -> None:
+    def __init__(
+        self, name: str = "", peer: int = -1, tag: int = 0, nbytes: float = 0.0, began: float = 0.0
+    ) -> None:
         self.complete = False
         self.overhead = 0.0
         self.stream: _Stream | None = None
+        self.name = name
         self.peer = peer
+        self.tag = tag
         self.nbytes = nbytes
+        self.began = began
 
 
 class _Message:
@@ -186,7 +195,6 @@ class _Stream:
     __slots__ = (
         "began",
         "busy",
-        "name",
         "operations",
         "parent",
         "queue",
@@ -201,7 +209,6 @@ class _Stream:
         self.operations = iter(operations)
         self.requests: dict[int, _Request] = {}
         self.waiting: list[_Request] = []
-        self.name = ""
         self.busy = 0.0
         self.began = 0.0
         self.request: _Request | None = None  # that its end completes
@@ -375,8 +382,7 @@ class _Run:
                 self.delay(busy, self.send, (stream, operation, self.now))
                 return
             if isinstance(operation, Wait):
-                requests = [stream.requests.pop(number) for number in operation.requests]
-                self.wait(stream, requests, "wait")
+                self.wait(stream, [stream.requests.pop(number) for number in operation.requests])
                 return
             if isinstance(operation, Add):
                 stream.busy += operation.nbytes * self.add_seconds
@@ -400,9 +406,9 @@ class _Run:
     def make(self, stream: _Stream, operation: Operation) -> bool:
         """Make an operation of a rank that is not busy; whether it may go on at once."""
         if isinstance(operation, Receive):
-            request = self.receive(stream.rank, operation)
+            request = self.receive(stream, operation)
             if operation.request is None:
-                self.wait(stream, [request], "recv")
+                self.wait(stream, [request])
                 return False
             stream.requests[operation.request] = request
         elif isinstance(operation, Compute):
@@ -420,7 +426,8 @@ class _Run:
 
     def computed(self, argument: tuple[_Stream, str, float]) -> None:
         stream, name, began = argument
-        self.record(stream, name, began)
+        if self.events is not None:
+            self.record(stream, Kind.SPAN, _Request(name, began=began))
         self.proceed(stream)
 
     def send(self, argument: tuple[_Stream, Send, float]) -> None:
@@ -428,7 +435,8 @@ class _Run:
         stream, operation, began = argument
         source, target, nbytes = stream.rank, operation.peer, operation.nbytes
         path = self.path(source, target)
-        request = _Request(target, nbytes)
+        name = "MPI_Send" if operation.request is None else "MPI_Isend"
+        request = _Request(name, target, operation.tag, nbytes, began)
         message = _Message(source, target, nbytes, path, request)
         messages, receives = self.channel(source, target, operation.tag)
         self.messages += 1
@@ -446,11 +454,12 @@ class _Run:
             request.complete = True
         if operation.request is None:
             stream.began = began
-            self.block(stream, [request], "send")
-        else:
-            self.record(stream, "isend", began, target, nbytes)
-            stream.requests[operation.request] = request
-            self.proceed(stream)
+            self.block(stream, [request])
+            return
+        if self.events is not None:
+            self.record(stream, Kind.CALL, request)
+        stream.requests[operation.request] = request
+        self.proceed(stream)
 
     def transfer(self, message: _Message) -> None:
         """Give a message to SimGrid, after what its protocol takes."""
@@ -483,10 +492,13 @@ class _Run:
             message.sent.complete = True
             self.notify(message.sent)
 
-    def receive(self, rank: int, operation: Receive) -> _Request:
+    def receive(self, stream: _Stream, operation: Receive) -> _Request:
         """Ask for the next message from a rank."""
-        request = _Request(operation.peer)
-        messages, receives = self.channel(operation.peer, rank, operation.tag)
+        name = "MPI_Recv" if operation.request is None else "MPI_Irecv"
+        request = _Request(name, operation.peer, operation.tag, began=self.now)
+        if self.events is not None and operation.request is not None:
+            self.record(stream, Kind.CALL, request)
+        messages, receives = self.channel(operation.peer, stream.rank, operation.tag)
         if not messages:
             receives.append(request)
             return request
@@ -509,20 +521,20 @@ class _Run:
         if request.stream is not None:
             self.waited(request.stream)
 
-    def wait(self, stream: _Stream, requests: list[_Request], name: str) -> None:
+    def wait(self, stream: _Stream, requests: list[_Request]) -> None:
         """Wait for requests; a rank that is busy begins after that."""
         stream.began = self.now
         if stream.busy:
             busy, stream.busy = stream.busy, 0.0
-            self.delay(busy, self.begin_wait, (stream, requests, name))
+            self.delay(busy, self.begin_wait, (stream, requests))
         else:
-            self.block(stream, requests, name)
+            self.block(stream, requests)
 
-    def begin_wait(self, argument: tuple[_Stream, list[_Request], str]) -> None:
+    def begin_wait(self, argument: tuple[_Stream, list[_Request]]) -> None:
         self.block(*argument)
 
-    def block(self, stream: _Stream, requests: list[_Request], name: str) -> None:
-        stream.waiting, stream.name = requests, name
+    def block(self, stream: _Stream, requests: list[_Request]) -> None:
+        stream.waiting = requests
         for request in requests:
             request.stream = stream
         self.waited(stream)
@@ -549,9 +561,20 @@ class _Run:
         stream.busy += overhead
         requests, stream.waiting = stream.waiting, []
         if self.events is not None:
-            one = requests[0] if len(requests) == 1 else _Request()
-            self.record(stream, stream.name, stream.began, one.peer, one.nbytes, overhead)
+            self.record_wait(stream, requests, overhead)
         self.proceed(stream)
+
+    def record_wait(self, stream: _Stream, requests: list[_Request], overhead: float) -> None:
+        """Keep the call that has waited, and what it has completed."""
+        first = requests[0]
+        if first.name in ("MPI_Send", "MPI_Recv"):
+            first.began = stream.began
+            self.record(stream, Kind.CALL, first, overhead)
+            return
+        self.record(stream, Kind.CALL, _Request("MPI_Waitall", began=stream.began), overhead)
+        for request in requests:
+            kind = Kind.DONE if request.name.startswith("MPI_") else Kind.SPAN
+            self.record(stream, kind, request, overhead)
 
     def again(self, stream: _Stream) -> None:
         """Look again at what a rank waits for."""
@@ -562,7 +585,8 @@ class _Run:
     def in_background(self, stream: _Stream, operation: Background) -> _Request:
         """Queue operations behind the earlier ones of a rank's background."""
         made = _Stream(stream.rank, operation.operations)
-        made.parent, made.request, made.name = stream, _Request(), operation.name
+        made.parent = stream
+        made.request = _Request(operation.name, began=self.now)
         if stream.queue is None:
             stream.queue = deque()
         stream.queue.append(made)
@@ -595,20 +619,12 @@ class _Run:
             found = self.channels[key] = (deque(), deque())
         return found
 
-    def record(
-        self,
-        stream: _Stream,
-        name: str,
-        began: float,
-        peer: int = -1,
-        nbytes: float = 0.0,
-        more: float = 0.0,
-    ) -> None:
+    def record(self, stream: _Stream, kind: Kind, one: _Request, more: float = 0.0) -> None:
         """Keep what a rank has done until now, or ``more`` seconds from now."""
         if self.events is not None:
-            start = self.start
-            ended = self.now + more - start
-            self.events.append(Event(stream.rank, name, began - start, ended, peer, nbytes))
+            began, ended = one.began - self.start, self.now + more - self.start
+            what = (began, ended, one.peer, one.nbytes, one.tag)
+            self.events.append(Event(stream.rank, kind, one.name, *what))
 
 
 def simulate(

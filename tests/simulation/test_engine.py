@@ -22,6 +22,7 @@ from omb_py.simulation.program import (
     Wait,
 )
 from omb_py.simulation.workers import Job, run_jobs
+from omb_py.tracing.records import Kind
 
 pytestmark = pytest.mark.usefixtures("simgrid")
 
@@ -151,10 +152,10 @@ def test_a_background_goes_on_while_the_rank_computes() -> None:
 
 def test_events_say_who_did_what_when() -> None:
     (found,) = outcomes(partial(late_receiver, 100), traced=True)
-    assert [(one.rank, one.name, one.peer, one.nbytes) for one in found.events] == [
-        (0, "send", 1, 100),
-        (1, "compute", -1, 0),
-        (1, "recv", 0, 100),
+    assert [(one.rank, one.kind, one.name, one.peer, one.nbytes) for one in found.events] == [
+        (0, Kind.CALL, "MPI_Send", 1, 100),
+        (1, Kind.SPAN, "compute", -1, 0),
+        (1, Kind.CALL, "MPI_Recv", 0, 100),
     ]
     assert found.events[1].ended == pytest.approx(found.events[2].began) == pytest.approx(100e-6)
 
