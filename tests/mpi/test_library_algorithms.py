@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,33 @@ def test_a_pattern_tells_algorithms_apart(
             except NotImplementedError:
                 continue
             assert unlike is not None, (call["function"], call["word"], other.word)
+
+
+@pytest.mark.parametrize("ranks", [4, 6, pytest.param(8, marks=pytest.mark.exhaustive)])
+def test_ranks_send_in_the_order_of_rounds(
+    traffic: Callable[..., list[dict[str, Any]]], vendor: str, ranks: int
+) -> None:
+    if vendor != "MPICH":
+        pytest.skip("Open MPI counts messages, but does not tell their order")
+    compared = set()
+    for call in traffic(ranks):
+        if call["word"] == DEFAULT or call.get("refused") or 0 < call["bytes"] < 1000:
+            continue
+        algorithm = library(vendor).algorithm(call["function"], call["word"])
+        shape = Shape(ranks, call["bytes"], call["itemsize"])
+        try:
+            rounds = [list(one.sends) for one in algorithm.rounds(shape) for _ in range(one.times)]
+        except NotImplementedError:
+            continue
+        for rank, order in enumerate(call["order"]):
+            made, name = iter(order), (call["function"], call["word"], rank)
+            for sends in rounds:
+                wanted = sorted(target for source, target, _ in sends if source == rank != target)
+                found = sorted(target for target, _ in islice(made, len(wanted)))
+                assert found == wanted, name
+            assert not list(made), name
+        compared.add(call["word"])
+    assert len(compared) > 5
 
 
 def test_open_mpi_ignores_its_number_without_dynamic_rules(
