@@ -1,7 +1,7 @@
 /* Stands before UCX and counts what goes to each of its endpoints: messages, and their bytes. Of the
    last ones it also knows the order.
 
-   The real function is looked for in the library that MPICH has loaded. */
+   The real functions are looked for in the library that MPI has loaded. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -45,13 +45,27 @@ static void count(void *endpoint, uint64_t length)
     last[all++ % LAST].length = length;
 }
 
+static send_function real(const char *name)
+{
+    return (send_function) dlsym(dlopen("libucp.so.0", RTLD_NOLOAD | RTLD_LAZY), name);
+}
+
 void *ucp_tag_send_nbx(void *endpoint, const void *data, size_t length, uint64_t tag, const void *more)
 {
-    static send_function real;
-    if (real == NULL)
-        real = (send_function) dlsym(dlopen("libucp.so.0", RTLD_NOLOAD | RTLD_LAZY), "ucp_tag_send_nbx");
+    static send_function send;
+    if (send == NULL)
+        send = real("ucp_tag_send_nbx");
     count(endpoint, length_of(length, more));
-    return real(endpoint, data, length, tag, more);
+    return send(endpoint, data, length, tag, more);
+}
+
+void *ucp_tag_send_sync_nbx(void *endpoint, const void *data, size_t length, uint64_t tag, const void *more)
+{
+    static send_function send;
+    if (send == NULL)
+        send = real("ucp_tag_send_sync_nbx");
+    count(endpoint, length_of(length, more));
+    return send(endpoint, data, length, tag, more);
 }
 
 void omb_py_traffic(uint64_t *all_messages, uint64_t *all_bytes)

@@ -2,12 +2,13 @@
 
 ``traffic.py OUTPUT SIZES``: on rank 0 writes JSON to OUTPUT, an object for each call: function,
 word, ranks, bytes, and ``sent``, messages and bytes from each rank to each other one, with
-``order``, the target and the bytes of each message of each rank, where MPI is MPICH; or
+``order``, the target and the bytes of each message of each rank, if UCX sends them; or
 ``refused``, where the library says that it cannot. ``default`` is the library's own choice, and
 functions may be named after the sizes, to leave out all others, and ``in-place``.
 
-Open MPI counts by itself (component monitoring). For MPICH, UCX's calls are counted by a library
-that stands before it (``LD_PRELOAD``, tests/mpi/counting), with no messages through shared memory.
+Open MPI counts by itself (component monitoring). For MPICH, and for the order, UCX's calls are
+counted by a library that stands before it (``LD_PRELOAD``, tests/mpi/counting), with no messages of
+MPICH through shared memory.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Shim:
         found = []
         for number in range(self._known, self._number()):
             self._message(ctypes.c_uint64(number), ctypes.byref(place), ctypes.byref(length))
-            found.append((targets[place.value], length.value))
+            found.append((targets.get(place.value, world.rank), length.value))
         return found
 
 
@@ -212,7 +213,7 @@ def main() -> None:
     only = [word for word in sys.argv[3:] if word != "in-place"]
     found = library(MPI.get_vendor()[0])
     is_mpich = found.refuses_by_error
-    counter = Shim() if is_mpich else Monitoring()
+    counter = Shim() if hasattr(ctypes.CDLL(None), "omb_py_traffic") else Monitoring()
     fallback = tools.control("MPIR_CVAR_COLLECTIVE_FALLBACK") if is_mpich else None
     results = []
     for function in found.table:
