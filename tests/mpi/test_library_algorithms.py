@@ -6,16 +6,19 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omb_py.algorithms import DEFAULT, Library, library
+from omb_py.algorithms import DEFAULT, Algorithm, Library, library
 from omb_py.algorithms.comparison import Sent, difference
-from omb_py.algorithms.patterns import Shape
+from omb_py.algorithms.patterns import Pattern, Round, Shape, messages
+from omb_py.simulation.collectives import of_library
+from omb_py.simulation.program import Send
 from tests.conftest import Finished, rows_of, run
 from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
@@ -35,6 +38,13 @@ OPEN_MPI = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
     "OMPI_MCA_coll_tuned_priority": "77",
 }
+OPEN_MPI_BY_UCX = {
+    "OMPI_MCA_pml_monitoring_enable": "0",
+    "OMPI_MCA_pml": "ucx",
+    "OMPI_MCA_pml_ucx_tls": "any",
+    "OMPI_MCA_pml_ucx_devices": "any",
+    "UCX_TLS": "self,sm,tcp",
+}
 
 
 @pytest.fixture(scope="session")
@@ -44,17 +54,30 @@ def vendor() -> str:
 
 
 @pytest.fixture(scope="session")
-def counting(vendor: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment in which messages are counted."""
-    if vendor == "Open MPI":
-        return OPEN_MPI
+def before_ucx(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which a library counts what goes to UCX."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler to build what counts MPICH's messages")
+        pytest.skip("no C compiler to build what counts messages")
     built = tmp_path_factory.mktemp("counting") / "libcounting.so"
     command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", str(built), str(COUNTING)]
     subprocess.run([*command, "-ldl"], check=True)
-    return {"LD_PRELOAD": str(built), "MPIR_CVAR_NOLOCAL": "1"}
+    return {"LD_PRELOAD": str(built)}
+
+
+@pytest.fixture(scope="session")
+def counting(vendor: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The environment in which messages are counted."""
+    if vendor == "Open MPI":
+        return OPEN_MPI
+    before_ucx: dict[str, str] = request.getfixturevalue("before_ucx")
+    return before_ucx | {"MPIR_CVAR_NOLOCAL": "1"}
+
+
+@pytest.fixture(scope="session")
+def ordering(vendor: str, before_ucx: dict[str, str]) -> dict[str, str]:
+    """What to add to that environment so that the order of messages is known."""
+    return before_ucx | OPEN_MPI_BY_UCX if vendor == "Open MPI" else {}
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +108,19 @@ def sent_of(call: dict[str, Any]) -> Sent:
     return [[(m, None if n >= UNKNOWN else n) for m, n in row] for row in call["sent"]]
 
 
+def simulated(algorithm: Algorithm) -> Pattern:
+    """The messages of an algorithm's program, and those of ranks to themselves, which it lacks."""
+
+    def rounds(shape: Shape) -> Iterator[Round]:
+        program = of_library(algorithm, shape)
+        for rank in range(shape.ranks):
+            sends = (one for one in program.operations(rank) if isinstance(one, Send))
+            yield Round([(rank, one.peer, one.nbytes) for one in sends])
+        yield Round([one for one in messages(algorithm.rounds, shape) if one[0] == one[1]])
+
+    return rounds
+
+
 def differences(found: Library, calls: list[dict[str, Any]], in_place: bool = False) -> list[str]:
     """What is wrong with calls that were made, in words; checks that some were compared."""
     wrong, compared = [], set()
@@ -94,13 +130,14 @@ def differences(found: Library, calls: list[dict[str, Any]], in_place: bool = Fa
         algorithm = found.algorithm(call["function"], call["word"])
         shape = Shape(call["ranks"], call["bytes"], call["itemsize"], in_place)
         where = f"{call['function']} {call['word']} {call['ranks']} ranks {call['bytes']} bytes"
-        try:
-            unlike = difference(algorithm.rounds, shape, sent_of(call))
-        except NotImplementedError:
-            continue
-        compared.add((call["function"], call["word"]))
-        if unlike is not None:
-            wrong.append(f"{where}: {unlike}")
+        for pattern in (algorithm.rounds, simulated(algorithm)):
+            try:
+                unlike = difference(pattern, shape, sent_of(call))
+            except NotImplementedError:
+                break
+            compared.add((call["function"], call["word"]))
+            if unlike is not None:
+                wrong.append(f"{where}: {unlike}")
     assert len(compared) > 1
     return wrong
 
@@ -171,6 +208,35 @@ def test_a_pattern_tells_algorithms_apart(
             except NotImplementedError:
                 continue
             assert unlike is not None, (call["function"], call["word"], other.word)
+
+
+@pytest.mark.parametrize("ranks", [4, 6, pytest.param(8, marks=pytest.mark.exhaustive)])
+def test_ranks_send_in_the_order_of_rounds(
+    traffic: Callable[..., list[dict[str, Any]]],
+    vendor: str,
+    ordering: dict[str, str],
+    ranks: int,
+) -> None:
+    """Messages of one round may come in any order."""
+    compared = set()
+    for call in traffic(ranks, **ordering):
+        if call["word"] == DEFAULT or call.get("refused") or 0 < call["bytes"] < 1000:
+            continue
+        algorithm = library(vendor).algorithm(call["function"], call["word"])
+        shape = Shape(ranks, call["bytes"], call["itemsize"])
+        try:
+            rounds = [list(one.sends) for one in algorithm.rounds(shape) for _ in range(one.times)]
+        except NotImplementedError:
+            continue
+        for rank, order in enumerate(call["order"]):
+            name = call["function"], call["word"], call["bytes"], rank
+            made = iter([target for target, _ in order if target != rank])
+            for sends in rounds:
+                wanted = sorted(target for source, target, _ in sends if source == rank != target)
+                assert sorted(islice(made, len(wanted))) == wanted, name
+            assert not list(made), name
+        compared.add(call["word"])
+    assert len(compared) > 5
 
 
 def test_open_mpi_ignores_its_number_without_dynamic_rules(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from omb_py.core.calls import Call, Message, Slot, Step
 from omb_py.core.dataclass import dataclass, replace
@@ -79,6 +80,7 @@ def part(message: Message, elements: range) -> Message:
     return replace(message, memory=memory, counts=(len(elements),))
 
 
+@lru_cache(maxsize=8)  # of all ranks of a simulation
 def shares(elements: range, number: int) -> tuple[range, ...]:
     """Elements in so many parts, one after the other, the first ones longer where they differ."""
     minimum, longer = divmod(len(elements), number)

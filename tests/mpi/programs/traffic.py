@@ -1,12 +1,14 @@
 """Counts each rank's messages for every algorithm of this library's table, in one job.
 
 ``traffic.py OUTPUT SIZES``: on rank 0 writes JSON to OUTPUT, an object for each call: function,
-word, ranks, bytes, and ``sent``, messages and bytes from each rank to each other one; or
+word, ranks, bytes, and ``sent``, messages and bytes from each rank to each other one, with
+``order``, the target and the bytes of each message of each rank, if UCX sends them; or
 ``refused``, where the library says that it cannot. ``default`` is the library's own choice, and
 functions may be named after the sizes, to leave out all others, and ``in-place``.
 
-Open MPI counts by itself (component monitoring). For MPICH, UCX's calls are counted by a library
-that stands before it (``LD_PRELOAD``, tests/mpi/counting), with no messages through shared memory.
+Open MPI counts by itself (component monitoring). For MPICH, and for the order, UCX's calls are
+counted by a library that stands before it (``LD_PRELOAD``, tests/mpi/counting), with no messages of
+MPICH through shared memory.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -55,12 +57,20 @@ class Monitoring:
         """Messages and bytes sent to each rank so far."""
         return list(zip(*(counter.read() for counter in self._counters), strict=True))
 
+    def order(self) -> list[tuple[int, int]]:
+        """It does not know the order of messages."""
+        return []
+
 
 class Shim:
     """What the library before UCX counted; it knows endpoints, not ranks."""
 
     def __init__(self) -> None:
-        self._traffic = ctypes.CDLL(None).omb_py_traffic
+        preloaded = ctypes.CDLL(None)
+        self._traffic, self._message = preloaded.omb_py_traffic, preloaded.omb_py_message
+        self._number = preloaded.omb_py_number
+        self._number.restype = ctypes.c_uint64
+        self._known = 0
         self._place: dict[int, int] = {}
         data = bytearray(1)
         for step in range(1, world.size):
@@ -80,8 +90,18 @@ class Shim:
 
     def read(self) -> list[tuple[int, int]]:
         """Messages and bytes sent to each rank so far."""
-        found = self._all()
+        found, self._known = self._all(), self._number()
         return [found[self._place[r]] if r in self._place else (0, 0) for r in range(world.size)]
+
+    def order(self) -> list[tuple[int, int]]:
+        """The target and the bytes of each message since the last reading."""
+        targets = {place: rank for rank, place in self._place.items()}
+        place, length = ctypes.c_uint64(), ctypes.c_uint64()
+        found = []
+        for number in range(self._known, self._number()):
+            self._message(ctypes.c_uint64(number), ctypes.byref(place), ctypes.byref(length))
+            found.append((targets.get(place.value, world.rank), length.value))
+        return found
 
 
 def numbers(name: str) -> dict[str, int]:
@@ -135,7 +155,7 @@ def unset(variables: dict[str, str]) -> None:
                 tools.control(variable.removeprefix("OMPI_MCA_")).write(0)
 
 
-def measured(function: str, size: int, comm: Any, read: Callable[[], Any]) -> dict[str, Any]:
+def measured(function: str, size: int, comm: Any, counter: Any) -> dict[str, Any]:
     """What each rank sent in one call of ``size`` bytes, on rank 0; or that it was refused."""
     benchmark = find_benchmark(function)
     datatype = find_types(("mpi_int" if benchmark.reduces else "mpi_char",))[0]
@@ -150,7 +170,7 @@ def measured(function: str, size: int, comm: Any, read: Callable[[], Any]) -> di
     (exchange,) = benchmark.plan(case).exchanges
     bound = BufferBinding(comm, options).bound(exchange)
     world.Barrier()
-    before = read()
+    before = counter.read()
     try:
         for call in bound.calls:
             call()
@@ -158,7 +178,8 @@ def measured(function: str, size: int, comm: Any, read: Callable[[], Any]) -> di
         if REFUSES not in str(error):
             raise
         return {"refused": True, "bytes": size, "itemsize": datatype.itemsize}
-    after = read()
+    order = counter.order()
+    after = counter.read()
     sent = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, after, strict=True)]
     flat = array("q", [number for pair in sent for number in pair])
     everybody = array("q", bytes(8 * len(flat) * world.size))
@@ -169,6 +190,7 @@ def measured(function: str, size: int, comm: Any, read: Callable[[], Any]) -> di
     return {
         "bytes": size,
         "itemsize": datatype.itemsize,
+        "order": world.gather(order),
         "sent": [[row[2 * r : 2 * r + 2] for r in range(world.size)] for row in rows],
     }
 
@@ -191,7 +213,7 @@ def main() -> None:
     only = [word for word in sys.argv[3:] if word != "in-place"]
     found = library(MPI.get_vendor()[0])
     is_mpich = found.refuses_by_error
-    counter = Shim() if is_mpich else Monitoring()
+    counter = Shim() if hasattr(ctypes.CDLL(None), "omb_py_traffic") else Monitoring()
     fallback = tools.control("MPIR_CVAR_COLLECTIVE_FALLBACK") if is_mpich else None
     results = []
     for function in found.table:
@@ -210,7 +232,7 @@ def main() -> None:
                     continue
                 if fallback is not None:
                     fallback.write(0)
-                result = measured(function, size, comm, counter.read)
+                result = measured(function, size, comm, counter)
                 if fallback is not None:
                     fallback.write(2)
                 if result:
