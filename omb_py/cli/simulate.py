@@ -16,19 +16,19 @@ import click
 
 from omb_py.algorithms import MODULES
 from omb_py.cli.analysis_options import FORMATS, listed, note, output_options, read, write_table
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.numbers import parse_whole
 from omb_py.core.text.units import duration, size_text
 from omb_py.core.text.words import count
-from omb_py.options.types import SIZE_LIST, WholeNumber
+from omb_py.options.types import SIZE_LIST, NewFolder, Number, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
+    from omb_py.core.text.tables import Sheet
     from omb_py.simulation.engine import Outcome
     from omb_py.simulation.network import Network
     from omb_py.simulation.points import Point
-    from omb_py.simulation.report import Result
-    from omb_py.simulation.workers import Job
+    from omb_py.simulation.workers import Task
 
 EVERY = "all"
 LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
@@ -42,22 +42,38 @@ DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """What is simulated on each number of ranks: a network, a placement, an algorithm.
-
-    ``name`` says in what it differs from the others; ``variant`` the same but for the algorithm.
-    """
+class Scenario:
+    """A network, and how ranks are placed on it; ``name`` says in what it differs from others."""
 
     name: str
-    variant: str
     network: Network
     placement: str
-    options: Options
-    library: str
+    ranks_per_node: int
+
+    def nodes(self, ranks: int) -> tuple[int, ...]:
+        """The node of each rank; raises `UsageError` where there are too few."""
+        from omb_py.simulation.placement import nodes_of
+
+        found = nodes_of(self.placement, ranks, self.ranks_per_node, self.network.nodes)
+        if idle := [node for node, _ in self.network.slow if node not in found]:
+            raise UsageError(f"--slow {idle[0]}: none of {ranks} ranks is on that node")
+        return found
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Something to simulate: with how many messages, about, and what it is called."""
+
+    network: Network
+    nodes: tuple[int, ...]
+    task: Task
+    title: str
+    messages: float
 
 
 @click.command("simulate", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("target", required=False, metavar="[BENCHMARK|PROFILE]")
+@click.argument("target", required=False, metavar="[BENCHMARK|PROFILE|train]")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTION...]")
 @click.option(
     "--ranks",
     "-n",
@@ -131,6 +147,29 @@ class Configuration:
     "--window", type=WholeNumber(min=1), default=64, show_default=True, help="Messages in flight."
 )
 @click.option(
+    "--sync",
+    type=click.Choice(["barrier", "clock"]),
+    default="barrier",
+    show_default=True,
+    help="Begin iterations as ranks leave a barrier, as measured ones do, or at the same time, "
+    "which takes half as long to simulate.",
+)
+@click.option(
+    "--record",
+    "folder",
+    type=NewFolder(),
+    metavar="FOLDER",
+    help="Write what each rank does in one simulation, for omb-py timeline and efficiency.",
+)
+@click.option(
+    "--compute-scale",
+    type=Number(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="How long a PROFILE's ranks compute, as a part of what was recorded.",
+)
+@click.option(
     "--check",
     "measured",
     multiple=True,
@@ -143,24 +182,41 @@ class Configuration:
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @output_options("text", "markdown", "csv", "json")
-def command(target: str | None, **values: Any) -> None:
-    """Simulate benchmarks and profiles on more ranks, on SimGrid.
+def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
+    """Simulate benchmarks and programs on more ranks, on SimGrid.
 
     \b
     omb-py simulate allreduce --ranks 64,1024,4096 --network fat-tree:64,64
     omb-py simulate bcast --ranks 512 --coll-algorithm all --network cluster.toml
+    omb-py simulate train --ranks 8,64,512 -- --model resnet50 --overlap
+    omb-py simulate profile/ --network cluster.toml --placement packed,scattered
     omb-py simulate --check results/ --network cluster.toml
+
+    PROFILE is a folder or a file of omb-py profile. Options after -- are those of omb-py train.
     """
     with needing("simulate"):
         from omb_py.simulation import workers
 
     workers.check_installed()
+    if words and target != "train":
+        raise UsageError(f"{' '.join(words)}: only train has options after --")
     if values["measured"]:
         check(target, values)
     elif target is None:
         raise UsageError("omb-py simulate needs a benchmark, a profile, or --check with results")
+    elif target == "train":
+        simulate_training(words, values)
+    elif Path(target).exists() and not is_benchmark(target):
+        simulate_profile(target, values)
     else:
-        write(*simulate_benchmark(target, values), values["kind"], values["output"])
+        simulate_benchmark(target, values)
+
+
+def is_benchmark(name: str) -> bool:
+    """Whether a benchmark is called so, and no file is meant."""
+    from omb_py.benchmarks import indexed_module, plain_name
+
+    return indexed_module(plain_name(name)) is not None
 
 
 def ranks_of(text: str | None) -> tuple[int, ...]:
@@ -179,20 +235,19 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
     return found
 
 
-def configurations_of(target: str, values: dict[str, Any]) -> Iterator[Configuration]:
-    """Every combination of networks, slow links, placements and algorithms."""
+def scenarios_of(values: dict[str, Any]) -> list[Scenario]:
+    """Every combination of networks, slow links and placements."""
     networks = list(networks_of(values))
     placements = values["placements"]
-    algorithms = list(algorithms_of(target, values))
-    library = LIBRARIES[values["library"]]
-    for (name, network), placement, (algorithm, options) in product(
-        networks, placements, algorithms
-    ):
-        variant = [*([name] if len(networks) > 1 else []), *([placement] if placements[1:] else [])]
-        words = [*variant, *([algorithm] if len(algorithms) > 1 or not variant else [])]
-        yield Configuration(
-            ", ".join(words), ", ".join(variant), network, placement, options, library
+    return [
+        Scenario(
+            ", ".join([*([name] if networks[1:] else []), *([word] if placements[1:] else [])]),
+            network,
+            word,
+            values["ranks_per_node"],
         )
+        for (name, network), word in product(networks, placements)
+    ]
 
 
 def networks_of(values: dict[str, Any]) -> Iterator[tuple[str, Network]]:
@@ -235,7 +290,9 @@ def algorithms_of(target: str, values: dict[str, Any]) -> Iterator[tuple[str, Op
     from omb_py.simulation.points import named
 
     benchmark = named(target)
-    common = Options(binding=SIMULATED, root=values["root"], window=values["window"])
+    common = Options(
+        binding=SIMULATED, root=values["root"], window=values["window"], sync=values["sync"]
+    )
     if not benchmark.collective:
         yield "", common
         return
@@ -268,80 +325,179 @@ def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(known if EVERY in given else given))
 
 
-def simulate_benchmark(
-    target: str, values: dict[str, Any]
-) -> tuple[list[Result], dict[str, str], list[str]]:
-    """Every size of every configuration on every number of ranks; metadata, and remarks."""
+def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
+    """Every size by every algorithm in every scenario, on every number of ranks."""
     from omb_py.results.metadata import process_metadata
     from omb_py.results.row import new_run
-    from omb_py.simulation import checking
-    from omb_py.simulation.placement import nodes_of
+    from omb_py.simulation import checking, report
     from omb_py.simulation.points import Point, named
-    from omb_py.simulation.report import Result
 
-    numbers = ranks_of(values["ranks"])
-    configurations = list(configurations_of(target, values))
-    benchmark = named(target)
+    numbers, scenarios = ranks_of(values["ranks"]), scenarios_of(values)
+    benchmark, algorithms = named(target), list(algorithms_of(target, values))
+    library = LIBRARIES[values["library"]]
     sizes = (values["sizes"] or DEFAULT_SIZES) if benchmark.sized else (0,)
-    wanted: list[tuple[Configuration, Point, tuple[int, ...]]] = []
+    points: list[tuple[str, Scenario, Point]] = []
     refused: dict[str, None] = {}
-    for number, one in product(numbers, configurations):
-        nodes = nodes_of(one.placement, number, values["ranks_per_node"], one.network.nodes)
-        for size in sizes:
-            point = Point(benchmark.name, one.options, one.library, number, size)
-            refusal = point.refusal
-            if refusal is None:
-                wanted.append((one, point, nodes))
-            else:
-                refused[refusal] = None
-    if not wanted:
+    for number, scenario, (word, options), size in product(numbers, scenarios, algorithms, sizes):
+        point = Point(benchmark.name, options, library, number, size)
+        if (refusal := point.refusal) is None:
+            words = [scenario.name] if scenario.name else []
+            words += [word] if algorithms[1:] or not words else []
+            points.append((", ".join(words), scenario, point))
+        else:
+            refused[refusal] = None
+    if not points:
         raise UsageError(next(iter(refused)))
     for sentence in refused:
         note(f"left out: {sentence}")
-    outcomes = simulated(
-        [(one.network, nodes, point) for one, point, nodes in wanted], values["processes"]
-    )
+    outcomes = simulated([wanted(scenario, point) for _, scenario, point in points], values)
     metadata = process_metadata(new_run())
     results = [
-        Result(one.name, point.row(outcome, metadata["run"], one.variant), outcome.regime)
-        for (one, point, _), outcome in zip(wanted, outcomes, strict=True)
+        report.Result(
+            name, point.row(outcome, metadata["run"], scenario.name or None), outcome.regime
+        )
+        for (name, scenario, point), outcome in zip(points, outcomes, strict=True)
     ]
-    networks = {id(one.network): one.network for one in configurations}.values()
-    remarks = [one.description for one in networks]
-    remarks.append(checking.remark(next(iter(networks)).checked, benchmark.name))
-    return results, metadata | checking.metadata(networks), remarks
+    remarks = checking.remarks([one.network for one in scenarios], benchmark.name)
+    write(
+        list(report.sheets(results, remarks)),
+        [one.row for one in results],
+        metadata | checking.metadata(),
+        remarks,
+        values,
+    )
 
 
-def simulated(
-    wanted: Sequence[tuple[Network, tuple[int, ...], Point]], processes: int | None
-) -> list[Outcome]:
-    """What comes of each point on its network, with the node of each rank; progress is shown."""
+def wanted(scenario: Scenario, point: Point) -> Wanted:
+    """A point in a scenario."""
+    size = f" {size_text(point.size)}" if point.benchmark.sized else ""
+    title = f"{point.title}{size}, {point.ranks} ranks"
+    nodes = scenario.nodes(point.ranks)
+    return Wanted(scenario.network, nodes, partial(point.simulate, nodes), title, point.messages)
+
+
+def simulate_training(words: Sequence[str], values: dict[str, Any]) -> None:
+    """A step of a training in every scenario, on every number of ranks."""
+    from omb_py.apps import APPLICATIONS
+    from omb_py.options.application import parse_application
+    from omb_py.results.metadata import process_metadata
+    from omb_py.results.row import new_run
+    from omb_py.simulation import checking, training
+
+    request = parse_application(APPLICATIONS.load("train"), words)
+    steps = [
+        (scenario, training.Step(request.problem, request.settings.scaling, number))
+        for number, scenario in product(ranks_of(values["ranks"]), scenarios_of(values))
+    ]
+    outcomes = simulated(
+        [
+            Wanted(
+                scenario.network,
+                scenario.nodes(step.ranks),
+                step.simulate,
+                f"{step.program().name}, {step.ranks} ranks",
+                0.0,
+            )
+            for scenario, step in steps
+        ],
+        values,
+    )
+    remarks = checking.remarks([scenario.network for scenario, _ in steps], "allreduce")
+    results = [
+        training.Trained(scenario.name, step, max(outcome.ends))
+        for (scenario, step), outcome in zip(steps, outcomes, strict=True)
+    ]
+    metadata = process_metadata(new_run())
+    rows = [one.row(metadata["run"], APPLICATIONS.load("train")) for one in results]
+    sheets = [training.sheet(results, remarks)]
+    write(sheets, rows, metadata | checking.metadata(), remarks, values)
+
+
+def simulate_profile(target: str, values: dict[str, Any]) -> None:
+    """A recorded run in every scenario; or, where calls were counted only, calls like those."""
+    from omb_py.apps.replay import plan_of, rank_profile
+    from omb_py.simulation import checking, replay, report
+    from omb_py.tracing.records import layout, read_folder
+
+    scenarios = scenarios_of(values)
+    asked = None if values["ranks"] is None else ranks_of(values["ranks"])
+    recorded: float | None = None
+    tasks: list[replay.Recorded | replay.Counted]
+    if layout.record_names(target):
+        records = read_folder(target)
+        if asked is not None and asked != (len(records),):
+            raise UsageError(
+                f"{target} was recorded on {len(records)} ranks, and is simulated on as many: "
+                "leave out --ranks"
+            )
+        tasks = [replay.Recorded(target, values["compute_scale"])]
+        found = replay.program_of(records, target, values["compute_scale"])
+        recorded = found.recorded_s
+        numbers: tuple[int, ...] = (len(records),)
+        for routine, calls in found.left_out.items():
+            note(f"left out: {count(calls, 'call')} of {routine}, which cannot be simulated")
+    else:
+        if asked is None:
+            raise UsageError(f"{target} says nothing of who sent what to whom: name --ranks")
+        plan_of(rank_profile(target), 1.0, ())
+        tasks, numbers = [replay.Counted(target) for _ in asked], asked
+    simulations = [
+        (scenario, number, task)
+        for number, task in zip(numbers, tasks, strict=True)
+        for scenario in scenarios
+    ]
+    outcomes = simulated(
+        [
+            Wanted(scenario.network, scenario.nodes(number), task.on(number), target, 0.0)
+            for scenario, number, task in simulations
+        ],
+        values,
+    )
+    lines = [
+        (scenario.name or scenario.network.topology, number, outcome)
+        for (scenario, number, _), outcome in zip(simulations, outcomes, strict=True)
+    ]
+    remarks = checking.remarks([one.network for one in scenarios], "")
+    write([report.programs(target, lines, recorded, remarks)], None, {}, remarks, values)
+
+
+def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]:
+    """What comes of each; progress is shown, and one is recorded where that is asked for."""
+    from omb_py.simulation.recording import write as write_records
     from omb_py.simulation.workers import Job, run_jobs
 
-    processes = processes or len(sched_getaffinity(0))
+    folder = values["folder"]
+    if folder is not None and len(wanted) != 1:
+        raise UsageError(
+            f"--record is about one simulation, and these are {len(wanted)}: name one number of "
+            "ranks, size, algorithm and network"
+        )
+    processes = values["processes"] or len(sched_getaffinity(0))
     groups: dict[tuple[Network, tuple[int, ...]], list[int]] = {}
-    for place, (network, nodes, _) in enumerate(wanted):
-        groups.setdefault((network, nodes), []).append(place)
+    for place, one in enumerate(wanted):
+        groups.setdefault((one.network, one.nodes), []).append(place)
     jobs: list[Job] = []
     members: list[list[int]] = []
     for (network, nodes), places in sorted(groups.items(), key=lambda group: -len(group[0][1])):
         for first in range(min(processes, len(places))):
             members.append(places[first::processes])
-            tasks = tuple(wanted[place][2].simulate for place in members[-1])
-            jobs.append(Job(len(jobs), network, nodes, tasks))
-    largest = max(job.memory for job in jobs)
-    seconds = sum(point.messages * SECONDS_PER_MESSAGE for _, _, point in wanted)
+            tasks = tuple(wanted[place].task for place in members[-1])
+            jobs.append(Job(len(jobs), network, nodes, tasks, folder is not None))
+    at_once = min(processes, len(jobs))
+    seconds = sum(one.messages for one in wanted) * SECONDS_PER_MESSAGE / at_once
+    memory = max(job.memory for job in jobs)
+    check_memory(memory * at_once)
     note(
-        f"{count(len(wanted), 'simulation')}, about {duration(seconds / min(processes, len(jobs)))}"
-        f", in {min(processes, len(jobs))} processes of up to {largest / 1e6:.0f} MB each"
+        f"{count(len(wanted), 'simulation')}"
+        + (f", about {duration(seconds)}" if seconds > 1 else "")
+        + f", at most {at_once} at a time, of up to {memory / 1e6:.0f} MB each"
     )
     found: dict[int, Outcome] = {}
     with progress_line() as show:
 
         def line(job: int, task: int, more: str) -> None:
-            point = wanted[members[job][task]][2]
-            size = f" {size_text(point.size)}" if point.benchmark.sized else ""
-            show(f"{len(found)} of {len(wanted)}; {point.title}{size}, {point.ranks} ranks{more}")
+            title = wanted[members[job][task]].title
+            show(f"{len(found)} of {len(wanted)} simulated; {title}{more}")
 
         def done(job: int, task: int, outcome: Outcome) -> None:
             found[members[job][task]] = outcome
@@ -351,7 +507,22 @@ def simulated(
             line(job, task, f": {messages:,} messages")
 
         run_jobs(jobs, processes, done, progress)
+    if folder is not None:
+        write_records(found[0], wanted[0].nodes, str(folder), wanted[0].title)
+        note(f"omb-py timeline {folder} shows who did what when")
     return [found[place] for place in range(len(wanted))]
+
+
+def check_memory(needed: int) -> None:
+    """Raise `OmbError` where there is not so much memory."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, size = line.partition(":")
+        if name == "MemAvailable" and int(size.split()[0]) * 1024 < needed:
+            raise OmbError(
+                f"the simulations need about {needed / 1e9:.1f} GB of memory, and "
+                f"{int(size.split()[0]) * 1024 / 1e9:.1f} GB are free: take fewer ranks, or "
+                "--processes 1"
+            )
 
 
 @contextmanager
@@ -388,7 +559,19 @@ def check(target: str | None, values: dict[str, Any]) -> None:
         note(f"left out: {reason}")
     if not measured:
         raise UsageError("nothing that was measured can be simulated")
-    outcomes = simulated([(checked, one.nodes, one.point) for one in measured], values["processes"])
+    outcomes = simulated(
+        [
+            Wanted(
+                checked,
+                one.nodes,
+                partial(one.point.simulate, one.nodes),
+                one.point.title,
+                one.point.messages,
+            )
+            for one in measured
+        ],
+        values,
+    )
     compared = [
         checking.Comparison(one, Result(one.point.title, one.point.row(found, ""), found.regime))
         for one, found in zip(measured, outcomes, strict=True)
@@ -403,27 +586,32 @@ def check(target: str | None, values: dict[str, Any]) -> None:
 
 
 def write(
-    results: Sequence[Result],
+    sheets: list[Sheet],
+    rows: Sequence[Any] | None,
     metadata: dict[str, str],
     remarks: Sequence[str],
-    kind: str | None,
-    output: str | None,
+    values: dict[str, Any],
 ) -> None:
     """Tables for people, rows for programs; rows of a file are added to those that are there."""
     from omb_py.core.text import tables
     from omb_py.results.output import file_writer, standard_output
-    from omb_py.results.row import Row
-    from omb_py.simulation import report
 
+    kind, output = values["kind"], values["output"]
     kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
     if kind in ("csv", "json"):
-        writer = file_writer(output, Row, False) if output else standard_output(Row, None, kind)
+        if rows is None:
+            raise UsageError(
+                f"--format {kind} is for benchmarks and train: choose text or markdown"
+            )
+        record = type(rows[0])
+        writer = (
+            file_writer(output, record, False) if output else standard_output(record, None, kind)
+        )
         writer.start(metadata)
-        for one in results:
-            writer.row(one.row)
+        for row in rows:
+            writer.row(row)
         writer.finish()
         for remark in remarks:
             note(remark)
         return
-    made = list(report.sheets(results, remarks))
-    write_table(partial(tables.write, made), kind, output)
+    write_table(partial(tables.write, sheets), kind, output)

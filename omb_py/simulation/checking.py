@@ -163,7 +163,7 @@ def sheets(compared: Sequence[Comparison], checked: Sequence[Checked]) -> Iterat
     yield Sheet("Errors", names, rows, (), 2)
 
 
-def metadata(networks: Iterable[Network]) -> dict[str, str]:
+def metadata() -> dict[str, str]:
     """What rows of simulations are to be understood by."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -171,10 +171,14 @@ def metadata(networks: Iterable[Network]) -> dict[str, str]:
         engine = f"SimGrid {version('simgrid')}"
     except PackageNotFoundError:
         engine = "SimGrid"
-    return {
-        "mpi_library": f"{engine}, simulated",
-        "network": "; ".join(one.description for one in networks),
-    }
+    return {"mpi_library": f"{engine}, simulated"}
+
+
+def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
+    """What networks are, and how far simulations of a benchmark on them are to be believed."""
+    found = list(dict.fromkeys(networks))
+    sentences = [one.description for one in found]
+    return [*sentences, *dict.fromkeys(remark(one.checked, benchmark) for one in found)]
 
 
 def remark(checked: Sequence[Checked], benchmark: str) -> str:

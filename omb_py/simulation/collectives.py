@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import DEFAULT, Algorithm, library
-from omb_py.algorithms.patterns import Round, Shape
+from omb_py.algorithms.patterns import Round, Shape, powers_below
 from omb_py.benchmarks import Benchmark, Case
 from omb_py.core.calls import WITH_ROOT, Call
 from omb_py.core.dataclass import replace
@@ -209,6 +209,41 @@ def nodes_of(options: Options, ranks: int) -> tuple[int, ...]:
     if len(wish) != ranks:
         raise UsageError(f"--node-map names {len(wish)} ranks, and {ranks} are simulated")
     return wish
+
+
+BARRIER_TAG = -1
+
+
+def barrier(nodes: Sequence[int]) -> Program:
+    """A barrier as MPI libraries make it: within nodes to a leader, among these by dissemination
+    [HFM], and back.
+
+    ``nodes`` has the node of each rank.
+    """
+    members: dict[int, list[int]] = {}
+    for rank, node in enumerate(nodes):
+        members.setdefault(node, []).append(rank)
+    leaders = [ranks[0] for ranks in members.values()]
+    places = {leader: place for place, leader in enumerate(leaders)}
+
+    def operations(rank: int) -> Iterator[Operation]:
+        leader, *others = members[nodes[rank]]
+        if rank != leader:
+            yield Send(leader, 0.0, None, BARRIER_TAG)
+            yield Receive(leader, None, BARRIER_TAG)
+            return
+        for other in others:
+            yield Receive(other, None, BARRIER_TAG)
+        for distance in powers_below(len(leaders)):
+            before = leaders[(places[rank] - distance) % len(leaders)]
+            after = leaders[(places[rank] + distance) % len(leaders)]
+            yield Receive(before, 0, BARRIER_TAG)
+            yield Send(after, 0.0, 1, BARRIER_TAG)
+            yield Wait((0, 1))
+        for other in others:
+            yield Send(other, 0.0, None, BARRIER_TAG)
+
+    return Program(len(nodes), operations, "barrier")
 
 
 TEXTBOOK: dict[str, tuple[tuple[float, str], ...]] = {

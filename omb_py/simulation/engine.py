@@ -16,7 +16,7 @@ from ctypes import CDLL, RTLD_GLOBAL
 from heapq import heappop, heappush
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError
@@ -47,6 +47,9 @@ CONTENDED = 1.1
 """By what factor transfers are longer than alone, at the minimum, where links are contended."""
 
 MEGA = 1e6
+
+MAX_CONNECTIONS = 64
+"""Of a rank, those that are kept although nothing is sent on them."""
 
 RESOLUTION = 1e12
 """Ranks that are busy until the same picosecond go on together."""
@@ -108,11 +111,8 @@ class Outcome:
         return CONTENTION if self.transfers > CONTENDED * self.alone else BANDWIDTH
 
 
-class Run(Protocol):
-    """Runs a program; its events are kept where they are to be ``traced``."""
-
-    def __call__(self, program: Program, traced: bool = False) -> Outcome: ...
-
+Run: TypeAlias = Callable[[Program], Outcome]
+"""Runs a program."""
 
 Progress: TypeAlias = Callable[[int], None]
 
@@ -222,10 +222,11 @@ Then: TypeAlias = Callable[[Any], None]
 class Engine:
     """SimGrid with one network, for the one process that may have it.
 
-    ``nodes`` has the node of each rank; a program may have fewer ranks.
+    ``nodes`` has the node of each rank; a program may have fewer ranks. Events are kept where
+    programs are ``traced``.
     """
 
-    def __init__(self, network: Network, nodes: Sequence[int]) -> None:
+    def __init__(self, network: Network, nodes: Sequence[int], traced: bool = False) -> None:
         from omb_py.simulation.platform import build
 
         simgrid = load()
@@ -235,6 +236,7 @@ class Engine:
         self._engine = simgrid.Engine(["omb-py", "--log=root.thres:error", *settings])
         self.network = network
         self.nodes = nodes
+        self.traced = traced
         self.platform: Platform = build(simgrid, self._engine, network, max(nodes) + 1)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
@@ -245,8 +247,8 @@ class Engine:
         """
         failures: list[BaseException] = []
 
-        def run(program: Program, traced: bool = False) -> Outcome:
-            return _Run(self, program, traced, progress).run()
+        def run(program: Program) -> Outcome:
+            return _Run(self, program, self.traced, progress).run()
 
         def drive() -> None:
             try:
@@ -308,6 +310,7 @@ class _Run:
         self.busy: dict[int, list[tuple[Then, Any]]] = {}
         self.dates: list[int] = []
         self.channels: dict[tuple[int, int, int], Channel] = {}
+        self.connections: dict[int, dict[int, float]] = {}
         self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
         self.starts = [self.start] * program.ranks
@@ -462,7 +465,7 @@ class _Run:
         self.proceed(stream)
 
     def transfer(self, message: _Message) -> None:
-        """Give a message to SimGrid, after what its protocol takes."""
+        """Start a message, after what its protocol takes."""
         delay = message.path.protocol(message.nbytes).delay_us(message.nbytes)
         if delay > 0:
             self.delay(delay * MICRO, self.start_transfer, message)
@@ -470,6 +473,21 @@ class _Run:
             self.start_transfer(message)
 
     def start_transfer(self, message: _Message) -> None:
+        """Messages from one rank to another go one after the other, as on a connection."""
+        seconds = message.nbytes / (message.path.bandwidth_MBps * MEGA)
+        free = self.connections.setdefault(message.source, {})
+        begin = max(self.now, free.get(message.target, 0.0))
+        if len(free) > MAX_CONNECTIONS:
+            for target in [target for target, until in free.items() if until <= self.now]:
+                del free[target]
+        free[message.target] = begin + seconds
+        if begin > self.now:
+            self.delay(begin - self.now, self.communicate, message)
+        else:
+            self.communicate(message)
+
+    def communicate(self, message: _Message) -> None:
+        """Give a message to SimGrid."""
         path = message.path
         protocol = path.protocol(message.nbytes)
         source, target = self.nodes[message.source], self.nodes[message.target]
@@ -635,5 +653,5 @@ def simulate(
     Raises `OmbError` where ranks wait for messages that nobody sends.
     """
     found: list[Outcome] = []
-    Engine(network, nodes).run(lambda run: found.append(run(program, traced)))
+    Engine(network, nodes, traced).run(lambda run: found.append(run(program)))
     return found[0]

@@ -72,28 +72,29 @@ class _Zones:
         self.latency = network.between.latency_us * MICRO / topology.hops
         self.policy = simgrid.Link.SharingPolicy.SPLITDUPLEX
 
-    def new_link(self, zone: Any, name: str) -> Any:
+    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
         """A link of a zone."""
         raise NotImplementedError
 
-    def memory(self, link: Any) -> Any:
+    def memory(self, link: Any, whole: float) -> Any:
         """A node's memory: of pairs of ranks each gets its bandwidth, until they need too much."""
         pair = self.network.within.bandwidth_MBps * MEGA
-        whole = max(pair, self.network.memory_MBps * MEGA)
         policy = self.simgrid.Link.SharingPolicy.NONLINEAR
         link.set_latency(self.network.within.latency_us * MICRO)
-        return link.set_sharing_policy(policy, lambda _, flows: min(whole, pair * flows)).seal()
+        shared = lambda _, flows: min(whole, pair * max(1, flows))  # noqa: E731
+        return link.set_sharing_policy(policy, shared).seal()
 
     def loopback(self, zone: Any, coordinates: Any, number: int) -> Any:
         """The memory of a node of a zone."""
-        return self.memory(self.new_link(zone, f"memory{number}"))
+        whole = max(self.network.within.bandwidth_MBps, self.network.memory_MBps) * MEGA
+        return self.memory(self.new_link(zone, f"memory{number}", whole), whole)
 
 
 class _Old(_Zones):
     """SimGrid 3."""
 
-    def new_link(self, zone: Any, name: str) -> Any:
-        return zone.create_link(name, 1.0)
+    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
+        return zone.create_link(name, bandwidth)
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
         """A node of a zone: where it begins, and no gateway."""
@@ -134,8 +135,8 @@ class _Old(_Zones):
 class _New(_Zones):
     """SimGrid 4."""
 
-    def new_link(self, zone: Any, name: str) -> Any:
-        return zone.add_link(name, 1.0)
+    def new_link(self, zone: Any, name: str, bandwidth: float) -> Any:
+        return zone.add_link(name, bandwidth)
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> Any:
         """A node of a zone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
@@ -98,17 +98,16 @@ class Point:
         """
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 
-    def iterations(self, limits: Mapping[int, int]) -> Program:
+    def iterations(self, limits: Mapping[int, int], nodes: Sequence[int]) -> Program:
         """A warm-up iteration and a timed one, with the barrier between them that benchmarks have.
 
-        Ranks leave a barrier one after the other, and enter the next iteration so: that is part
-        of what they measure.
+        ``nodes`` has the node of each rank. Ranks leave a barrier one after the other, and enter the
+        next iteration so: that is part of what they measure.
         """
         warmup, timed = self.program(limits), self.program(limits)
         barrier = None
         if self.benchmark.paced and self.options.sync == BARRIER:
-            algorithm = library("MPICH").algorithm("barrier", "dissemination")
-            barrier = collectives.of_library(algorithm, Shape(self.ranks, 0))
+            barrier = collectives.barrier(nodes)
 
         def operations(rank: int) -> Iterator[Operation]:
             yield from warmup.operations(rank)
@@ -142,18 +141,18 @@ class Point:
             sent += sum(isinstance(one, Send) for one in operations)
         return sent * self.ranks * (1 if self.options.sync != BARRIER else 2)
 
-    def simulate(self, run: Run) -> Outcome:
-        """What comes of one iteration.
+    def simulate(self, nodes: Sequence[int], run: Run) -> Outcome:
+        """What comes of one iteration; ``nodes`` has the node of each rank.
 
         Rounds that are repeated often take the same time again and again: they are simulated
         `SHORT` and `LONG` times, and what that differs by is added for each further time.
         """
         longer = sorted({times for times in self.repetitions() if times > LONG})
         limits = dict.fromkeys(longer, LONG)
-        base = run(self.iterations(limits))
+        base = run(self.iterations(limits, nodes))
         ends, messages = list(base.ends), float(base.messages)
         for times in longer:
-            shorter = run(self.iterations(limits | {times: SHORT}))
+            shorter = run(self.iterations(limits | {times: SHORT}, nodes))
             more = (times - LONG) / (LONG - SHORT)
             for rank, end in enumerate(shorter.ends):
                 ends[rank] += (base.ends[rank] - end) * more

@@ -53,21 +53,21 @@ def fill(record: RecordFile, events: Iterable[Event], ranks: int) -> None:
     numbers: Counter[tuple[str, int, int]] = Counter()
     cells: dict[tuple[int, ...], list[int]] = {}
     for one in events:
+        is_call = one.name in MESSAGE or one.name == "MPI_Waitall"
+        kind = one.kind if is_call else Kind.SPAN
         number, nbytes = record.name(one.name), round(one.nbytes)
         began, ended = START + round(one.began * NS), START + round(one.ended * NS)
         direction = MESSAGE.get(one.name)
         sequence = 0
         # the number of a message stands where it is complete, that of a send where it begins, too
-        if direction and (one.kind is Kind.DONE or "MPI_I" not in one.name):
+        if direction and (kind is Kind.DONE or "MPI_I" not in one.name):
             key = (direction, one.peer, one.tag)
             numbers[key] += 1
             sequence = numbers[key]
-        of = communicator if one.name.startswith("MPI_") else 0
+        of = communicator if is_call else 0
         known = nbytes if direction else layout.UNKNOWN_BYTES
-        record.event(
-            *(one.kind, number, of, one.peer, one.tag, 0, began, ended, known, 0, sequence)
-        )
-        if one.kind is Kind.CALL:
+        record.event(*(kind, number, of, one.peer, one.tag, 0, began, ended, known, 0, sequence))
+        if kind is Kind.CALL:
             where = (number, of, one.peer, layout.size_bin(known), 0, 0)
             calls = cells.setdefault(where, [0, 0, 0, ended - began, 0])
             calls[0] += 1

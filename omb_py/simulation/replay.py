@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from omb_py.apps.replay import ANSWERS, Plan, partner, plan_of, rank_profile
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.text.words import first_of
 from omb_py.simulation.collectives import by_textbook
+from omb_py.simulation.engine import Outcome, Run
 from omb_py.simulation.program import (
     Background,
     Compute,
@@ -25,8 +27,9 @@ from omb_py.simulation.program import (
     Send,
     Wait,
 )
+from omb_py.simulation.workers import Task
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
-from omb_py.tracing.records import NS, Kind, Record, missing_ranks
+from omb_py.tracing.records import NS, Kind, Record, missing_ranks, read_folder
 from omb_py.tracing.records.messages import partners, sides_of, unique
 from omb_py.tracing.records.routines import Role, base, nonblocking, prepares, role
 
@@ -84,6 +87,38 @@ def program_of(records: Sequence[Record], name: str, compute_scale: float = 1.0)
     return Replayed(Program(len(records), operations, name), reader.left_out, seconds)
 
 
+def program_of_plan(plan: Plan, ranks: int, name: str) -> Program:
+    """The calls of a profile that was only counted, as ``omb-py replay`` makes them.
+
+    Calls of two ranks are made in pairs. Raises `UnsupportedError` where a collective has no
+    algorithm.
+    """
+    together = {
+        index: by_textbook(item.function, ranks, item.nbytes)
+        for index, item in enumerate(plan.items)
+        if item.function not in ANSWERS
+    }
+
+    def operations(rank: int) -> Iterator[Operation]:
+        peer = partner(rank, ranks)
+        for index in plan.order:
+            item = plan.items[index]
+            if index in together:
+                yield from together[index].operations(rank)
+            elif peer is not None:
+                function = item.function if rank % 2 == 0 else ANSWERS[item.function]
+                waits = []
+                if "recv" in function:
+                    yield Receive(peer, 0)
+                    waits.append(0)
+                if "send" in function:
+                    yield Send(peer, item.nbytes, 1)
+                    waits.append(1)
+                yield Wait(tuple(waits))
+
+    return Program(ranks, operations, name)
+
+
 def tags_by_event(
     sides: NDArray[Any], tags: dict[tuple[int, int], int]
 ) -> dict[tuple[int, int], int]:
@@ -124,6 +159,40 @@ def on_members(
             yield Wait(tuple(-1 - (2 * abs(n) + (n < 0)) for n in one.requests))
         else:
             yield one
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The recorded run of a folder, to be simulated."""
+
+    folder: str
+    compute_scale: float
+
+    def on(self, ranks: int) -> Task:
+        """The task: on as many ranks as were recorded."""
+        return self.simulate
+
+    def simulate(self, run: Run) -> Outcome:
+        """What comes of it."""
+        return run(program_of(read_folder(self.folder), self.folder, self.compute_scale).program)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Calls like those of a profile, to be simulated on some ``ranks``."""
+
+    path: str
+    ranks: int = 0
+
+    def on(self, ranks: int) -> Task:
+        """The task on so many ranks."""
+        return replace(self, ranks=ranks).simulate
+
+    def simulate(self, run: Run) -> Outcome:
+        """What comes of it."""
+        return run(
+            program_of_plan(plan_of(rank_profile(self.path), 1.0, ()), self.ranks, self.path)
+        )
 
 
 class _Reader:

@@ -17,7 +17,7 @@ from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
 
 Task: TypeAlias = Callable[[Run], Any]
-"""What is to be simulated: a function that can be pickled, of what runs a program."""
+"""What is to be simulated: a function that can be pickled, given what runs a program."""
 
 BASE_BYTES = 60_000_000
 BYTES_PER_RANK = 30_000
@@ -28,13 +28,14 @@ BYTES_PER_RANK = 30_000
 class Job:
     """Tasks for one process, on a network and with the node of each rank.
 
-    ``number`` is the job's, for whoever gets its results.
+    ``number`` is the job's, for whoever gets its results. With ``traced``, outcomes have events.
     """
 
     number: int
     network: Network
     nodes: tuple[int, ...]
     tasks: tuple[Task, ...]
+    traced: bool = False
 
     @property
     def memory(self) -> int:
@@ -117,7 +118,7 @@ def work(job: Job, sender: Connection, errors: str) -> None:
             for place, task in enumerate(job.tasks):
                 sender.send(("done", place, task(run)))
 
-        engine = Engine(job.network, job.nodes)
+        engine = Engine(job.network, job.nodes, job.traced)
         engine.run(script, lambda messages: sender.send(("progress", place, messages)))
         sender.send(("over", 0, None))
     except Exception as error:

@@ -38,21 +38,21 @@ NETWORK = Network(
 """Messages of up to 1000 bytes are sent eagerly. A byte takes 0.01 us between nodes."""
 
 
-def task(operations: Operations, ranks: int, traced: bool, run: Run) -> Outcome:
-    return run(Program(ranks, operations), traced)
+def task(operations: Operations, ranks: int, run: Run) -> Outcome:
+    return run(Program(ranks, operations))
 
 
 def outcomes(
     *programs: Operations, nodes: tuple[int, ...] = (0, 1), traced: bool = False
 ) -> list[Outcome]:
     """What comes of programs, one after the other in one process."""
-    tasks = tuple(partial(task, one, len(nodes), traced) for one in programs)
+    tasks = tuple(partial(task, one, len(nodes)) for one in programs)
     found: dict[int, Outcome] = {}
 
     def done(job: int, place: int, outcome: Any) -> None:
         found[place] = outcome
 
-    run_jobs([Job(0, NETWORK, nodes, tasks)], 1, done)
+    run_jobs([Job(0, NETWORK, nodes, tasks, traced)], 1, done)
     return [found[place] for place in range(len(programs))]
 
 
