@@ -177,8 +177,10 @@ def metadata() -> dict[str, str]:
 def remarks(networks: Iterable[Network], benchmark: str) -> list[str]:
     """What networks are, and how far simulations of a benchmark on them are to be believed."""
     found = list(dict.fromkeys(networks))
-    sentences = [one.description for one in found]
-    return [*sentences, *dict.fromkeys(remark(one.checked, benchmark) for one in found)]
+    return [
+        *dict.fromkeys(one.description for one in found),
+        *dict.fromkeys(remark(one.checked, benchmark) for one in found),
+    ]
 
 
 def remark(checked: Sequence[Checked], benchmark: str) -> str:

@@ -90,10 +90,10 @@ class Event:
 class Outcome:
     """A program that has run: when each rank ended, in seconds from its start or `StartTiming`.
 
-    ``messages`` counts those that were sent. Of all of them together, ``latencies`` are the seconds
-    that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what transfers
-    would have taken had no message shared a link. ``events`` are empty unless they were to be
-    traced; their times are from the program's start.
+    ``messages`` counts those that were sent then. Of all of them together, ``latencies`` are the
+    seconds that do not depend on bytes, ``transfers`` those of their bytes, and ``alone`` what
+    transfers would have taken had no message shared a link. ``events`` are empty unless they were
+    to be traced; their times are from the program's start.
     """
 
     ends: tuple[float, ...]
@@ -164,7 +164,7 @@ class _Message:
     """A message between two ranks, and what each of them knows of it."""
 
     __slots__ = (
-        *("arrived", "began", "nbytes", "overhead"),
+        *("arrived", "began", "counted", "nbytes", "overhead"),
         *("path", "received", "sent", "source", "target"),
     )
 
@@ -178,6 +178,7 @@ class _Message:
         self.sent = sent
         self.received: _Request | None = None
         self.arrived = False
+        self.counted = True
         self.overhead = 0.0
         self.began = 0.0
 
@@ -311,10 +312,10 @@ class _Run:
         self.dates: list[int] = []
         self.channels: dict[tuple[int, int, int], Channel] = {}
         self.connections: dict[int, dict[int, float]] = {}
-        self.messages = 0
+        self.sent = self.messages = 0
         self.latencies = self.transfers = self.alone = 0.0
         self.starts = [self.start] * program.ranks
-        self.timing = False
+        self.counts = [not program.timed] * program.ranks
         self.ends: list[float | None] = [None] * program.ranks
         network, nodes = engine.network, engine.nodes
         self.nodes = nodes
@@ -419,10 +420,7 @@ class _Run:
             return False
         elif isinstance(operation, StartTiming):
             self.starts[stream.rank] = self.now
-            if not self.timing:
-                self.timing = True
-                self.messages = 0
-                self.latencies = self.transfers = self.alone = 0.0
+            self.counts[stream.rank] = True
         elif isinstance(operation, Background):
             stream.requests[operation.request] = self.in_background(stream, operation)
         return True
@@ -442,9 +440,11 @@ class _Run:
         request = _Request(name, target, operation.tag, nbytes, began)
         message = _Message(source, target, nbytes, path, request)
         messages, receives = self.channel(source, target, operation.tag)
-        self.messages += 1
-        if not self.messages & 0xFFF:
-            self.progress(self.messages)
+        self.sent += 1
+        if not self.sent & 0xFFF:
+            self.progress(self.sent)
+        message.counted = self.counts[source]
+        self.messages += message.counted
         eager = nbytes <= path.eager
         if receives:
             message.received = receives.popleft()
@@ -495,15 +495,17 @@ class _Run:
         nbytes = max(1, round(message.nbytes))  # SimGrid sends no 0 bytes
         message.began = self.now
         fixed = 2 * protocol.overhead_us + protocol.delay_us(message.nbytes) + path.latency_us
-        self.latencies += fixed * MICRO
-        self.alone += nbytes / (path.bandwidth_MBps * MEGA)
+        if message.counted:
+            self.latencies += fixed * MICRO
+            self.alone += nbytes / (path.bandwidth_MBps * MEGA)
         self.pending.append(self.engine.communication(source, target, nbytes))
         self.actions.append(message)
 
     def arrive(self, message: _Message) -> None:
         """A message is at its receiver."""
         message.arrived = True
-        self.transfers += self.now - message.began - message.path.latency_us * MICRO
+        if message.counted:
+            self.transfers += self.now - message.began - message.path.latency_us * MICRO
         if message.received is not None:
             self.complete(message.received, message)
         if not message.sent.complete:

@@ -196,8 +196,13 @@ def entries(record: Any, prefix: str, comments: Mapping[str, str]) -> Iterator[s
         value = getattr(record, field.name)
         if isinstance(value, str | float | int) and value != "":
             comment = comments.get(prefix + field.name)
-            text = f'"{value}"' if isinstance(value, str) else format(value, ".6g")
+            text = f'"{value}"' if isinstance(value, str) else number_text(value)
             yield f"{field.name} = {text}" + (f"  # {comment}" if comment else "")
+
+
+def number_text(value: float) -> str:
+    """A number in six digits, a whole one in all."""
+    return format(value, ".0f" if value % 1 == 0 else ".6g")
 
 
 def write_checked(path: FilePath, checked: tuple[Checked, ...]) -> None:

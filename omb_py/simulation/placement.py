@@ -68,7 +68,7 @@ def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...
     if max(order) >= nodes:
         raise UsageError(f"--placement {word}: the network has nodes 0 to {nodes - 1}")
     if len(order) < used:
-        raise UsageError(f"--placement {word}: {used} nodes are needed, and {len(order)} are named")
+        raise UsageError(f"--placement {word}: {used} nodes are needed, name more of them")
     return tuple(order[node] for node in packed(ranks, per_node, nodes))
 
 

@@ -99,10 +99,10 @@ class Point:
         return collectives.program(self.benchmark, self.case, self.library, limits or {})
 
     def iterations(self, limits: Mapping[int, int], nodes: Sequence[int]) -> Program:
-        """A warm-up iteration and a timed one, with the barrier between them that benchmarks have.
+        """A warm-up iteration and a timed one, with a barrier between them as benchmarks have it.
 
-        ``nodes`` has the node of each rank. Ranks leave a barrier one after the other, and enter the
-        next iteration so: that is part of what they measure.
+        ``nodes`` has the node of each rank. Ranks leave a barrier one after the other, and enter
+        the next iteration so: that is part of what they measure.
         """
         warmup, timed = self.program(limits), self.program(limits)
         barrier = None
@@ -118,7 +118,7 @@ class Point:
 
         if self.options.sync != BARRIER:
             return timed
-        return Program(self.ranks, operations, self.title)
+        return Program(self.ranks, operations, self.title, timed=True)
 
     def repetitions(self) -> list[int]:
         """How often rounds of the algorithm are repeated; none where it is not by rounds."""

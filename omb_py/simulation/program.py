@@ -80,8 +80,12 @@ Operation: TypeAlias = Send | Receive | Wait | Add | Compute | Background | Star
 
 @dataclass(frozen=True)
 class Program:
-    """The operations of each of so many ranks, from its number."""
+    """The operations of each of so many ranks, from its number.
+
+    ``timed`` says that each rank has a `StartTiming`, before which nothing counts.
+    """
 
     ranks: int
     operations: Callable[[int], Iterator[Operation]]
     name: str = ""
+    timed: bool = False

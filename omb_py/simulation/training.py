@@ -13,10 +13,9 @@ from typing import Any
 
 from omb_py.apps import Application
 from omb_py.apps.runtime.rows import describe
-from omb_py.apps.training import MILLISECOND, SMALL_MODELS, TRANSFORMERS, Training
+from omb_py.apps.training import MILLISECOND, SMALL_MODELS, TRANSFORMERS, Training, exchange
 from omb_py.apps.training.architectures import network, tensors_of
 from omb_py.apps.training.costs import FORWARD, Cost, by_work, from_file, measured
-from omb_py.apps.training.exchange import datatype_of
 from omb_py.apps.training.fusion import plan_of
 from omb_py.core.errors import UsageError
 from omb_py.core.options import LIBRARY, Options
@@ -98,7 +97,7 @@ class Step:
         """
         check(self.training)
         layers = self.layers()
-        width = datatype_of(self.training).itemsize
+        width = exchange.datatype_of(self.training).itemsize
         arriving = [width * size for _, sizes in reversed(layers) for size in reversed(sizes)]
         plan = plan_of(self.training, arriving) if self.ranks > 1 else []
         programs = [self.average(sum(arriving[begin:end])) for begin, end in plan]
@@ -137,7 +136,8 @@ class Step:
 
 
 def check(training: Training) -> None:
-    """Raise `UsageError` for options of a training that cannot be simulated."""
+    """Raise `UsageError` for options that cannot be simulated, or that exclude each other."""
+    exchange.check(training)
     refused = {
         "--strategy": training.strategy != "data",
         "--negotiation": training.negotiation != "none",
@@ -174,8 +174,8 @@ class Trained:
             "run": run,
             "application": application.name,
             "ranks": step.ranks,
-            "nodes": 0,
-            "host_cores": 0,
+            "nodes": 1,
+            "host_cores": 1,
             "buffer": "numpy",
             "binding": SIMULATED,
             "problem": describe(application, step.training),
@@ -190,7 +190,9 @@ class Trained:
             "compute_s": step.compute_s,
             "communicate_s": self.seconds - step.compute_s,
             "one_rank_s": step.one_rank_s,
-            "speedup": self.efficiency * step.ranks,
+            **dict.fromkeys(
+                ("speedup", "speedup_low", "speedup_high"), self.efficiency * step.ranks
+            ),
             "efficiency": self.efficiency,
             "variant": self.scenario or None,
         }

@@ -20,7 +20,7 @@ Task: TypeAlias = Callable[[Run], Any]
 """What is to be simulated: a function that can be pickled, given what runs a program."""
 
 BASE_BYTES = 60_000_000
-BYTES_PER_RANK = 30_000
+BYTES_PER_RANK = 95_000
 """Memory of a process: before it simulates, and for each rank with a node of its own."""
 
 

@@ -93,7 +93,8 @@ def folded(inner: Inner, members: Members, data: Sum) -> Iterator[Step]:
     if in_pair:
         yield from data.contribution(members, place - 1)
         data = data.grown
-    yield from inner(members.chosen(staying(number, keep=1)), data)
+    all_stay = number == power_within(number)
+    yield from inner(members if all_stay else members.chosen(staying(number, keep=1)), data)
     if in_pair:
         yield from members.send(place - 1, data.total)
 

@@ -1,0 +1,75 @@
+"""Simulations beside measurements: which rows can be simulated, and what errors are said."""
+
+from __future__ import annotations
+
+import pytest
+
+from omb_py.analysis.table import of_rows
+from omb_py.simulation import checking
+from omb_py.simulation.network import Checked
+
+RUNS = {"a": {"hosts": "node1:2 node2:1"}, "b": {}}
+
+
+def row(**columns: object) -> dict[str, object]:
+    usual = {"benchmark": "allreduce", "ranks": 3, "buffer": "numpy", "binding": "buffer"}
+    return usual | {"bytes": 8, "latency_us": 5.0, "run": "a", "mpi_type": "MPI_INT"} | columns
+
+
+def test_rows_are_points_where_their_algorithm_and_hosts_are_known() -> None:
+    made = of_rows(
+        [
+            row(algorithm="ring"),
+            row(algorithm="ring", latency_us=9.0),
+            row(algorithm="ring", latency_us=7.0),
+            row(library_algorithm="recursive_doubling", mpi="Open MPI 5.0.11"),
+            row(),
+            row(algorithm="ring", run="b"),
+            row(algorithm="ring", binding="simulated"),
+        ],
+        RUNS,
+    )
+    found, reasons = checking.points(made.rows, RUNS)
+    assert [(one.point.title, one.nodes, one.value) for one in found] == [
+        ("allreduce own ring", (0, 0, 1), 7.0),
+        ("allreduce recursive_doubling", (0, 0, 1), 5.0),
+    ]
+    assert [reason.split(":")[0] for reason in reasons] == [
+        "allreduce by an algorithm of the library's own choice",
+        "results that do not say which host each rank was on",
+    ]
+
+
+CHECKED = (
+    Checked("allreduce", "latency-bound", 2, 8, 30, 0.02, 0.12),
+    Checked("bcast", "contended", 4, 4, 3, 0.05, 0.3),
+)
+
+
+@pytest.mark.parametrize(
+    ("checked", "benchmark", "sentence"),
+    [
+        (
+            CHECKED,
+            "allreduce",
+            "Compared with measurements on 2 to 8 ranks: latency-bound within 12% (median 2%). "
+            "Beyond is extrapolation.",
+        ),
+        (
+            CHECKED,
+            "gather",
+            "Compared with measurements (allreduce, bcast) on 2 to 8 ranks: latency-bound within "
+            "12% (median 2%); contended within 30% (median 5%). Beyond is extrapolation.",
+        ),
+        (
+            (),
+            "gather",
+            "Nothing of this network was compared with a measurement (--check): take ratios, not "
+            "times.",
+        ),
+    ],
+)
+def test_a_sentence_says_how_far_to_believe(
+    checked: tuple[Checked, ...], benchmark: str, sentence: str
+) -> None:
+    assert checking.remark(checked, benchmark) == sentence

@@ -1,0 +1,46 @@
+"""Which node each rank is on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.core.errors import UsageError
+from omb_py.simulation.placement import PLACEMENTS, nodes_of
+
+
+def test_words() -> None:
+    assert nodes_of("packed", 6, 2, 9) == (0, 0, 1, 1, 2, 2)
+    assert nodes_of("scattered", 6, 2, 9) == (0, 1, 2, 0, 1, 2)
+    assert nodes_of("spread", 6, 2, 9) == (0, 0, 3, 3, 6, 6)
+    assert nodes_of("7-8:2", 6, 2, 9) == (7, 7, 8, 8, 2, 2)
+    assert nodes_of("random:3", 6, 2, 9) == nodes_of("random:3", 6, 2, 9)
+    assert nodes_of("random:3", 60, 2, 99) != nodes_of("random:4", 60, 2, 99)
+
+
+@given(st.sampled_from([*PLACEMENTS]), st.integers(1, 200), st.integers(1, 8), st.integers(0, 50))
+def test_no_node_has_too_many_ranks(word: str, ranks: int, per_node: int, free: int) -> None:
+    used = -(-ranks // per_node)
+    found = nodes_of(word, ranks, per_node, used + free)
+    assert len(found) == ranks
+    assert len(set(found)) == used
+    assert max(map(found.count, found)) <= per_node
+    assert 0 <= min(found) <= max(found) < used + free
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("packt", "choose from packed, scattered, spread, random and random:SEED"),
+        ("0:0", "once each"),
+        ("0-99", "the network has nodes 0 to 3"),
+        ("3", "2 nodes are needed, name more of them"),
+        ("random:x", "'x' is no seed"),
+    ],
+)
+def test_what_is_no_placement(word: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        nodes_of(word, 4, 2, 4)
+    with pytest.raises(UsageError, match="9 ranks, 2 on each node, need 5 nodes"):
+        nodes_of("packed", 9, 2, 4)

@@ -1,0 +1,151 @@
+"""``omb-py simulate``: tables, rows, a check against results, and what goes wrong in a sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import omb_py
+from omb_py.simulation import network
+from tests.conftest import OMB_PY, Finished, run
+
+
+def simulate(folder: Path, *words: str, **variables: str) -> Finished:
+    environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")} | variables
+    return run([OMB_PY, "simulate", *words], environment, folder, 120)
+
+
+@pytest.mark.usefixtures("simgrid")
+class TestOnSimGrid:
+    def test_algorithms_side_by_side_and_which_is_best(self, tmp_path: Path) -> None:
+        done = simulate(
+            *(tmp_path, "bcast", "--ranks", "8,16", "--coll-algorithm", "all", "--sizes", "8,1M"),
+            *("--network", "fat-tree:4,4"),
+        )
+        assert done.code == 0, done.err
+        assert "bcast on 16 ranks, simulated" in done.out
+        assert "bcast: the best, simulated" in done.out
+        lines = done.out.partition("the best, simulated")[2].splitlines()
+        (large,) = (line.split() for line in lines if line.startswith("1 MiB"))
+        assert large[2:5:2] == ["scatter_allgather", "scatter_allgather"]
+        assert "Network: fat-tree:4,4; costs: round figures" in done.out
+        assert "20 simulations, at most" in done.err
+
+    def test_rows_are_read_as_those_of_a_benchmark(self, tmp_path: Path) -> None:
+        words = ("allreduce", "--ranks", "4", "--sizes", "8,1024", "--output", "simulated.csv")
+        for algorithm in ("ring", "recursive_doubling"):
+            done = simulate(tmp_path, *words, "--coll-algorithm", algorithm)
+            assert done.code == 0, done.err
+        rows = omb_py.load(tmp_path / "simulated.csv")
+        assert rows["binding"].unique().tolist() == ["simulated"]
+        assert sorted(rows["library_algorithm"]) == ["recursive_doubling"] * 2 + ["ring"] * 2
+        assert rows["mpi"].str.startswith("SimGrid").all()
+        done = run(
+            [OMB_PY, "plot", "simulated.csv", "--kind", "winner", "-o", "p"], {}, tmp_path, 60
+        )
+        assert done.code == 0, done.err
+
+    def test_placements_networks_and_slow_links_are_compared(self, tmp_path: Path) -> None:
+        done = simulate(
+            *(tmp_path, "allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "1M"),
+            *("--placement", "packed,scattered", "--slow", "2:5", "--network", "torus:2x2"),
+            *("--coll-algorithm", "recursive_doubling"),
+        )
+        assert done.code == 0, done.err
+        head = next(line for line in done.out.splitlines() if line.startswith("size"))
+        for name in ("torus:2x2, packed", "node 2 5 times slower, scattered"):
+            assert name in head
+
+    def test_errors_against_results_are_written_into_the_network(self, tmp_path: Path) -> None:
+        """Results that are the simulation itself, with 10 % more: that is what is found."""
+        path = tmp_path / "small.toml"
+        path.write_text('topology = "star"\n[between]\nlatency_us = 10\nbandwidth_MBps = 1000\n')
+        words = ("allreduce", "--ranks", "2,4", "--p2p-algorithm", "ring", "--sizes", "8,64K")
+        done = simulate(tmp_path, *words, "--network", "small.toml", "-o", "as-measured.csv")
+        assert done.code == 0, done.err
+        rows = omb_py.load(tmp_path / "as-measured.csv")
+        made = ["run,benchmark,bytes,ranks,buffer,binding,mpi_type,latency_us,algorithm"]
+        made += [
+            f"r{row.ranks},allreduce,{row.bytes},{row.ranks},numpy,buffer,MPI_INT,"
+            f"{row.latency_us * 1.1},ring"
+            for row in rows.itertuples()
+        ]
+        texts = [
+            "\n".join(
+                [
+                    f"# run: r{ranks}",
+                    f"# hosts: {' '.join(f'n{node}:1' for node in range(ranks))}",
+                    made[0],
+                    *(line for line in made[1:] if line.startswith(f"r{ranks},")),
+                ]
+            )
+            for ranks in (2, 4)
+        ]
+        for number, text in enumerate(texts):
+            (tmp_path / f"measured{number}.csv").write_text(text + "\n")
+        measured = ("--check", "measured0.csv", "--check", "measured1.csv")
+        done = simulate(tmp_path, *measured, "--network", "small.toml")
+        assert done.code == 0, done.err
+        assert "-9%" in done.out
+        checked = network.read(path).checked
+        assert sum(one.points for one in checked) == 4
+        assert all(one.worst_error == pytest.approx(0.0909, abs=2e-3) for one in checked)
+        done = simulate(tmp_path, *words, "--network", "small.toml")
+        assert "within 9% (median 9%)" in done.out
+        assert "Beyond is extrapolation." in done.out
+
+    def test_a_training_is_simulated_with_its_own_options(self, tmp_path: Path) -> None:
+        words = ("train", "--ranks", "2,8", "--", "--model", "resnet50", "--scaling", "weak")
+        done = simulate(tmp_path, *words)
+        assert done.code == 0, done.err
+        assert "train resnet50, weak scaling, without overlap, simulated" in done.out
+        done = simulate(tmp_path, *words[:3], "-o", "train.csv", *words[3:])
+        assert done.code == 0, done.err
+        done = run([OMB_PY, "scaling", "train.csv"], {}, tmp_path, 60)
+        assert (done.code, "train" in done.out) == (0, True), done.err
+
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            ("allreduce", "needs --ranks"),
+            ("allreduce --ranks 1", "communication takes 2 ranks or more"),
+            ("allreduce --ranks x", "is no list of numbers"),
+            ("allreduce --ranks 32 --network torus:2x2", "need 32 nodes, and the network has 4"),
+            ("allreduce --ranks 4 --network nothing", "is no file and no topology"),
+            ("allreduce --ranks 4 --slow 9", "none of 4 ranks is on that node"),
+            ("allreduce --ranks 4 --slow x", "name a node and how many times slower"),
+            ("allreduce --ranks 4 --p2p-algorithm magic", "choose from ring"),
+            ("allreduce --ranks 4 --coll-algorithm magic", "has no algorithm 'magic'"),
+            ("alltoallw --ranks 4", "name the library's with --coll-algorithm (linear)"),
+            ("nothing --ranks 4", "unknown benchmark"),
+            ("latency --ranks 4", "exactly 2 ranks"),
+            ("init --ranks 4", "sends no messages"),
+            ("", "needs a benchmark, a profile"),
+            ("allreduce --ranks 4 -- --model resnet50", "only train has options after --"),
+            ("--check . --network star", "name its file"),
+            ("allreduce --ranks 4 --record r", "--record is about one simulation"),
+        ],
+    )
+    def test_what_is_wrong_is_one_sentence(self, tmp_path: Path, words: str, sentence: str) -> None:
+        done = simulate(tmp_path, *words.split())
+        assert done.code == 2
+        assert sentence in done.err
+        assert "Traceback" not in done.err
+
+
+def test_where_simgrid_is_missing_two_ways_to_get_it_are_named(tmp_path: Path) -> None:
+    """A module of that name that cannot be found stands for none."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'simgrid': raise ModuleNotFoundError(name=name)\n"
+    )
+    done = run([OMB_PY, "simulate", "allreduce", "--ranks", "4"], {"PYTHONPATH": ""}, tmp_path, 60)
+    if done.code == 0:
+        pytest.skip("SimGrid is installed in this environment")
+    assert done.code == 5
+    assert "apt install python3-simgrid" in done.err
+    assert "pip install 'omb-py[simulate]'" in done.err
