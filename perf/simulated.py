@@ -21,10 +21,9 @@ from tests.hosts.network import Link
 from tests.hosts.virtual_hosts import Hosts, virtual_hosts
 
 HOSTS = 4
-LINKS = {
-    "latency": Link(delay=2e-3, rate=40e6),
-    "bandwidth": Link(delay=1e-4, rate=40e6),
-}
+LINKS = {"fast": Link(delay=2e-3, rate=40e6), "slow": Link(delay=2e-3, rate=8e6)}
+"""With a latency beside which it does not matter that the hosts share two cores."""
+
 COLLECTIVES = {
     "allreduce": ("ring", "recursive_doubling", "rabenseifner", "tree"),
     "bcast": ("binomial", "chain", "scatter_ring"),
@@ -34,10 +33,11 @@ COLLECTIVES = {
     "barrier": ("dissemination",),
 }
 PAIRS = {
-    "latency": ("-m", "1:1M", "-i", "30", "-x", "5"),
-    "bw": ("-m", "1:256K", "-i", "10", "-x", "2", "-W", "16"),
+    "latency": ("-m", "1:256K", "-i", "20", "-x", "3"),
+    "bw": ("-m", "1:64K", "-i", "8", "-x", "1", "-W", "16"),
+    "bcast": ("-m", "1:256K", "-i", "10", "-x", "2", "--p2p-algorithm", "binomial"),
 }
-SIZES = "8,1K,16K,256K"
+SIZES = "8,1K,16K,128K"
 RANKS = (2, 4, 8)
 
 
@@ -53,7 +53,7 @@ def measure(hosts: Hosts, folder: Path) -> None:
                 run(
                     *(hosts, ranks, -(-ranks // HOSTS)),
                     folder / f"{collective}-{algorithm}-{ranks}.csv",
-                    *(collective, "--p2p-algorithm", algorithm, *sizes, "-i", "15", "-x", "3"),
+                    *(collective, "--p2p-algorithm", algorithm, *sizes, "-i", "10", "-x", "2"),
                 )
 
 
@@ -75,8 +75,10 @@ def main() -> None:
         with virtual_hosts(HOSTS, link) as hosts:
             measure(hosts, part)
         network = part / "network.toml"
-        simple = [str(file) for file in sorted(part.glob("*-*n.csv"))]
-        omb_py("model", *simple, "--network", str(network))
+        simple = sorted(part.glob("*-between.csv")) + sorted(part.glob("*-within.csv"))
+        sums = part / "allreduce-recursive_doubling-2.csv"
+        table = ("--network", str(network), "-o", str(part / "model.txt"))
+        omb_py("model", *map(str, (*simple, sums)), *table)
         print(f"== {name}")
         omb_py("simulate", "--check", str(part), "--network", str(network))
 

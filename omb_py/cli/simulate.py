@@ -35,7 +35,7 @@ LIBRARIES = {name.lower().replace(" ", ""): name for name in MODULES}
 SLOW = 10
 """How many times slower a link is where nobody says."""
 
-SECONDS_PER_MESSAGE = 1e-4
+SECONDS_PER_MESSAGE = 2.5e-4
 """About how long a message takes to simulate."""
 
 DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)

@@ -13,6 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.simulation import network
 from omb_py.simulation.network import Checked, Network, Protocol
 from omb_py.simulation.network import Path as NetworkPath
+from tests.helpers.properties import examples
 
 numbers = st.floats(0.001, 1e6).map(lambda number: float(format(number, ".6g")))
 
@@ -26,6 +27,7 @@ def paths(draw: st.DrawFn) -> NetworkPath:
     return NetworkPath(draw(numbers), draw(numbers), draw(numbers), protocols)
 
 
+@examples(50)
 @given(paths(), paths(), numbers, numbers)
 def test_a_network_that_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory,

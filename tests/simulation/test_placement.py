@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.simulation.placement import PLACEMENTS, nodes_of
+from tests.helpers.properties import examples
 
 
 def test_words() -> None:
@@ -19,6 +20,7 @@ def test_words() -> None:
     assert nodes_of("random:3", 60, 2, 99) != nodes_of("random:4", 60, 2, 99)
 
 
+@examples(100)
 @given(st.sampled_from([*PLACEMENTS]), st.integers(1, 200), st.integers(1, 8), st.integers(0, 50))
 def test_no_node_has_too_many_ranks(word: str, ranks: int, per_node: int, free: int) -> None:
     used = -(-ranks // per_node)

@@ -17,6 +17,8 @@ from omb_py.tracing.records.messages import sides_of
 from tests.conftest import OMB_PY, Finished, run
 from tests.mpi.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
 
+pytestmark = pytest.mark.any_library
+
 PROGRAM = Path(__file__).parents[1] / "mpi" / "programs" / "exchanges.py"
 RANKS = 4
 MESSAGES = MESSAGES_EACH * RANKS + MESSAGES_TO_ROOT * (RANKS - 1)
