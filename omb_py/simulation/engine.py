@@ -386,8 +386,10 @@ class _Run:
                 self.delay(busy, self.send, (stream, operation, self.now))
                 return
             if isinstance(operation, Wait):
-                self.wait(stream, [stream.requests.pop(number) for number in operation.requests])
-                return
+                requests = [stream.requests.pop(number) for number in operation.requests]
+                if not self.wait(stream, requests):
+                    return
+                continue
             if isinstance(operation, Add):
                 stream.busy += operation.nbytes * self.add_seconds
             elif stream.busy:
@@ -412,8 +414,7 @@ class _Run:
         if isinstance(operation, Receive):
             request = self.receive(stream, operation)
             if operation.request is None:
-                self.wait(stream, [request])
-                return False
+                return self.wait(stream, [request])
             stream.requests[operation.request] = request
         elif isinstance(operation, Compute):
             self.delay(operation.seconds, self.computed, (stream, operation.name, self.now))
@@ -457,7 +458,8 @@ class _Run:
             request.complete = True
         if operation.request is None:
             stream.began = began
-            self.block(stream, [request])
+            if self.block(stream, [request]):
+                self.proceed(stream)
             return
         if self.events is not None:
             self.record(stream, Kind.CALL, request)
@@ -538,29 +540,32 @@ class _Run:
 
     def notify(self, request: _Request) -> None:
         """Tell whoever waits for a request that it is complete."""
-        if request.stream is not None:
-            self.waited(request.stream)
+        stream = request.stream
+        if stream is not None and self.waited(stream):
+            self.proceed(stream)
 
-    def wait(self, stream: _Stream, requests: list[_Request]) -> None:
-        """Wait for requests; a rank that is busy begins after that."""
+    def wait(self, stream: _Stream, requests: list[_Request]) -> bool:
+        """Wait for requests; a rank that is busy begins after that. Whether all are there."""
         stream.began = self.now
         if stream.busy:
             busy, stream.busy = stream.busy, 0.0
             self.delay(busy, self.begin_wait, (stream, requests))
-        else:
-            self.block(stream, requests)
+            return False
+        return self.block(stream, requests)
 
     def begin_wait(self, argument: tuple[_Stream, list[_Request]]) -> None:
-        self.block(*argument)
+        if self.block(*argument):
+            self.proceed(argument[0])
 
-    def block(self, stream: _Stream, requests: list[_Request]) -> None:
+    def block(self, stream: _Stream, requests: list[_Request]) -> bool:
+        """Wait for requests of a rank that is not busy; whether all are there."""
         stream.waiting = requests
         for request in requests:
             request.stream = stream
-        self.waited(stream)
+        return self.waited(stream)
 
-    def waited(self, stream: _Stream) -> None:
-        """Take in what has arrived; go on where nothing is missing."""
+    def waited(self, stream: _Stream) -> bool:
+        """Take in what has arrived; whether nothing is missing."""
         overhead = 0.0
         missing = False
         for request in stream.waiting:
@@ -575,14 +580,14 @@ class _Run:
                 for request in stream.waiting:
                     request.stream = None
                 self.delay(overhead, self.again, stream)
-            return
+            return False
         for request in stream.waiting:
             request.stream = None
         stream.busy += overhead
         requests, stream.waiting = stream.waiting, []
         if self.events is not None:
             self.record_wait(stream, requests, overhead)
-        self.proceed(stream)
+        return True
 
     def record_wait(self, stream: _Stream, requests: list[_Request], overhead: float) -> None:
         """Keep the call that has waited, and what it has completed."""
@@ -600,7 +605,8 @@ class _Run:
         """Look again at what a rank waits for."""
         for request in stream.waiting:
             request.stream = stream
-        self.waited(stream)
+        if self.waited(stream):
+            self.proceed(stream)
 
     def in_background(self, stream: _Stream, operation: Background) -> _Request:
         """Queue operations behind the earlier ones of a rank's background."""

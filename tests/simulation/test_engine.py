@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,10 @@ def task(operations: Operations, ranks: int, run: Run) -> Outcome:
 
 
 def outcomes(
-    *programs: Operations, nodes: tuple[int, ...] = (0, 1), traced: bool = False
+    *programs: Operations,
+    nodes: tuple[int, ...] = (0, 1),
+    traced: bool = False,
+    network: Network = NETWORK,
 ) -> list[Outcome]:
     """What comes of programs, one after the other in one process."""
     tasks = tuple(partial(task, one, len(nodes)) for one in programs)
@@ -52,7 +56,7 @@ def outcomes(
     def done(job: int, place: int, outcome: Any) -> None:
         found[place] = outcome
 
-    run_jobs([Job(0, NETWORK, nodes, tasks, traced)], 1, done)
+    run_jobs([Job(0, network, nodes, tasks, traced)], 1, done)
     return [found[place] for place in range(len(programs))]
 
 
@@ -158,6 +162,25 @@ def test_events_say_who_did_what_when() -> None:
         (1, Kind.CALL, "MPI_Recv", 0, 100),
     ]
     assert found.events[1].ended == pytest.approx(found.events[2].began) == pytest.approx(100e-6)
+
+
+def many(rank: int) -> Iterator[Operation]:
+    """Rank 0 takes 5,000 messages that have arrived before."""
+    if rank:
+        for _ in range(5000):
+            yield Send(0, 0)
+        return
+    yield Compute(1.0)
+    for _ in range(5000):
+        yield Receive(1)
+
+
+def test_thousands_of_messages_that_are_there_are_taken_in_turn() -> None:
+    """Also where that takes no time."""
+    free = replace(NETWORK, between=Path(10.0, 100.0, 1000))
+    (found,) = outcomes(many, network=free)
+    assert microseconds(found)[0] == pytest.approx(1e6)
+    assert found.messages == 5000
 
 
 def nobody_sends(rank: int) -> Iterator[Operation]:
