@@ -23,7 +23,7 @@ from omb_py.core.text.words import first_of
 from omb_py.options.option import Option
 
 if TYPE_CHECKING:
-    from omb_py.analysis.model.fit import Model
+    from omb_py.analysis.table import Results
 
 FARTHEST = (2, 4, 16)
 """Without ``--predict-ranks``, times the maximum number of ranks measured."""
@@ -51,7 +51,7 @@ FARTHEST = (2, 4, 16)
     "--network",
     "network_file",
     metavar="FILE",
-    help="Also write the network of latency, bw and mbw_mr, for omb-py simulate.",
+    help="Also write the network of latency, bw, mbw_mr and pairs, for omb-py simulate.",
 )
 @click.option(
     "--topology",
@@ -81,27 +81,33 @@ def command(
     asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)
     results = read(files, where, assume)
-    note_others(results, "model")
+    if network_file is None:
+        note_others(results, "model")
     with needing("analysis"):
         from omb_py.analysis.model import fit
         from omb_py.analysis.model import text as model_text
 
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
-    fitted = fit.model(results.rows, results.runs, statistic)
     if network_file is not None:
-        write_network(fitted, topology or "star", network_file)
+        write_network(results, statistic, topology or "star", network_file)
+        if results.rows.empty:
+            return
+    fitted = fit.model(results.rows, results.runs, statistic)
     if asked_ranks is None:
         most = int(fitted.rows["ranks"].max())
         asked_ranks = [most * factor for factor in FARTHEST]
     write_table(partial(model_text.write, fitted, asked_ranks, asked_sizes), kind, output)
 
 
-def write_network(fitted: Model, topology: str, name: str) -> None:
+def write_network(results: Results, statistic: str, topology: str, name: str) -> None:
     """Write the file of a network, and say what nobody measured for it."""
     with needing("simulate"):
+        from omb_py.analysis.model import fit
         from omb_py.simulation import calibration, network, topologies
 
+    rows = calibration.with_pairs(results.rows, results.pairs)
+    fitted = fit.model(rows, results.runs, statistic)
     text = topologies.parse(topology).text
     benchmarks = sorted({curve.benchmark for curve in fitted.curves})
     found = calibration.calibrate(fitted, text, f"measured by {first_of(benchmarks)}")

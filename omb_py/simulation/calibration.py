@@ -57,19 +57,22 @@ def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
     comments: dict[str, str] = {}
     missing: list[str] = []
     paths = {}
+    lacking = 0
     for name, hosts, where in (
         ("between", 2, "of two hosts"),
         ("within", 1, "of one host"),
     ):
-        usual: Path = getattr(ROUND_FIGURES, name)
         curve = curve_of(model, LATENCY, hosts)
         if curve is None:
+            lacking += 1
             missing.append(f"latency between ranks {where}")
             comments[f"{name}.latency_us"] = f"a round figure: no latency {where} was measured"
-            paths[name] = usual
-        else:
-            paths[name] = path_of(model, curve, hosts, f"{name}.", comments)
-    if len(missing) == 2:
+            paths[name] = getattr(ROUND_FIGURES, name)
+            continue
+        if not any(curve_of(model, window, hosts) for window in WINDOWS):
+            missing.append(f"bw between ranks {where}")
+        paths[name] = path_of(model, curve, hosts, f"{name}.", comments)
+    if lacking == 2:
         raise UsageError(
             "a network needs latencies: measure omb-py latency on two ranks of different hosts, "
             "and on two of one host"
@@ -78,6 +81,24 @@ def calibrate(model: Model, topology: str, origin: str) -> Calibrated:
     add = addition_of(model, comments, missing)
     network = Network(topology, paths["between"], paths["within"], memory, add, origin)
     return Calibrated(network, comments, tuple(missing))
+
+
+def with_pairs(rows: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Rows of benchmarks, and those that pairs of ranks stand for: medians over the pairs.
+
+    Pairs of one host and of two are apart.
+    """
+    if pairs.empty:
+        return rows
+    hosts = 1 + (pairs["sender_host"] != pairs["receiver_host"]).astype(int)
+    values = ["latency_us", "bandwidth_MBps", "window"]
+    found = pairs.groupby(["benchmark", "buffer", "bytes", hosts.rename("hosts")], dropna=False)[
+        values
+    ].median()
+    more = found.reset_index().assign(ranks=2, run="pairs")
+    more["payload_bytes"] = more["bytes"]
+    more = more.reindex(columns=rows.columns).astype(rows.dtypes)
+    return more if rows.empty else pd.concat([rows, more], ignore_index=True)
 
 
 def curve_of(model: Model, benchmark: str, hosts: int) -> Curve | None:

@@ -114,6 +114,26 @@ def test_a_sender_that_goes_on_at_once_tells_of_eager_messages() -> None:
     assert found.comments["within.latency_us"].startswith("a round figure")
 
 
+def test_pairs_of_ranks_do_as_well(tmp_path: Path) -> None:
+    """Those of one host are within, all others between; their medians count."""
+    header = "run,benchmark,bytes,ranks,buffer,sender,receiver,sender_host,receiver_host"
+    lines = [f"{header},latency_us,median_us"]
+    for sender, receiver in ((0, 1), (0, 2), (1, 2), (2, 0)):
+        hosts = [f"node{rank // 2}" for rank in (sender, receiver)]
+        near = hosts[0] == hosts[1]
+        for size in (8, 1024, 65536):
+            time = 1 + size / 10_000 if near else (7 + size / 1000) * (1 + 9 * (sender == 2))
+            row = ("r", "latency", size, 4, "numpy", sender, receiver, *hosts, time, time)
+            lines.append(",".join(map(str, row)))
+    (tmp_path / "pairs.csv").write_text("\n".join(lines) + "\n")
+    done = run([OMB_PY, "model", "pairs.csv", "--network", "n.toml"], {}, tmp_path, 60)
+    assert done.code == 0, done.err
+    found = network.read(tmp_path / "n.toml")
+    assert found.between.bandwidth_MBps == pytest.approx(1000, rel=0.05)
+    assert found.between.latency_us == pytest.approx(7 / 2, rel=0.05)
+    assert found.within.bandwidth_MBps == pytest.approx(10_000, rel=0.05)
+
+
 def test_without_latencies_there_is_no_network() -> None:
     bandwidths = rows("bw", 1, window(0.2, 0.9, 10_000.0, 64), window=64, pairs=1)
     with pytest.raises(UsageError, match="a network needs latencies"):
