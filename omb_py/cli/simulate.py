@@ -256,10 +256,13 @@ def networks_of(values: dict[str, Any]) -> Iterator[tuple[str, Network]]:
 
     for text in values["networks"]:
         found = network.find(text, values["topology"])
-        yield Path(text).stem if Path(text).is_file() else text, found
+        name = Path(text).stem if Path(text).is_file() else text
+        yield name, found
         for slow in values["slow_nodes"] or ():
             node, factor = slow_of(slow)
-            yield f"node {node} {factor:g} times slower", replace(found, slow=((node, factor),))
+            words = [name] if len(values["networks"]) > 1 else []
+            words.append(f"node {node} {factor:g} times slower")
+            yield ", ".join(words), replace(found, slow=((node, factor),))
 
 
 def slow_of(text: str) -> tuple[int, float]:
@@ -330,7 +333,7 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     from omb_py.results.metadata import process_metadata
     from omb_py.results.row import new_run
     from omb_py.simulation import checking, report
-    from omb_py.simulation.points import Point, named
+    from omb_py.simulation.points import Point, named, needs_nodes
 
     numbers, scenarios = ranks_of(values["ranks"]), scenarios_of(values)
     benchmark, algorithms = named(target), list(algorithms_of(target, values))
@@ -339,6 +342,8 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     points: list[tuple[str, Scenario, Point]] = []
     refused: dict[str, None] = {}
     for number, scenario, (word, options), size in product(numbers, scenarios, algorithms, sizes):
+        if needs_nodes(benchmark.name, options):
+            options = replace(options, node_map=scenario.nodes(number))
         point = Point(benchmark.name, options, library, number, size)
         if (refusal := point.refusal) is None:
             words = [scenario.name] if scenario.name else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
 from omb_py.simulation.network import Checked, Network
-from omb_py.simulation.points import Point
+from omb_py.simulation.points import Point, needs_nodes
 
 if TYPE_CHECKING:
     from omb_py.simulation.report import Result
@@ -62,10 +62,10 @@ def points(
     reasons: list[str] = []
     for row in whole.to_dict("records"):
         try:
-            point = point_of(row, runs.get(row["run"], {}))
+            nodes = nodes_of(runs.get(row["run"], {}), int(row["ranks"]))
+            point = point_of(row, nodes)
             if (refusal := point.refusal) is not None:
                 raise UsageError(refusal)
-            nodes = nodes_of(runs.get(row["run"], {}), point.ranks)
         except UsageError as error:
             reasons.append(str(error))
             continue
@@ -77,8 +77,8 @@ def points(
     return measured, list(dict.fromkeys(reasons))
 
 
-def point_of(row: Mapping[str, Any], run: Mapping[str, str]) -> Point:
-    """The point that a row is of.
+def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> Point:
+    """The point that a row is of; ``nodes`` has the node of each rank.
 
     Raises `UsageError` where nobody knows which messages were sent.
     """
@@ -92,6 +92,8 @@ def point_of(row: Mapping[str, Any], run: Mapping[str, str]) -> Point:
         window=64 if pd.isna(window) else int(window),
         types=(text(row["mpi_type"]) or "mpi_char",),
     )
+    if needs_nodes(name, options):
+        options = replace(options, node_map=nodes)
     size = 0 if pd.isna(row["bytes"]) else int(row["bytes"])
     library = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")
     assert library is not None

@@ -243,8 +243,8 @@ class Engine:
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
         """Run a script, which is given what runs one program after the other.
 
-        ``progress`` is told the messages of a program so far, now and then. Raises what the script
-        raises, and `OmbError` where ranks wait for messages that nobody sends.
+        ``progress`` gets the number of a program's messages so far, now and then. Raises what the
+        script raises, and `OmbError` where ranks wait for messages that nobody sends.
         """
         failures: list[BaseException] = []
 
@@ -539,7 +539,7 @@ class _Run:
         self.notify(request)
 
     def notify(self, request: _Request) -> None:
-        """Tell whoever waits for a request that it is complete."""
+        """Go on where somebody waits for a request that is complete."""
         stream = request.stream
         if stream is not None and self.waited(stream):
             self.proceed(stream)

@@ -176,6 +176,16 @@ class Point:
         return replace(row, variant=variant or row.variant)
 
 
+def needs_nodes(name: str, options: Options) -> bool:
+    """Whether the algorithm of a collective has to know the node of each rank."""
+    from omb_py.benchmarks.algorithms import select
+
+    if options.own_algorithm is None:
+        return False
+    algorithm = select(name, options)
+    return algorithm is not None and algorithm.by_nodes
+
+
 def named(name: str) -> Benchmark:
     """The benchmark called ``name``, for a simulation.
 

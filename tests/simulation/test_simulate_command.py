@@ -58,6 +58,15 @@ class TestOnSimGrid:
         for name in ("torus:2x2, packed", "node 2 5 times slower, scattered"):
             assert name in head
 
+    def test_an_algorithm_that_knows_nodes_gets_those_of_the_placement(
+        self, tmp_path: Path
+    ) -> None:
+        words = ("allreduce", "--ranks", "16", "--ranks-per-node", "4", "--sizes", "64K")
+        done = simulate(tmp_path, *words, "--p2p-algorithm", "hierarchical,ring")
+        assert done.code == 0, done.err
+        assert "own hierarchical" in done.out
+        assert "left out" not in done.err
+
     def test_errors_against_results_are_written_into_the_network(self, tmp_path: Path) -> None:
         """Results that are the simulation itself, with 10 % more: that is what is found."""
         path = tmp_path / "small.toml"
