@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Where: TypeAlias = tuple[int, int, int]
+"""An interval in MPI, a time in it (ns), and a place among the events of that time."""
+
 Placed: TypeAlias = tuple[int, int, int, Operation]
-"""The interval that an operation is made in, when it is begun there, its place among the events."""
+"""An operation, after where it is made."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,17 @@ def request_of_collective(event: int) -> int:
 def on_members(
     program: Program, members: Sequence[int], rank: int, tag: int
 ) -> Iterator[Operation]:
-    """What a rank does in a program of the members of a communicator, with requests of its own."""
+    """What a rank does in a program of the members of a communicator, with requests below 0."""
+
+    def own(request: int) -> int:
+        return -1 - (2 * abs(request) + (request < 0))
+
     for one in program.operations(members.index(rank)):
         if isinstance(one, Send | Receive):
-            request = (
-                None if one.request is None else -1 - (2 * abs(one.request) + (one.request < 0))
-            )
+            request = None if one.request is None else own(one.request)
             yield replace(one, peer=members[one.peer], request=request, tag=tag)
         elif isinstance(one, Wait):
-            yield Wait(tuple(-1 - (2 * abs(n) + (n < 0)) for n in one.requests))
+            yield Wait(tuple(map(own, one.requests)))
         else:
             yield one
 
@@ -314,7 +318,7 @@ class _Reader:
         mine = on_members(program, members, record.rank, tag)
         if nonblocking(name):
             self.begun[record.rank].add(number)
-            yield *where, Background(mine, request_of_collective(number), name)
+            yield *where, Background(tuple(mine), request_of_collective(number), name)
         else:
             for operation in mine:
                 yield *where, operation

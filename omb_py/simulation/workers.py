@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import IO, Any, TypeAlias
 
-from omb_py.core.errors import MissingPackageError, OmbError
+from omb_py.core.errors import MissingPackageError, OmbError, SharedError, sentence
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
 
@@ -92,7 +92,7 @@ def run_jobs(
                         raise OmbError(crash(process.exitcode, errors)) from None
                     continue
                 if kind == "error":
-                    raise value
+                    raise SharedError(*value)
                 if kind == "over":
                     over.append(True)
                 elif kind == "done":
@@ -122,7 +122,8 @@ def work(job: Job, sender: Connection, errors: str) -> None:
         engine.run(script, lambda messages: sender.send(("progress", place, messages)))
         sender.send(("over", 0, None))
     except Exception as error:
-        sender.send(("error", 0, error if isinstance(error, OmbError) else OmbError(repr(error))))
+        code = error.exit_code if isinstance(error, OmbError) else OmbError.exit_code
+        sender.send(("error", 0, (sentence(error), code)))
     sender.close()
     os._exit(0)  # SimGrid's own end takes as long as its network is large
 
