@@ -6,6 +6,7 @@ simulations of it were worth is added at its end, by ``omb-py simulate --check``
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +15,7 @@ from math import inf
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Lt
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
@@ -22,8 +23,10 @@ from omb_py.simulation.topologies import parse
 
 STRICT = {"extra": "forbid", "allow_inf_nan": True, "hide_input_in_errors": True}
 
-NotNegative = Annotated[float, Ge(0)]
-Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0), Lt(inf)]
+Positive = Annotated[float, Gt(0), Lt(inf)]
+Limit = Annotated[float, Gt(0)]
+"""May be infinite, which for SimGrid latencies and bandwidths must not be."""
 
 CHECKED = "# What simulations were beside measurements (omb-py simulate --check):\n"
 """What the errors are below, in a file: all from here on is written anew by each check."""
@@ -40,7 +43,7 @@ class Protocol:
 
     __pydantic_config__ = STRICT
 
-    up_to: Positive = inf
+    up_to: Limit = inf
     overhead_us: NotNegative = 0.0
     handshake_us: NotNegative = 0.0
     us_per_byte: NotNegative = 0.0
@@ -63,7 +66,7 @@ class Path:
 
     latency_us: NotNegative
     bandwidth_MBps: Positive
-    eager: NotNegative = 16384.0
+    eager: Annotated[float, Ge(0)] = 16384.0
     protocols: tuple[Protocol, ...] = (Protocol(),)
 
     def protocol(self, nbytes: float) -> Protocol:
@@ -106,11 +109,11 @@ class Network:
     topology: str
     between: Path
     within: Path = Path(0.4, 10_000.0)
-    memory_MBps: Positive = inf
+    memory_MBps: Limit = inf
     add_us_per_byte: NotNegative = 1e-4
     origin: str = ""
     checked: tuple[Checked, ...] = ()
-    slow: tuple[tuple[int, float], ...] = ()
+    slow: tuple[tuple[Annotated[int, Ge(0)], Positive], ...] = ()
 
     @property
     def nodes(self) -> int:
@@ -196,7 +199,11 @@ def entries(record: Any, prefix: str, comments: Mapping[str, str]) -> Iterator[s
         value = getattr(record, field.name)
         if isinstance(value, str | float | int) and value != "":
             comment = comments.get(prefix + field.name)
-            text = f'"{value}"' if isinstance(value, str) else number_text(value)
+            text = (
+                json.dumps(value, ensure_ascii=False)
+                if isinstance(value, str)
+                else number_text(value)
+            )
             yield f"{field.name} = {text}" + (f"  # {comment}" if comment else "")
 
 

@@ -54,7 +54,7 @@ def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...
     if used > nodes:
         raise UsageError(
             f"{ranks} ranks, {per_node} on each node, need {used} nodes, and the network has "
-            f"{nodes}: name a larger --topology, or more --ranks-per-node"
+            f"{nodes}: name a larger topology, or more --ranks-per-node"
         )
     name, _, seed = word.partition(":")
     if name == "random" and seed:

@@ -106,7 +106,10 @@ def hosts_in(file: str) -> int:
     for cluster in root.iter("cluster"):
         for part in cluster.get("radical", "").split(","):
             first, _, last = part.partition("-")
-            hosts += int(last or first) - int(first) + 1
+            count = int(last or first) - int(first) + 1
+            if count < 1:
+                raise ValueError(f"{file} has a cluster of the hosts {part}, which are none")
+            hosts += count
     return hosts
 
 

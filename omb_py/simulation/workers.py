@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from signal import SIGKILL
 from typing import IO, Any, TypeAlias
 
 from omb_py.core.errors import MissingPackageError, OmbError, SharedError, sentence
@@ -135,5 +136,6 @@ def crash(code: int | None, errors: IO[bytes]) -> str:
     said = [line for line in lines if "CRITICAL" in line or "rror" in line]
     why = f": {said[0]}" if said else ""
     if code is not None and code < 0:
-        return f"the simulation was ended by signal {-code}{why}; is there enough memory?"
+        memory = "; is there enough memory?" if -code == SIGKILL else ""
+        return f"the simulation was ended by signal {-code}{why}{memory}"
     return f"the simulation ended with exit code {code}{why}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_a_network_that_is_written_is_read_again(
     assert (found.topology, found.memory_MBps, found.add_us_per_byte) == ("torus:4x4", memory, add)
 
 
+def test_a_text_may_have_quotes(tmp_path: Path) -> None:
+    platform = tmp_path / 'my "own".xml'
+    platform.write_text('<platform version="4.1"><host id="a"/></platform>')
+    made = replace(network.ROUND_FIGURES, topology=f"platform:{platform}")
+    path = tmp_path / "network.toml"
+    path.write_text(network.text_of(made, {}))
+    assert network.read(path).topology == made.topology
+
+
 def test_a_latency_and_a_bandwidth_are_enough(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text('topology = "star"\n[between]\nlatency_us = 1\nbandwidth_MBps = 1000\n')
@@ -72,6 +82,9 @@ def test_errors_of_a_check_replace_those_of_the_last_and_nothing_else(tmp_path: 
         ("latency_us = 1", "latency_us: Unexpected keyword argument"),
         ("bandwidth_MBps = -1", "between.bandwidth_MBps: Input should be greater than 0"),
         ("[[between.protocols]]\nup_to = 8\n[[between.protocols]]\nup_to = 4", "up_to has to grow"),
+        ("bandwidth_MBps = inf", "between.bandwidth_MBps: Input should be less than inf"),
+        ("slow = [[1, 0.0]]", "slow.0.1: Input should be greater than 0"),
+        ("slow = [[-1, 2.0]]", "slow.0.0: Input should be greater than or equal to 0"),
         ('topology = "ring:5"', "is no file and no topology"),
     ],
 )
@@ -87,7 +100,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> Non
             parts["between"] = ""
     elif text.startswith("bandwidth"):
         parts["between"] = f"[between]\nlatency_us = 1\n{text}\n"
-    elif text.startswith("latency"):
+    elif text.startswith(("latency", "slow")):
         parts["topology"] += f"{text}\n"
     else:
         parts["between"] += text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.simulation import topologies
 from omb_py.simulation.engine import Outcome, Run
 from omb_py.simulation.network import Network, Path
@@ -58,6 +58,13 @@ def test_what_is_none_is_refused_before_simgrid_sees_it(text: str, sentence: str
         topologies.parse(text)
 
 
+def test_a_cluster_without_hosts_is_refused(tmp_path: FilePath) -> None:
+    path = tmp_path / "platform.xml"
+    path.write_text('<platform version="4.1"><cluster id="c" radical="5-1"/></platform>')
+    with pytest.raises(UsageError, match="has a cluster of the hosts 5-1, which are none"):
+        topologies.parse(f"platform:{path}")
+
+
 def lone(source: int, target: int, ranks: int, run: Run) -> Outcome:
     """A message of 10,000 bytes."""
 
@@ -97,6 +104,22 @@ class TestOnSimGrid:
         slow = ((1, 10.0),)
         assert times("star", 3, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 110])
         assert times("fat-tree:2,2", 4, 1, 2, slow=slow) == pytest.approx([5 + 50 + 1000, 120])
+
+    def test_a_platform_file_without_routes_ends_with_what_simgrid_says(
+        self, tmp_path: FilePath
+    ) -> None:
+        path = tmp_path / "platform.xml"
+        path.write_text(
+            """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="z" routing="Full"><host id="a" speed="1Gf"/><host id="b" speed="1Gf"/></zone>
+</platform>
+"""
+        )
+        with pytest.raises(OmbError, match="ended by signal 6") as caught:
+            times(f"platform:{path}", 2, 1)
+        assert "memory" not in str(caught.value)
 
     def test_a_platform_file_has_hosts_in_natural_order(self, tmp_path: FilePath) -> None:
         path = tmp_path / "platform.xml"
