@@ -319,7 +319,7 @@ class _Run:
         self.ends: list[float | None] = [None] * program.ranks
         network, nodes = engine.network, engine.nodes
         self.nodes = nodes
-        self.between, self.within = network.between, network.within
+        self.between, self.within = engine.platform.between, network.within
         self.add_seconds = network.add_us_per_byte * MICRO
 
     def run(self) -> Outcome:

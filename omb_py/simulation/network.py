@@ -146,8 +146,10 @@ def find(text: str, topology: str | None = None) -> Network:
         return found if topology is None else changed(found, topology=parse(topology).text)
     if topology is not None:
         raise UsageError(f"--topology replaces that of a network's file, and {text!r} is none")
-    text = f"platform:{text}" if FilePath(text).is_file() else text
-    return changed(ROUND_FIGURES, topology=parse(text).text)
+    made = parse(f"platform:{text}" if FilePath(text).is_file() else text)
+    usual = ROUND_FIGURES.origin
+    origin = f"links of {FilePath(made.file).name}; for the rest {usual}" if made.file else usual
+    return changed(ROUND_FIGURES, topology=made.text, origin=origin)
 
 
 def read(path: FilePath) -> Network:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from omb_py.simulation.network import Network
+from omb_py.simulation.network import Network, Path
 from omb_py.simulation.topologies import Topology, parse
 
 MICRO, MEGA = 1e-6, 1e6
@@ -17,9 +17,10 @@ SPEED = 1e9
 
 @dataclass(frozen=True)
 class Platform:
-    """The host of each node."""
+    """The host of each node, and what messages between neighbours cost."""
 
     hosts: Sequence[Any]
+    between: Path
 
 
 def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
@@ -32,13 +33,23 @@ def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
     if topology.kind == "platform":
         engine.load_platform(topology.file)
         hosts = engine.all_hosts if hasattr(type(engine), "all_hosts") else engine.get_all_hosts()
-        found = Platform(sorted(hosts, key=lambda host: natural(host.name)))
+        found = of_file(sorted(hosts, key=lambda host: natural(host.name)), network.between)
     else:
         make = _Old if not hasattr(simgrid.NetZone, "add_netzone_star") else _New
         found = make(simgrid, engine, network, topology).build(nodes)
     for node, factor in network.slow:
         slow(found, node, factor)
     return found
+
+
+def of_file(hosts: Sequence[Any], costs: Path) -> Platform:
+    """The platform of a file, whose links decide latency and bandwidth, and ``costs`` the rest."""
+    if len(hosts) < 2:
+        return Platform(hosts, costs)
+    links, latency = hosts[0].route_to(hosts[1])
+    bandwidth = min((link.bandwidth for link in links), default=costs.bandwidth_MBps * MEGA)
+    between = replace(costs, latency_us=latency / MICRO, bandwidth_MBps=bandwidth / MEGA)
+    return Platform(hosts, between)
 
 
 def natural(name: str) -> list[Any]:
@@ -129,7 +140,7 @@ class _Old(_Zones):
             else:
                 zone = zones.create_torus_zone(kind, root, list(numbers[0]), *ends)
         zone.seal()
-        return Platform(self.hosts)
+        return Platform(self.hosts, self.network.between)
 
 
 class _New(_Zones):
@@ -168,4 +179,4 @@ class _New(_Zones):
             zone.set_host_cb(self.new_host)
             zone.set_loopback_cb(self.loopback)
         zone.seal()
-        return Platform(self.hosts)
+        return Platform(self.hosts, self.network.between)

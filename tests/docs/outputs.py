@@ -47,6 +47,9 @@ UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
 CHANGED = "the speed of the machine changed"
 BUSY = re.compile(": the machine was busy.*")
 """What is said only if other programs were running: a line, and the end of one."""
+STATISTIC = re.compile(r"\b(medians|means)$")
+"""Of a table: means where the median of one row has no interval, as that of dependent samples."""
+
 NO_INTERVAL = re.compile(r" -( +)-(?= |$)")
 """The ends of an interval for which there were too few samples, by how much they depend."""
 BEST = re.compile(r"(?<= {2})[\w-]+(?: [\w-]+)*(?: N\u00d7|, within noise)$")
@@ -134,6 +137,7 @@ def masked(lines: tuple[str, ...]) -> list[str]:
 
 def mask(line: str) -> str:
     """A line without what differs from run to run."""
+    line = STATISTIC.sub("statistic", line)
     line = UNIT.sub("N", NUMBER.sub("N", NO_INTERVAL.sub(r" N\1N", BUSY.sub("", line))))
     return " ".join(BEST.sub("N", re.sub("─+", "─", line)).split())
 
