@@ -7,8 +7,10 @@ the textbook's is simulated. The number of ranks is the recorded one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,7 +33,16 @@ from omb_py.simulation.workers import Task
 from omb_py.tracing.efficiency.intervals import Intervals, aligned, intervals_of
 from omb_py.tracing.records import NS, Kind, Record, missing_ranks, read_folder
 from omb_py.tracing.records.messages import partners, sides_of, unique
-from omb_py.tracing.records.routines import Role, base, nonblocking, prepares, role
+from omb_py.tracing.records.routines import (
+    PICKLED,
+    Dependence,
+    Role,
+    base,
+    dependence,
+    nonblocking,
+    prepares,
+    role,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +57,9 @@ Placed: TypeAlias = tuple[int, int, int, Operation]
 @dataclass(frozen=True)
 class Replayed:
     """The program of a recorded run; ``left_out`` counts calls, by routine, that it lacks.
+
+    These are one-sided communication, files, other programs that were started, collectives without
+    an algorithm or of which some ranks' calls were lost, and messages of which one side was.
 
     ``recorded_s`` is how long the run took.
     """
@@ -132,6 +146,31 @@ def tags_by_event(
     }
 
 
+def size_of(routine: str, counted: Mapping[int, int], root: int) -> int:
+    """The message size of a collective as algorithms have it, from what each rank counted.
+
+    Of blocks that differ it is the mean. A root's own block is not sent, and it counts the objects
+    of all ranks that it pickles as one message; those of an alltoall are one, too.
+    """
+    known = [nbytes for rank, nbytes in counted.items() if nbytes >= 0 and rank != root]
+    nbytes = fmean(known) if known else 0.0
+    name = base(routine)
+    if name == "alltoall" and routine.endswith(PICKLED):
+        nbytes /= len(counted)
+    elif name == "reduce_scatter_block":  # counted is the block, and algorithms have the vector
+        nbytes *= len(counted)
+    return round(nbytes)
+
+
+def is_beyond(routine: str) -> bool:
+    """Whether a call does what no operation stands for: one-sided communication, files, and
+    waiting for processes that a record says nothing of."""
+    what = role(routine)
+    if what is Role.MANAGEMENT:
+        return dependence(routine) is Dependence.OTHERS
+    return what in (Role.ONE_SIDED, Role.FILE)
+
+
 def request_of_receive(event: int) -> int:
     """The number of the request of a receive, from that of its event."""
     return 3 * event
@@ -208,7 +247,7 @@ class _Reader:
         self.begun: list[set[int]] = [set() for _ in every]
         self.programs: dict[tuple[str, int], Program] = {}
         self.collective_tags: dict[tuple[str, int], int] = {}
-        self.members: dict[tuple[str, int], list[int]] = {}
+        self.counted: dict[tuple[str, int], dict[int, int]] = {}
         keys: dict[str, int] = {}
         sides = [
             sides_of(
@@ -225,19 +264,23 @@ class _Reader:
         receives = np.concatenate([one.receives for one in sides])
         kept = partners(receives, sends)
         tags: dict[tuple[int, int], int] = {}
-        self.sends = tags_by_event(sends[np.unique(kept[kept >= 0])], tags)
+        sent = np.unique(kept[kept >= 0])
+        self.sends = tags_by_event(sends[sent], tags)
         self.receives = tags_by_event(receives[kept >= 0], tags)
+        for side in chain(np.delete(sends, sent), receives[kept < 0]):
+            record = every[side["rank"]].record
+            self.left_out[record.name(int(record.events[side["event"]]["name"]))] += 1
         for one in every:
-            self._count_members(one.record)
+            self._count_bytes(one.record)
 
-    def _count_members(self, record: Record) -> None:
-        """Which ranks take part in each collective call."""
+    def _count_bytes(self, record: Record) -> None:
+        """Which ranks take part in each collective call, and the bytes that each counts."""
         events = record.events
         for event in events[(events["kind"] == Kind.CALL) & (events["sequence"] > 0)]:
             name = record.name(int(event["name"]))
             if role(name) is Role.COLLECTIVE and not prepares(name):
                 key = self._key(record, int(event["communicator"]), int(event["sequence"]))
-                self.members.setdefault(key, []).append(record.rank)
+                self.counted.setdefault(key, {})[record.rank] = int(event["nbytes"])
 
     def _key(self, record: Record, communicator: int, sequence: int) -> tuple[str, int]:
         found = record.communicators.get(communicator)
@@ -280,7 +323,7 @@ class _Reader:
                 found.append((*until, Wait((request_of_send(begin),))))
             elif what is Role.COLLECTIVE and not prepares(name):
                 found += self._collective(record, number, begin, where, until)
-            elif event["kind"] == Kind.CALL and what in (Role.ONE_SIDED, Role.FILE):
+            elif event["kind"] == Kind.CALL and is_beyond(name):
                 self.left_out[name] += 1
         return sorted(found, key=lambda one: one[:3])
 
@@ -297,7 +340,8 @@ class _Reader:
         if event["kind"] != Kind.CALL:
             return
         key = self._key(record, int(event["communicator"]), int(event["sequence"]))
-        members = sorted(self.members.get(key, ()))
+        counted = self.counted.get(key, {})
+        members = sorted(counted)
         communicator = record.communicators.get(int(event["communicator"]))
         if communicator is None or len(members) != communicator.size:
             self.left_out[name] += 1
@@ -307,7 +351,7 @@ class _Reader:
         root = members.index(event["peer"]) if event["peer"] in members else 0
         program = self.programs.get(key)
         if program is None:
-            nbytes = max(0, int(event["nbytes"]))
+            nbytes = size_of(name, counted, int(event["peer"]))
             try:
                 program = by_textbook(base(name), len(members), nbytes, root)
             except UnsupportedError:

@@ -110,6 +110,47 @@ def simulate(folder: Path, *words: str) -> Finished:
     return run([OMB_PY, "simulate", *words], environment, folder, 120)
 
 
+@pytest.mark.parametrize(
+    ("routine", "counted", "root", "nbytes"),
+    [
+        ("MPI_Allreduce", (800, 800, 800, 800), -1, 800),
+        ("MPI_Gatherv", (0, 100, 200, 300), 0, 200),  # the root's own block is not sent
+        ("MPI_Allgatherv", (0, 100, 200, 300), -1, 150),
+        ("MPI_Bcast (pickle)", (-1, 64, 64, 64), 1, 64),
+        ("MPI_Scatter (pickle)", (100, 100, 400, 100), 2, 100),  # the root pickles all objects
+        ("MPI_Alltoall (pickle)", (400, 400, 400, 400), -1, 100),
+        ("MPI_Ireduce_scatter_block", (100, 100, 100, 100), -1, 400),
+        ("MPI_Reduce_scatter", (400, 400, 400, 400), -1, 400),
+        ("MPI_Iallgatherv", (-1, -1, -1, -1), -1, 0),
+    ],
+)
+def test_sizes_of_collectives_are_those_of_all_ranks(
+    routine: str, counted: tuple[int, ...], root: int, nbytes: int
+) -> None:
+    assert replay.size_of(routine, dict(enumerate(counted)), root) == nbytes
+
+
+def test_messages_without_another_side_are_left_out_and_counted(tmp_path: Path) -> None:
+    events = (
+        Event(0, Kind.CALL, "MPI_Send", 0.0, 1e-3, 1, 800, 7),
+        Event(0, Kind.CALL, "MPI_Send", 1e-3, 2e-3, 1, 800, 8),
+        Event(1, Kind.CALL, "MPI_Recv", 0.0, 1e-3, 0, 800, 7),
+        Event(1, Kind.CALL, "MPI_Recv", 1e-3, 2e-3, 0, 800, 9),
+        Event(1, Kind.CALL, "MPI_Recv", 2e-3, 3e-3, 0, 800, 9),
+    )
+    recording.write(Outcome((2e-3, 3e-3), 1, events=events), (0, 1), str(tmp_path), "made")
+    found = replay.program_of(read_folder(tmp_path), "made")
+    assert found.left_out == {"MPI_Send": 1, "MPI_Recv": 2}
+    made = [one for rank in range(2) for one in found.program.operations(rank)]
+    assert sum(isinstance(one, Send | Receive) for one in made) == 2
+
+
+def test_what_no_operation_stands_for_is_known() -> None:
+    beyond = ("MPI_Put", "MPI_Win_fence", "MPI_File_write_all", "MPI_Comm_spawn")
+    assert all(map(replay.is_beyond, beyond))
+    assert not any(map(replay.is_beyond, ("MPI_Send", "MPI_Waitall", "MPI_Comm_dup")))
+
+
 class TestRecording:
     def test_events_are_read_as_they_were(self, tmp_path: Path) -> None:
         events = (
