@@ -10,7 +10,7 @@ A process runs one engine, as SimGrid has it; `workers` starts processes.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import CDLL, RTLD_GLOBAL
 from heapq import heappop, heappush
@@ -73,7 +73,9 @@ class Event:
     """What a rank did, from when to when in seconds, as a record has it (`records.layout.Kind`).
 
     ``name`` is an MPI routine's, as in ``MPI_Isend``, or that of an operation without messages.
-    ``peer`` is -1 where there is none.
+    ``peer`` is -1 where there is none. ``sequence`` is the number of a message where it is
+    complete, from 1 among those with its peer, tag and direction, and of a send where it begins,
+    too. Of a rank's background there are no calls, but what messages lasted.
     """
 
     rank: int
@@ -84,6 +86,7 @@ class Event:
     peer: int = -1
     nbytes: float = 0.0
     tag: int = 0
+    sequence: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,14 @@ class _Request:
     """A message that a rank has started to send or to receive.
 
     ``complete`` says that the other side has done its part; ``overhead`` are seconds that the rank
-    is still to spend on it. ``stream`` waits for it. ``name`` is that of the routine that began it.
+    is still to spend on it. ``stream`` waits for it. ``name`` is that of the routine that began it,
+    ``sequence`` the message's number where it is traced.
     """
 
-    __slots__ = ("began", "complete", "name", "nbytes", "overhead", "peer", "stream", "tag")
+    __slots__ = (
+        *("began", "complete", "name", "nbytes", "overhead"),
+        *("peer", "sequence", "stream", "tag"),
+    )
 
     def __init__(
         self, name: str = "", peer: int = -1, tag: int = 0, nbytes: float = 0.0, began: float = 0.0
@@ -158,6 +165,7 @@ class _Request:
         self.tag = tag
         self.nbytes = nbytes
         self.began = began
+        self.sequence = 0
 
 
 class _Message:
@@ -305,6 +313,7 @@ class _Run:
         self.program = program
         self.progress = progress
         self.events: list[Event] | None = [] if traced else None
+        self.numbers: Counter[tuple[bool, int, int, int]] = Counter()
         self.start = self.now = engine.clock
         self.pending: list[Any] = []
         self.actions: list[_Message] = []
@@ -381,9 +390,10 @@ class _Run:
         for operation in stream.operations:
             if isinstance(operation, Send):
                 protocol = self.path(stream.rank, operation.peer).protocol(operation.nbytes)
-                busy = stream.busy + protocol.overhead_us * MICRO
-                stream.busy = 0.0
-                self.delay(busy, self.send, (stream, operation, self.now))
+                busy, stream.busy = stream.busy, 0.0
+                began = self.now + busy
+                busy += protocol.overhead_us * MICRO
+                self.delay(busy, self.send, (stream, operation, began))
                 return
             if isinstance(operation, Wait):
                 requests = [stream.requests.pop(number) for number in operation.requests]
@@ -437,7 +447,8 @@ class _Run:
         stream, operation, began = argument
         source, target, nbytes = stream.rank, operation.peer, operation.nbytes
         path = self.path(source, target)
-        name = "MPI_Send" if operation.request is None else "MPI_Isend"
+        blocking = operation.request is None and stream.parent is None
+        name = "MPI_Send" if blocking else "MPI_Isend"
         request = _Request(name, target, operation.tag, nbytes, began)
         message = _Message(source, target, nbytes, path, request)
         messages, receives = self.channel(source, target, operation.tag)
@@ -456,13 +467,13 @@ class _Run:
                 self.transfer(message)
         if eager:
             request.complete = True
+        self.number(stream, request, True)
         if operation.request is None:
             stream.began = began
             if self.block(stream, [request]):
                 self.proceed(stream)
             return
-        if self.events is not None:
-            self.record(stream, Kind.CALL, request)
+        self.record(stream, Kind.CALL, request, request.sequence)
         stream.requests[operation.request] = request
         self.proceed(stream)
 
@@ -516,9 +527,11 @@ class _Run:
 
     def receive(self, stream: _Stream, operation: Receive) -> _Request:
         """Ask for the next message from a rank."""
-        name = "MPI_Recv" if operation.request is None else "MPI_Irecv"
+        blocking = operation.request is None and stream.parent is None
+        name = "MPI_Recv" if blocking else "MPI_Irecv"
         request = _Request(name, operation.peer, operation.tag, began=self.now)
-        if self.events is not None and operation.request is not None:
+        self.number(stream, request, False)
+        if operation.request is not None:
             self.record(stream, Kind.CALL, request)
         messages, receives = self.channel(operation.peer, stream.rank, operation.tag)
         if not messages:
@@ -546,7 +559,7 @@ class _Run:
 
     def wait(self, stream: _Stream, requests: list[_Request]) -> bool:
         """Wait for requests; a rank that is busy begins after that. Whether all are there."""
-        stream.began = self.now
+        stream.began = self.now + stream.busy
         if stream.busy:
             busy, stream.busy = stream.busy, 0.0
             self.delay(busy, self.begin_wait, (stream, requests))
@@ -594,12 +607,19 @@ class _Run:
         first = requests[0]
         if first.name in ("MPI_Send", "MPI_Recv"):
             first.began = stream.began
-            self.record(stream, Kind.CALL, first, overhead)
+            self.record(stream, Kind.CALL, first, first.sequence, overhead)
             return
-        self.record(stream, Kind.CALL, _Request("MPI_Waitall", began=stream.began), overhead)
+        self.record(stream, Kind.CALL, _Request("MPI_Waitall", began=stream.began), 0, overhead)
         for request in requests:
             kind = Kind.DONE if request.name.startswith("MPI_") else Kind.SPAN
-            self.record(stream, kind, request, overhead)
+            self.record(stream, kind, request, request.sequence, overhead)
+
+    def number(self, stream: _Stream, request: _Request, sends: bool) -> None:
+        """Give a message its number, where it is traced."""
+        if self.events is not None:
+            key = (sends, stream.rank, request.peer, request.tag)
+            self.numbers[key] += 1
+            request.sequence = self.numbers[key]
 
     def again(self, stream: _Stream) -> None:
         """Look again at what a rank waits for."""
@@ -645,11 +665,13 @@ class _Run:
             found = self.channels[key] = (deque(), deque())
         return found
 
-    def record(self, stream: _Stream, kind: Kind, one: _Request, more: float = 0.0) -> None:
+    def record(
+        self, stream: _Stream, kind: Kind, one: _Request, sequence: int = 0, more: float = 0.0
+    ) -> None:
         """Keep what a rank has done until now, or ``more`` seconds from now."""
-        if self.events is not None:
+        if self.events is not None and (stream.parent is None or kind is not Kind.CALL):
             began, ended = one.began - self.start, self.now + more - self.start
-            what = (began, ended, one.peer, one.nbytes, one.tag)
+            what = (began, ended, one.peer, one.nbytes, one.tag, sequence)
             self.events.append(Event(stream.rank, kind, one.name, *what))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from omb_py.simulation.engine import Event, Outcome
@@ -14,13 +13,8 @@ START = 1_000_000_000
 
 NS = layout.NS_PER_SECOND
 
-MESSAGE = {
-    "MPI_Send": "to",
-    "MPI_Isend": "to",
-    "MPI_Recv": "from",
-    "MPI_Irecv": "from",
-}
-"""Routines of messages, and in which direction they go."""
+MESSAGES = ("MPI_Send", "MPI_Isend", "MPI_Recv", "MPI_Irecv")
+"""Routines of messages."""
 
 
 def write(outcome: Outcome, nodes: Sequence[int], folder: str, name: str) -> None:
@@ -50,23 +44,16 @@ def fill(record: RecordFile, events: Iterable[Event], ranks: int) -> None:
     """Write the events of a rank, and what they are in all."""
     world = layout.communicator_line(Communicator(layout.WORLD, ranks, "MPI_COMM_WORLD"))
     communicator = record.name(world)
-    numbers: Counter[tuple[str, int, int]] = Counter()
     cells: dict[tuple[int, ...], list[int]] = {}
     for one in events:
-        is_call = one.name in MESSAGE or one.name == "MPI_Waitall"
+        is_call = one.name in MESSAGES or one.name == "MPI_Waitall"
         kind = one.kind if is_call else Kind.SPAN
         number, nbytes = record.name(one.name), round(one.nbytes)
         began, ended = START + round(one.began * NS), START + round(one.ended * NS)
-        direction = MESSAGE.get(one.name)
-        sequence = 0
-        # the number of a message stands where it is complete, that of a send where it begins, too
-        if direction and (kind is Kind.DONE or "MPI_I" not in one.name):
-            key = (direction, one.peer, one.tag)
-            numbers[key] += 1
-            sequence = numbers[key]
         of = communicator if is_call else 0
-        known = nbytes if direction else layout.UNKNOWN_BYTES
-        record.event(*(kind, number, of, one.peer, one.tag, 0, began, ended, known, 0, sequence))
+        known = nbytes if one.name in MESSAGES else layout.UNKNOWN_BYTES
+        what = (kind, number, of, one.peer, one.tag, 0, began, ended, known, 0, one.sequence)
+        record.event(*what)
         if kind is Kind.CALL:
             where = (number, of, one.peer, layout.size_bin(known), 0, 0)
             calls = cells.setdefault(where, [0, 0, 0, ended - began, 0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -204,3 +205,43 @@ def killed(rank: int) -> Iterator[Operation]:
 def test_a_process_that_is_killed_is_an_error() -> None:
     with pytest.raises(OmbError, match="ended by signal 9"):
         outcomes(killed)
+
+
+def completed_in_another_order(rank: int) -> Iterator[Operation]:
+    """Two messages, of which the second is waited for first."""
+    if rank == 0:
+        yield Send(1, 100, 0)
+        yield Send(1, 200, 1)
+        yield Wait((0, 1))
+    else:
+        yield Receive(0, 0)
+        yield Receive(0, 1)
+        yield Wait((1,))
+        yield Wait((0,))
+
+
+def test_traced_messages_have_the_number_of_their_order_on_both_sides() -> None:
+    (found,) = outcomes(completed_in_another_order, traced=True)
+    for rank, first in ((0, "MPI_Isend"), (1, "MPI_Irecv")):
+        done = [one for one in found.events if (one.rank, one.kind) == (rank, Kind.DONE)]
+        assert {(one.name, one.sequence, one.nbytes) for one in done} == {
+            (first, 1, 100),
+            (first, 2, 200),
+        }
+
+
+@pytest.mark.parametrize("operations", [completed_in_another_order, overlapping])
+def test_traced_calls_of_a_rank_do_not_overlap(operations: Operations) -> None:
+    (found,) = outcomes(operations, traced=True)
+    for rank in range(2):
+        calls = [one for one in found.events if (one.rank, one.kind) == (rank, Kind.CALL)]
+        for before, after in pairwise(sorted(calls, key=lambda one: (one.began, one.ended))):
+            assert before.ended <= after.began + 1e-12
+
+
+def test_a_traced_background_has_messages_and_no_calls() -> None:
+    (found,) = outcomes(overlapping, traced=True)
+    mine = [one for one in found.events if one.rank == 0]
+    assert [one.name for one in mine if one.kind is Kind.CALL] == ["MPI_Waitall"]
+    messages = [one.name for one in mine if one.kind is Kind.DONE]
+    assert sorted(messages) == ["MPI_Irecv"] * 2 + ["MPI_Isend"] * 2
