@@ -305,6 +305,11 @@ class Benchmark:
             raise BenchmarkError(f"benchmark {self.name} has unknown option {unknown[0]!r}: {hint}")
 
     @property
+    def usual_type(self) -> str:
+        """The name of the element type of its messages unless ``-T`` names others."""
+        return "mpi_int" if self.reduces else "mpi_char"
+
+    @property
     def planned(self) -> bool:
         """Whether it has a plan, whose calls a binding makes again and again."""
         return self.start_up is None and self.recovery is None

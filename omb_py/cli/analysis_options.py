@@ -141,12 +141,17 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
     return add
 
 
+def format_of(kind: str | None, output: str | None) -> str:
+    """The format that is asked for, else that of a file's suffix, else text."""
+    return kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+
+
 def write_table(write: Callable[..., None], kind: str | None, output: str | None) -> None:
     """Call ``write`` with the format and a stream: standard output, or the file ``output``.
 
     Raises `OmbError` when the file cannot be written.
     """
-    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    kind = format_of(kind, output)
     if output is None:
         write(kind=kind, out=sys.stdout)
         return

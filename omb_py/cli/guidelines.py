@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
-    FORMATS,
+    format_of,
     listed,
     note_others,
     output_options,
@@ -242,7 +242,7 @@ def write(
     from omb_py.analysis.guidelines import text
     from omb_py.core.text import tables
 
-    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    kind = format_of(kind, output)
     summary = text.summary(points, missing)
     if kind == "json":
         document = text.json_document(points, missing, tolerance, reasons)

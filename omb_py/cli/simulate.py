@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.algorithms import MODULES
-from omb_py.cli.analysis_options import FORMATS, listed, note, output_options, read, write_table
+from omb_py.cli.analysis_options import (
+    format_of,
+    listed,
+    note,
+    output_options,
+    read,
+    write_table,
+)
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.numbers import parse_whole
 from omb_py.core.text.units import duration, size_text
@@ -330,10 +337,11 @@ def words(given: tuple[str, ...] | None, known: Sequence[str]) -> tuple[str, ...
 
 def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     """Every size by every algorithm in every scenario, on every number of ranks."""
+    from omb_py.measure.measurement import knows_nodes
     from omb_py.results.metadata import process_metadata
     from omb_py.results.row import new_run
     from omb_py.simulation import checking, report
-    from omb_py.simulation.points import Point, named, needs_nodes
+    from omb_py.simulation.points import Point, named
 
     numbers, scenarios = ranks_of(values["ranks"]), scenarios_of(values)
     benchmark, algorithms = named(target), list(algorithms_of(target, values))
@@ -342,7 +350,7 @@ def simulate_benchmark(target: str, values: dict[str, Any]) -> None:
     points: list[tuple[str, Scenario, Point]] = []
     refused: dict[str, None] = {}
     for number, scenario, (word, options), size in product(numbers, scenarios, algorithms, sizes):
-        if needs_nodes(benchmark.name, options):
+        if knows_nodes(benchmark, options):
             options = replace(options, node_map=scenario.nodes(number))
         point = Point(benchmark.name, options, library, number, size)
         if (refusal := point.refusal) is None:
@@ -390,8 +398,9 @@ def simulate_training(words: Sequence[str], values: dict[str, Any]) -> None:
     from omb_py.simulation import checking, training
 
     request = parse_application(APPLICATIONS.load("train"), words)
+    layers = training.layers_of(request.problem)
     steps = [
-        (scenario, training.Step(request.problem, request.settings.scaling, number))
+        (scenario, training.Step(request.problem, request.settings.scaling, number, layers))
         for number, scenario in product(ranks_of(values["ranks"]), scenarios_of(values))
     ]
     outcomes = simulated(
@@ -400,7 +409,7 @@ def simulate_training(words: Sequence[str], values: dict[str, Any]) -> None:
                 scenario.network,
                 scenario.nodes(step.ranks),
                 step.simulate,
-                f"{step.program().name}, {step.ranks} ranks",
+                f"train {request.problem.model}, {step.ranks} ranks",
                 0.0,
             )
             for scenario, step in steps
@@ -601,8 +610,8 @@ def write(
     from omb_py.core.text import tables
     from omb_py.results.output import file_writer, standard_output
 
-    kind, output = values["kind"], values["output"]
-    kind = kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    output = values["output"]
+    kind = format_of(values["kind"], output)
     if kind in ("csv", "json"):
         if rows is None:
             raise UsageError(

@@ -135,7 +135,7 @@ class CongestionMeasurement(GroupsMeasurement):
     def _congest(self, case: Case) -> None:
         """Run the congestor in every second turn, until the victim has its samples."""
         benchmark = self._congestor
-        (datatype,) = find_types(["mpi_int" if benchmark.reduces else "mpi_char"])
+        (datatype,) = find_types([benchmark.usual_type])
         size = self._bytes // datatype.itemsize * datatype.itemsize
         own = replace(case, size=size, datatype=datatype, options=self._own_options(), nodes=())
         plan, _ = self.plan(own, benchmark)

@@ -137,8 +137,7 @@ def launch(
     `start_job`.
     """
     stages = stages_of(benchmark)
-    default = "mpi_int" if benchmark.reduces else "mpi_char"
-    datatypes = find_types(options.types or (default,))
+    datatypes = find_types(options.types or (benchmark.usual_type,))
     numpy_apart = benchmark.start_up is StartUp.PARTS
     with start_job(benchmark.name, options, stages, in_program, numpy_apart, display) as started:
         from omb_py.measure.measurement import RunContext

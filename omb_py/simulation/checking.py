@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from omb_py.analysis.values import value_column
+from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import first_of
+from omb_py.measure.measurement import knows_nodes
 from omb_py.simulation.network import Checked, Network
-from omb_py.simulation.points import Point, needs_nodes
+from omb_py.simulation.points import Point
 
 if TYPE_CHECKING:
     from omb_py.simulation.report import Result
@@ -92,7 +94,7 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> Point:
         window=64 if pd.isna(window) else int(window),
         types=(text(row["mpi_type"]) or "mpi_char",),
     )
-    if needs_nodes(name, options):
+    if knows_nodes(find_benchmark(name), options):
         options = replace(options, node_map=nodes)
     size = 0 if pd.isna(row["bytes"]) else int(row["bytes"])
     library = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")

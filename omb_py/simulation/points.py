@@ -51,8 +51,7 @@ class Point:
     @property
     def datatype(self) -> Datatype:
         """The type of elements."""
-        default = "mpi_int" if self.benchmark.reduces else "mpi_char"
-        return find_types(self.options.types or (default,))[0]
+        return find_types(self.options.types or (self.benchmark.usual_type,))[0]
 
     @property
     def algorithm(self) -> str:
@@ -174,16 +173,6 @@ class Point:
         combined = Combined(array("d", [mean]), min(timed), max(timed), array("d", [max(timed)]))
         row = make_row(run, self.benchmark, case, Measured(combined, plan, warmup=0, passed=None))
         return replace(row, variant=variant or row.variant)
-
-
-def needs_nodes(name: str, options: Options) -> bool:
-    """Whether the algorithm of a collective has to know the node of each rank."""
-    from omb_py.benchmarks.algorithms import select
-
-    if options.own_algorithm is None:
-        return False
-    algorithm = select(name, options)
-    return algorithm is not None and algorithm.by_nodes
 
 
 def named(name: str) -> Benchmark:

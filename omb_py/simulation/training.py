@@ -7,9 +7,9 @@ gradients travel together, is what `omb_py.apps.training` says of the same optio
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
 from omb_py.apps import Application
 from omb_py.apps.runtime.rows import describe
@@ -33,13 +33,48 @@ WEAK = "weak"
 MICRO = 1e6
 
 
+Layers: TypeAlias = Sequence[tuple[Cost, Sequence[int]]]
+"""The cost of each layer for a sample, and the elements of its gradients."""
+
+
+def layers_of(training: Training) -> Layers:
+    """The layers of a training's network; of transformers each parameter stands for one.
+
+    Raises `UsageError` for a training that cannot be simulated.
+    """
+    check(training)
+    if training.model in TRANSFORMERS:
+        elements = [one.elements for one in tensors_of(training)]
+        unit = training.sample_time * MILLISECOND / sum(elements)
+        return [
+            (Cost(FORWARD * unit * number, (1 - FORWARD) * unit * number), [number])
+            for number in elements
+        ]
+    made = network(training, None)
+    sizes = [one.elements for one in tensors_of(training)]
+    if training.layer_times == "work":
+        costs = by_work(made, training.sample_time * MILLISECOND)
+    elif training.layer_times == "measured":
+        costs = measured(made)
+    else:
+        costs = from_file(made, training.layer_times)
+    return [
+        (cost, [sizes[tensor] for tensor in tensors])
+        for cost, tensors in zip(costs, made.tensors, strict=True)
+    ]
+
+
 @dataclass(frozen=True)
 class Step:
-    """One step of a training on so many ranks, with weak or strong scaling."""
+    """One step of a training on so many ranks, with weak or strong scaling.
+
+    ``layers`` are as `layers_of` has them: measured ones would differ from process to process.
+    """
 
     training: Training
     scaling: str
     ranks: int
+    layers: Layers
 
     @property
     def samples(self) -> int:
@@ -52,38 +87,15 @@ class Step:
         """Samples of all ranks."""
         return self.training.batch * (self.ranks if self.scaling == WEAK else 1)
 
-    def layers(self) -> list[tuple[Cost, list[int]]]:
-        """The cost of each layer for a sample, and the elements of its gradients."""
-        training = self.training
-        if training.model in TRANSFORMERS:
-            elements = [one.elements for one in tensors_of(training)]
-            unit = training.sample_time * MILLISECOND / sum(elements)
-            return [
-                (Cost(FORWARD * unit * number, (1 - FORWARD) * unit * number), [number])
-                for number in elements
-            ]
-        made = network(training, None)
-        sizes = [one.elements for one in tensors_of(training)]
-        if training.layer_times == "work":
-            costs = by_work(made, training.sample_time * MILLISECOND)
-        elif training.layer_times == "measured":
-            costs = measured(made)
-        else:
-            costs = from_file(made, training.layer_times)
-        return [
-            (cost, [sizes[tensor] for tensor in tensors])
-            for cost, tensors in zip(costs, made.tensors, strict=True)
-        ]
-
     @property
     def compute_s(self) -> float:
         """How long a rank computes."""
-        return self.samples * sum(cost.whole for cost, _ in self.layers())
+        return self.samples * sum(cost.whole for cost, _ in self.layers)
 
     @property
     def one_rank_s(self) -> float:
         """How long one rank would compute for its problem: that of all with strong scaling."""
-        return Step(self.training, self.scaling, 1).compute_s
+        return replace(self, ranks=1).compute_s
 
     @property
     def efficiency_base(self) -> float:
@@ -91,12 +103,8 @@ class Step:
         return self.one_rank_s if self.scaling == WEAK else self.one_rank_s / self.ranks
 
     def program(self) -> Program:
-        """The operations of each rank; each bucket is averaged when its last gradient is there.
-
-        Raises `UsageError` for options that cannot be simulated.
-        """
-        check(self.training)
-        layers = self.layers()
+        """The operations of each rank; each bucket is averaged when its last gradient is there."""
+        layers = self.layers
         width = exchange.datatype_of(self.training).itemsize
         arriving = [width * size for _, sizes in reversed(layers) for size in reversed(sizes)]
         plan = plan_of(self.training, arriving) if self.ranks > 1 else []

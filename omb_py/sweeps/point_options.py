@@ -135,8 +135,7 @@ def planned_sizes(
     Of a range, sizes below the smallest that can be measured are left out without a word. Raises
     `UsageError` when none is left.
     """
-    default = "mpi_int" if benchmark.reduces else "mpi_char"
-    types = find_types(options.types or (default,))
+    types = find_types(options.types or (benchmark.usual_type,))
     if len(types) != 1:
         raise UsageError("name element types one by one, as in type = ['mpi_int', 'mpi_float']")
     if benchmark.elements is not None:

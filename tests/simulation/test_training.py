@@ -14,20 +14,24 @@ from omb_py.core.errors import UsageError
 from omb_py.simulation.engine import Outcome
 from omb_py.simulation.network import ROUND_FIGURES
 from omb_py.simulation.program import Background, Compute, Wait
-from omb_py.simulation.training import Step, Trained, sheet
+from omb_py.simulation.training import Step, Trained, layers_of, sheet
 from omb_py.simulation.workers import Job, run_jobs
 
 RESNET = Training(model="resnet50", batch=64, sample_time=2.0)
 
 
+def step(training: Training, scaling: str, ranks: int) -> Step:
+    return Step(training, scaling, ranks, layers_of(training))
+
+
 def test_weak_scaling_gives_every_rank_the_batch_and_strong_scaling_a_share() -> None:
-    assert (Step(RESNET, "weak", 8).samples, Step(RESNET, "weak", 8).all_samples) == (64, 512)
-    assert (Step(RESNET, "strong", 8).samples, Step(RESNET, "strong", 8).all_samples) == (8, 64)
-    assert Step(RESNET, "strong", 8).compute_s == pytest.approx(8 * 2e-3)
+    assert (step(RESNET, "weak", 8).samples, step(RESNET, "weak", 8).all_samples) == (64, 512)
+    assert (step(RESNET, "strong", 8).samples, step(RESNET, "strong", 8).all_samples) == (8, 64)
+    assert step(RESNET, "strong", 8).compute_s == pytest.approx(8 * 2e-3)
 
 
 def test_a_bucket_is_averaged_beside_what_is_computed_after_it() -> None:
-    operations = list(Step(replace(RESNET, overlap=True), "weak", 4).program().operations(0))
+    operations = list(step(replace(RESNET, overlap=True), "weak", 4).program().operations(0))
     forward, *_, last = operations
     assert isinstance(forward, Compute)
     assert forward.seconds == pytest.approx(64 * 2e-3 / 3)
@@ -38,7 +42,7 @@ def test_a_bucket_is_averaged_beside_what_is_computed_after_it() -> None:
 
 
 def test_without_overlap_gradients_are_averaged_at_the_end() -> None:
-    operations = list(Step(RESNET, "weak", 4).program().operations(0))
+    operations = list(step(RESNET, "weak", 4).program().operations(0))
     last = max(place for place, one in enumerate(operations) if isinstance(one, Compute))
     assert not any(isinstance(one, Background | Wait) for one in operations[:last])
     assert any(isinstance(one, Wait) for one in operations[last:])
@@ -47,16 +51,16 @@ def test_without_overlap_gradients_are_averaged_at_the_end() -> None:
 @pytest.mark.usefixtures("simgrid")
 def test_overlap_hides_most_of_the_communication() -> None:
     problems = (RESNET, replace(RESNET, overlap=True), replace(RESNET, allreduce="rabenseifner"))
-    steps = [Step(problem, "weak", 8) for problem in problems]
+    steps = [step(problem, "weak", 8) for problem in problems]
     found: dict[int, Outcome] = {}
 
     def done(job: int, place: int, outcome: Any) -> None:
         found[place] = outcome
 
-    tasks = tuple(partial(Step.simulate, step) for step in steps)
+    tasks = tuple(partial(Step.simulate, one) for one in steps)
     run_jobs([Job(0, ROUND_FIGURES, tuple(range(8)), tasks)], 1, done)
     apart, beside, own = (
-        Trained("", step, max(found[place].ends)) for place, step in enumerate(steps)
+        Trained("", one, max(found[place].ends)) for place, one in enumerate(steps)
     )
     computed = 64 * 2e-3
     added = 7 / 8 * 25_557_032 * 4
@@ -82,4 +86,4 @@ def test_overlap_hides_most_of_the_communication() -> None:
 )
 def test_what_cannot_be_simulated_is_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        Step(replace(RESNET, **changes), "weak", 4).program()
+        step(replace(RESNET, **changes), "weak", 4).program()
