@@ -69,8 +69,7 @@ def load_pairs(paths: Paths) -> pd.DataFrame:
 def metadata(paths: Paths) -> pd.DataFrame:
     """What is known of each run, one row for each, with the run's name as index.
 
-    The columns are texts: the library, hosts, versions, command and more, as docs/results.md has
-    them.
+    The columns are texts: the library, hosts, versions, command and more.
     """
     results = _load(paths, {})
     with needing("analysis"):

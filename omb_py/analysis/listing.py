@@ -9,12 +9,12 @@ import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
 from omb_py.analysis.grouping import SERIES
+from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
 from omb_py.analysis.values import CONFIGURATION, label
-from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
-from omb_py.core.text.words import count, first_of, nearest
+from omb_py.core.text.words import count, first_of
 
 UNITS = {
     "_us": ("us", 1.0),
@@ -67,11 +67,7 @@ def sheets(
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
-        similar = ", ".join(nearest(unknown[0], sorted(known), 3))
-        raise UsageError(
-            f"there is no column {unknown[0]!r}: "
-            + (f"did you mean {similar}?" if similar else "docs/results.md names them all")
-        )
+        raise no_column(unknown[0], known)
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
             yield sheet(str(name), members, columns, limit, bounds)

@@ -10,6 +10,7 @@ import pandas as pd
 from omb_py.analysis.table import EXTRA, kind_of
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_decimal
+from omb_py.core.text.words import nearest
 from omb_py.results.row import KINDS
 
 
@@ -57,9 +58,20 @@ def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
         if not equals:
             raise UsageError(f"{text!r} is not COLUMN=VALUE, as in ranks=8 or buffer=numpy,cupy")
         if name not in (*KINDS, *EXTRA):
-            raise UsageError(f"there is no column {name!r}: docs/results.md names them all")
+            raise no_column(name, (*KINDS, *EXTRA))
         found.setdefault(name, []).extend(value.strip() for value in values.split(","))
     return found
+
+
+def no_column(name: str, known: Iterable[str]) -> UsageError:
+    """Return the error of a column that does not exist, with those that may be meant."""
+    similar = ", ".join(nearest(name, sorted(known), 3))
+    instead = (
+        f"did you mean {similar}?"
+        if similar
+        else "python3 -c 'import omb_py; help(omb_py.load)' describes all"
+    )
+    return UsageError(f"there is no column {name!r}: {instead}")
 
 
 def convert(name: str, value: str) -> Any:

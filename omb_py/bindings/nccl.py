@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.core.calls import Call, Iteration, Message, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import UnsupportedError, installing_cuda
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -240,10 +240,7 @@ def _load() -> tuple[Any, Any]:
         from cupy import cuda
         from cupy.cuda import nccl
     except ImportError as error:
-        raise UnsupportedError(
-            "binding nccl needs CuPy: pip install 'omb-py[cu13]', or '[cu12]' for drivers before "
-            "CUDA 13"
-        ) from error
+        raise UnsupportedError(f"binding nccl needs CuPy: {installing_cuda()}") from error
     if not nccl.available:
         raise UnsupportedError(
             "CuPy finds no NCCL here: pip install nvidia-nccl-cu13 (or -cu12, as CuPy's own)"

@@ -153,7 +153,7 @@ def command() -> None:
     "kind",
     type=click.Choice(["text", "markdown", "index"]),
     default="text",
-    help="markdown: the benchmarks as in docs/benchmarks.md, with what ran where; index: the "
+    help="markdown: the benchmarks as in the documentation, with what ran where; index: the "
     "source of omb_py/benchmarks/_index.py.",
 )
 @click.option(

@@ -261,7 +261,7 @@ def from_turns(
     from omb_py.bindings import BINDINGS
 
     if launchers.ranks() > 1:
-        raise UsageError("omb-py compare --native starts jobs itself: run it without a launcher")
+        raise UsageError("compare --native starts jobs itself: run it without a launcher")
     if not values["arguments"] or values["arguments"][0].startswith("-"):
         raise UsageError("name the BENCHMARK first, then its options: compare --native DIR latency")
     name, *options = values["arguments"]

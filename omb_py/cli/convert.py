@@ -30,7 +30,7 @@ def command(
     """Convert results of any suite to CSV, JSON or Parquet.
 
     FILE is a file or a folder, compressed or not; - is standard input. The columns are omb-py's
-    own, which docs/results.md describes.
+    own: python3 -c 'import omb_py; help(omb_py.load)' describes them.
     """
     kind = Path(output).suffix
     if kind not in FORMATS:

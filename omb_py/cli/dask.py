@@ -108,7 +108,7 @@ def run(request: ApplicationRequest, workers: int, protocols: tuple[str, ...]) -
             f"--protocol: there is no {unknown[0]}: choose from {', '.join(over_dask.PROTOCOLS)}"
         )
     if launcher.ranks() > 1:
-        raise UsageError("omb-py dask starts its workers itself: leave out mpiexec, use --workers")
+        raise UsageError("dask starts its workers itself: leave out mpiexec, use --workers")
     options = request.options
     check_output(options.output, options.force)
     versions = over_dask.versions()

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from omb_py.cli.inventory import info_lines
-from omb_py.core import mpi
+from omb_py.core import DISTRIBUTION, mpi
 from omb_py.core.errors import NoLibraryError, OmbError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.words import count
@@ -25,7 +25,6 @@ from omb_py.sweeps import launchers
 SECONDS = 10.0
 """What a program may take to print its version."""
 
-PACKAGE = "omb-py"
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 SHORTEST = 3
@@ -55,7 +54,7 @@ def lines() -> Iterator[str]:
 def installation() -> str:
     """How omb-py came here: from an index, a file or a checkout, and of which commit."""
     folder = Path(__file__).parents[2]
-    found = metadata.distribution(PACKAGE).read_text("direct_url.json")
+    found = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     origin = json.loads(found) if found else {}
     if (folder / ".git").exists():
         commit = said(["git", "-C", str(folder), "describe", "--always", "--dirty"])
@@ -67,11 +66,13 @@ def installation() -> str:
 
 def packages() -> Iterator[str]:
     """Versions of what omb-py needs or can use, as far as it is installed."""
-    lines = (line for line in metadata.requires(PACKAGE) or () if "extra == 'test'" not in line)
+    lines = (
+        line for line in metadata.requires(DISTRIBUTION) or () if "extra == 'test'" not in line
+    )
     wanted = {found[0].lower() for line in lines if (found := NAME.match(line))}
     wanted |= {"impi-rt", "cupy"}
     installed = {one.metadata["Name"].lower(): one.version for one in metadata.distributions()}
-    for name in sorted(wanted & installed.keys() - {PACKAGE}):
+    for name in sorted(wanted & installed.keys() - {DISTRIBUTION}):
         yield f"{name} {installed[name]}"
 
 

@@ -93,7 +93,7 @@ def check_command(machine: str, queue: str | None) -> None:
     "kind",
     type=click.Choice(["text", "markdown"]),
     default="text",
-    help="markdown: the tables of docs/machines.md.",
+    help="markdown: the tables of the documentation.",
 )
 def keys_command(kind: str) -> None:
     """All keys of a machine file: what each means, its type and default, and an example."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import UsageError, installing, needing
 from omb_py.core.text import files
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
@@ -75,7 +75,7 @@ def described(known: Bounds) -> Iterator[str]:
             f"{digits(middle)} ns, of {count(len(times), 'pair')}"
         )
     else:
-        yield "Cache line between cores: not measured, which takes 2 cores and omb-py[native]"
+        yield f"Cache line between cores: not measured; it needs 2 cores and {installing('native')}"
     for name, rate in known.links.items():
         yield f"Link {name}: {value_text(rate, 'MB/s')}"
     if not known.links:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError
+from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, UsageError, installing
 from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
@@ -44,9 +44,7 @@ def prepare(folder: str, timelines: Sequence[str], force: bool) -> None:
     for name in timelines:
         _try_to_write(os.path.dirname(name) or ".", name, "--timeline")
         if name.endswith(PROTOBUF) and find_spec("perfetto") is None:
-            raise MissingPackageError(
-                f"--timeline {name}", "perfetto", "pip install 'omb-py[perfetto]'"
-            )
+            raise MissingPackageError(f"--timeline {name}", "perfetto", installing("perfetto"))
     earlier += [name for name in os.listdir(folder) if name.startswith(("profile", "traffic-"))]
     for path in (os.path.join(folder, name) for name in earlier):
         try:

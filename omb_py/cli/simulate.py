@@ -210,7 +210,7 @@ def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
     if values["measured"]:
         check(target, values)
     elif target is None:
-        raise UsageError("omb-py simulate needs a benchmark, a profile, or --check with results")
+        raise UsageError("simulate needs a benchmark, a profile, or --check with results")
     elif target == "train":
         simulate_training(words, values)
     elif Path(target).exists() and not is_benchmark(target):
@@ -232,7 +232,7 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
     Raises `UsageError` where there is none.
     """
     if text is None:
-        raise UsageError("omb-py simulate needs --ranks, as in --ranks 64,1024")
+        raise UsageError("simulate needs --ranks, as in --ranks 64,1024")
     try:
         found = tuple(dict.fromkeys(parse_whole(part) for part in text.split(",")))
     except ValueError as error:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from omb_py.core import DISTRIBUTION
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -89,6 +92,24 @@ class ValidationError(SharedError):
     """Data that arrived is not the data that was sent."""
 
 
+def installing(extra: str) -> str:
+    """Return the command that adds an extra to this omb-py: to the checkout, or to the wheel.
+
+    By its name pip keeps an omb-py that is installed, and adds what the extra requires.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if not os.path.exists(os.path.join(root, "pyproject.toml")):
+        return f"pip install '{DISTRIBUTION}[{extra}]'"
+    folder = "." if os.path.samefile(root, ".") else root
+    return f"pip install -e '{folder}[{extra}]'"
+
+
+def installing_cuda(extra: str = "cu{cuda}") -> str:
+    """Return the commands that add an extra of each version of CUDA, ``{cuda}`` in its name."""
+    newer, older = (extra.format(cuda=version) for version in (13, 12))
+    return f"{installing(newer)}, or '[{older}]' for drivers before CUDA 13"
+
+
 def sentence(error: BaseException) -> str:
     """Any error on one line; one that is not ours with its type and how to see more."""
     text = " ".join(str(error).split())
@@ -111,6 +132,4 @@ def needing(extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("omb_py"):
             raise
-        raise MissingPackageError(
-            "this command", error.name, f"pip install 'omb-py[{extra}]'"
-        ) from error
+        raise MissingPackageError("this command", error.name, installing(extra)) from error

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import MissingPackageError, UsageError
+from omb_py.core.errors import MissingPackageError, UsageError, installing
 
 Row = TypeVar("Row")
 
@@ -59,10 +59,9 @@ class Registry:
         try:
             return self._load(name)
         except ModuleNotFoundError as error:
-            extra = f"'omb-py[{name}]'" if name in self.builtin() else error.name
-            raise MissingPackageError(
-                f"{self.kind} {name}", error.name, f"pip install {extra}"
-            ) from error
+            ours = name in self.builtin()
+            install = installing(name) if ours else f"pip install {error.name}"
+            raise MissingPackageError(f"{self.kind} {name}", error.name, install) from error
 
     def _load(self, name: str) -> Any:
         module = f"{self.package}.{name}"

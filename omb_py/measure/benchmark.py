@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
-from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
+from omb_py.core.errors import BenchmarkError, SharedError, ValidationError, installing
 from omb_py.core.job import Combined, Job
 from omb_py.core.options import MAX_ITERATIONS
 from omb_py.measure.measurement import Measurement, RunContext
@@ -186,8 +186,8 @@ class BenchmarkMeasurement(Measurement):
                 self._worker = find_worker(self.group.control, self.options, self._context.buffer)
             if isinstance(self._worker, NumpyWorker):
                 self.job.note(
-                    "NumPy computes, in pieces of some 0.5 us: pip install 'omb-py[native]' for "
-                    "work that is precise to nanoseconds"
+                    "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
+                    f"nanoseconds, {installing('native')}"
                 )
             assert self._worker is not None
         from omb_py.measure.overlap import OverlapMeasure

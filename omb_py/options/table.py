@@ -503,7 +503,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             feature="algorithm",
             overhead=False,
             help="Replace the collective call by this algorithm made of point-to-point messages: "
-            "see docs/p2p-algorithms.md.",
+            "omb-py list --algorithms.",
         ),
         OptionRow(
             "--segment",

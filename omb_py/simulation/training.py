@@ -153,7 +153,7 @@ def check(training: Training) -> None:
         "--test": training.test != "none",
     }
     if name := next((name for name, given in refused.items() if given), None):
-        raise UsageError(f"omb-py simulate train has no {name}: leave it out")
+        raise UsageError(f"simulate train has no {name}: leave it out")
     if training.model in SMALL_MODELS and training.layer_times == "work":
         raise UsageError(
             f"nobody knows how long {training.model} computes: choose a model that is replayed, "

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from signal import SIGKILL
 from typing import IO, Any, TypeAlias
 
-from omb_py.core.errors import MissingPackageError, OmbError, SharedError, sentence
+from omb_py.core.errors import MissingPackageError, OmbError, SharedError, installing, sentence
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
 
@@ -48,11 +48,11 @@ def check_installed() -> None:
     """Raise `MissingPackageError` where there is no SimGrid."""
     if find_spec("simgrid") is None:
         raise MissingPackageError(
-            "omb-py simulate",
+            "simulate",
             "simgrid",
             "apt install python3-simgrid (Debian, Ubuntu; for the system's Python), or "
-            "PIP_CONSTRAINT=constraints.txt pip install 'omb-py[simulate]' with cmake, Boost and a "
-            "C++ compiler",
+            f"{installing('simulate')} with cmake, Boost and a C++ compiler, and "
+            "PIP_CONSTRAINT naming a file with the line pybind11<3",
         )
 
 

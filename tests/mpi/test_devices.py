@@ -307,8 +307,8 @@ def test_without_a_driver_the_fix_is_named(mpiexec: Callable[..., Finished]) -> 
 
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
-    [("cupy", "cupy", "omb-py[cu13]"), ("pycuda", "pycuda", "omb-py[pycuda]")]
-    + [(name, "torch", "omb-py[torch]") for name in ("torch", "torch_cpu")],
+    [("cupy", "cupy", "cu13"), ("pycuda", "pycuda", "pycuda")]
+    + [(name, "torch", "torch") for name in ("torch", "torch_cpu")],
 )
 def test_a_missing_library_is_named_with_its_extra(
     mpiexec: Callable[..., Finished], name: str, package: str, extra: str
@@ -320,7 +320,7 @@ def test_a_missing_library_is_named_with_its_extra(
     done = mpiexec(2, "latency", "--buffer", name)
     (sentence,) = done.sentences
     assert f"needs the Python package {package}" in sentence
-    assert f"pip install '{extra}'" in sentence
+    assert f"[{extra}]'" in sentence
 
 
 def test_numba_s_simulator_stands_in_where_mpi_takes_its_arrays(

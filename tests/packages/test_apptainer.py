@@ -23,7 +23,7 @@ def sections() -> dict[str, str]:
 
 
 def test_it_has_the_wheel_of_this_version() -> None:
-    assert f"wheel=dist/omb_py-{VERSION}-py3-none-any.whl" in sections()["arguments"]
+    assert f"wheel=dist/omb_python-{VERSION}-py3-none-any.whl" in sections()["arguments"]
     assert "{{ wheel }}" in sections()["files"]
 
 

@@ -15,7 +15,7 @@ from tests.helpers.recipes import Recipe, installed, spack_package
 from tests.packages import project
 
 REPOSITORY = ROOT / "contrib" / "spack"
-RECIPE = REPOSITORY / "packages" / "py-omb-py" / "package.py"
+RECIPE = REPOSITORY / "packages" / "py-omb-python" / "package.py"
 EXTRAS = {"+native": "native", "+sweep": "sweep", "+analysis": "analysis", "+cuda": "cu12"}
 """Each variant's extra of pyproject.toml."""
 NOT_IN_SPACK = {"numba-cuda"}
@@ -72,11 +72,11 @@ def test_versions_that_the_project_excludes_are_in_conflict(recipe: Recipe) -> N
 def test_licence_and_summary_are_the_project_s(recipe: Recipe) -> None:
     (licence,) = recipe.named("license")
     assert licence.arguments == (project()["license"],)
-    assert project()["description"] in str(recipe.namespace["PyOmbPy"].__doc__)
+    assert project()["description"] in str(recipe.namespace["PyOmbPython"].__doc__)
 
 
 def test_it_is_built_from_this_checkout(recipe: Recipe) -> None:
-    assert recipe.namespace["PyOmbPy"].git == ROOT.as_uri()
+    assert recipe.namespace["PyOmbPython"].git == ROOT.as_uri()
 
 
 def test_the_repository_has_what_spack_lacks() -> None:
@@ -93,7 +93,7 @@ def test_the_repository_has_what_spack_lacks() -> None:
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_stand_alone_tests_pass(recipe: Recipe, mpi: str, name: str) -> None:
-    package: Any = recipe.namespace["PyOmbPy"]
+    package: Any = recipe.namespace["PyOmbPython"]
     assert tuple(one for one in vars(package) if one.startswith("test_")) == TESTS
     one = installed(package, prefix=BIN.parent, mpi=Path(mpi), satisfied={"+native"})
     getattr(one, name)()

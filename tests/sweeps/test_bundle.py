@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from omb_py.core import DISTRIBUTION
 from omb_py.core.archive import Archive
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import bundle
@@ -37,7 +38,7 @@ def parts() -> list[bundle.Part]:
 
 def test_an_image_holds_what_a_benchmark_needs_and_no_more(parts: list[bundle.Part]) -> None:
     names = {part.title.split()[0] for part in parts}
-    needed = {"Python", "omb-py", "mpi4py", "numpy", "click", "numba", "llvmlite", "compiled"}
+    needed = {"Python", DISTRIBUTION, "mpi4py", "numpy", "click", "numba", "llvmlite", "compiled"}
     assert needed <= names <= needed | {*bundle.MPI_LIBRARIES}
     places = {place for part in parts for place in part.content}
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -50,7 +51,7 @@ def test_an_image_holds_what_a_benchmark_needs_and_no_more(parts: list[bundle.Pa
         f"{site}/omb_py/tracing/recorder/recorder.c",
         f"{site}/mpi4py/__init__.py",
     } <= places
-    assert any(place.startswith(f"{site}/omb_py-") for place in places)  # its entry points
+    assert any(place.startswith(f"{site}/omb_python-") for place in places)  # its entry points
     assert any(place.startswith(f"lib/{version}/lib-dynload/") for place in places)
     for place in places:
         found = PurePosixPath(place)
@@ -72,7 +73,7 @@ def test_an_mpi_library_keeps_its_place_beside_mpi4py(parts: list[bundle.Part]) 
 def test_every_module_in_an_image_has_its_bytecode(
     parts: list[bundle.Part], tmp_path: Path
 ) -> None:
-    small = [part for part in parts if part.title.startswith(("Python", "click", "omb-py"))]
+    small = [part for part in parts if part.title.startswith(("Python", "click", DISTRIBUTION))]
     written = bundle.write(tmp_path, small)
     with tarfile.open(tmp_path / "omb-py.tar") as archive:
         members = {member.name: member for member in archive}

@@ -13,9 +13,9 @@ import pandas as pd
 
 from omb_py.analysis.grouping import group_ids, is_determined_by
 from omb_py.analysis.plots.style import BINDINGS, MAX_LINES
+from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
-from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 
 MAX_PANELS = 12
@@ -93,7 +93,7 @@ def group_rows(
     """
     for name in lines or ():
         if name not in rows.columns or name in ("value", "line"):
-            raise UsageError(f"there is no column {name!r} for lines: docs/results.md names them")
+            raise no_column(name, COLUMNS)
     for benchmark, part in benchmarks(rows, axes, lines):
         columns = [name for name in COLUMNS if name not in axes]
         found = [distinctions(members, columns) for _, members in by(part, ["benchmark"])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from omb_py.core.errors import MissingPackageError, OmbError
+from omb_py.core.errors import MissingPackageError, OmbError, installing
 from omb_py.core.mpi import launcher
 from omb_py.results.row import Row
 from omb_py.results.writer import Collector
@@ -24,7 +24,7 @@ class GraphWriter(Collector):
         for graph in graphs:
             for package in PACKAGES.get(graph, PACKAGES["png"]):
                 if find_spec(package) is None:
-                    raise MissingPackageError("-G", package, "pip install 'omb-py[analysis]'")
+                    raise MissingPackageError("-G", package, installing("analysis"))
 
     def row(self, row: Any) -> None:
         self._record = type(row)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.bindings.machine import linking
 from omb_py.core.cache import cache_directory
-from omb_py.core.errors import MissingPackageError, SharedError
+from omb_py.core.errors import MissingPackageError, SharedError, installing
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -93,7 +93,7 @@ def _broadcast(comm: MPI.Intracomm, data: bytearray) -> None:
 def missing() -> MissingPackageError:
     """What is wrong where there is neither code of an earlier run nor what compiles it."""
     what = "binding native, which compiles its loop once,"
-    return MissingPackageError(what, "numba", "pip install 'omb-py[native]'")
+    return MissingPackageError(what, "numba", installing("native"))
 
 
 def code_path(directory: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from omb_py.core.errors import MissingPackageError, UnsupportedError
+from omb_py.core.errors import MissingPackageError, UnsupportedError, installing
 from omb_py.core.options import Options
 
 os.environ.setdefault("UCX_WARN_UNUSED_ENV_VARS", "n")  # UCX warns of variables that ucxx sets
@@ -13,7 +13,7 @@ try:
     from ucxx._lib import libucxx
     from ucxx._lib.arr import Array
 except ModuleNotFoundError as error:
-    raise MissingPackageError("a binding of UCX", "ucxx", "pip install 'omb-py[ucxx]'") from error
+    raise MissingPackageError("a binding of UCX", "ucxx", installing("ucxx")) from error
 except OSError as error:
     raise UnsupportedError(
         f"ucxx cannot load its UCX beside that of the MPI library ({error}): import ucxx before "

@@ -25,6 +25,8 @@ from omb_py.core.errors import (
     OmbError,
     OutOfMemoryError,
     UnsupportedError,
+    installing,
+    installing_cuda,
 )
 from omb_py.core.memory import Local, Memory, Place, StagedMemory
 
@@ -230,7 +232,7 @@ class DeviceBuffer(Buffer):
             raise MissingPackageError(
                 f"computing with buffer {self.name}",
                 "cupy",
-                "pip install 'omb-py[cu13]', or '[cu12]' for drivers before CUDA 13",
+                installing_cuda(),
             ) from error
         return cupy
 
@@ -275,6 +277,5 @@ class CudaBuffer(Buffer):
 
     def _how_to_install(self) -> str:
         if "{cuda}" not in self.extra:
-            return f"pip install 'omb-py[{self.extra}]'"
-        newer, older = (self.extra.format(cuda=version) for version in (13, 12))
-        return f"pip install 'omb-py[{newer}]', or '[{older}]' for drivers before CUDA 13"
+            return installing(self.extra)
+        return installing_cuda(self.extra)

@@ -13,7 +13,7 @@ from omb_py.buffers import PAGE, Buffer
 from omb_py.buffers.device import CudaBuffer, Library
 from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import MissingPackageError, OutOfMemoryError
+from omb_py.core.errors import MissingPackageError, OutOfMemoryError, installing
 
 LACKS = frozenset({"longdouble", "clongdouble"})
 
@@ -77,7 +77,7 @@ class HostTensors(Buffer):
 
     def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
         if find_spec("torch") is None:
-            raise MissingPackageError("buffer torch_cpu", "torch", "pip install 'omb-py[torch]'")
+            raise MissingPackageError("buffer torch_cpu", "torch", installing("torch"))
         return self
 
     def wrap(self, view: Any, datatype: Datatype) -> TensorMemory:

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import MissingPackageError
+from omb_py.core.errors import MissingPackageError, installing
 from omb_py.core.registry import Rows
 
 if TYPE_CHECKING:
@@ -405,7 +405,7 @@ class Hdf5(Checkpoint):
             import h5py
         except ImportError as error:
             raise MissingPackageError(
-                "method hdf5", "h5py", "pip install 'omb-py[hdf5]', or leave it out of --method"
+                "method hdf5", "h5py", f"{installing('hdf5')}, or leave it out of --method"
             ) from error
         self._h5py: Any = h5py
         self._parallel = bool(h5py.get_config().mpi)

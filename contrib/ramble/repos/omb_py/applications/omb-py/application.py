@@ -53,10 +53,10 @@ class OmbPy(ExecutableApplication):
 
     tags("synthetic-benchmarks", "mpi", "python")
 
-    # From a wheel and never by name, which is another project's on PyPI. Ramble's required_package
-    # would not see it: it looks for omb-py== in what pip freeze prints.
+    # From a wheel: no registry has it. Ramble's required_package would not see that: it looks for
+    # omb-python== in what pip freeze prints.
     with when("package_manager_family=pip"):
-        software_spec("omb-py", pkg_spec="omb-py @ file://{omb_py_wheel}")
+        software_spec("omb-py", pkg_spec="omb-python @ file://{omb_py_wheel}")
 
     executable(
         "measure",

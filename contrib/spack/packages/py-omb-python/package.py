@@ -11,7 +11,7 @@ except ImportError:
     pass  # Spack before 1.0 has them in spack.package
 
 
-class PyOmbPy(PythonPackage, CudaPackage):
+class PyOmbPython(PythonPackage, CudaPackage):
     """Communication benchmarks for Python on HPC systems, with native OMB's definitions."""
 
     git = Path(__file__).resolve().parents[4].as_uri()
