@@ -131,7 +131,7 @@ def print_list() -> None:
 
 
 def print_algorithms(kind: str) -> None:
-    """The names for ``--coll-algorithm``: as the table of docs/algorithms.md, or as text.
+    """The names for ``--coll-algorithm``: as the documentation's table, or as text.
 
     The text has those of ``--p2p-algorithm`` too.
     """
@@ -173,7 +173,8 @@ def mpi_library() -> str:
     try:
         library = mpi.load()
     except NoLibraryError as error:
-        return f"none: {error}"
+        elsewhere = "mpiexec -n 1 omb-py info may find one that this shell does not"
+        return f"none: {error}\n{'':<9}{elsewhere}"
     standard = ".".join(str(part) for part in library.Get_version())
     return (
         f"{mpi.name()}; standard {standard}; ABI: {abi.described()}; mpi4py {mpi4py.__version__}\n"
@@ -193,5 +194,10 @@ def state(registry: Registry, name: str) -> str:
         if registry is BINDINGS:
             member.check()
     except (OmbError, ImportError, RuntimeError) as error:
+        try:
+            mpi.load()
+        except NoLibraryError:
+            if not isinstance(error, OmbError):
+                return "not here: it needs an MPI library"
         return f"not here: {' '.join(str(error).split())}"
     return "ready"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from omb_py.core.errors import NoLibraryError, UnsupportedError, UsageError
+from omb_py.core.errors import NoLibraryError, UnsupportedError, UsageError, installing
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -56,8 +56,8 @@ def load() -> ModuleType:
 
 def _not_loaded(error: Exception) -> str:
     return (
-        "mpi4py cannot load an MPI library: install one with 'pip install omb-py[mpich]' "
-        f"or set MPI4PY_LIBMPI ({' '.join(str(error).split())})"
+        "mpi4py cannot load an MPI library: load the site's MPI module or set MPI4PY_LIBMPI; on a "
+        f"machine without MPI, {installing('mpich')} ({' '.join(str(error).split())})"
     )
 
 
