@@ -187,8 +187,8 @@ class OverDask:
     """The program that a user of Dask would write for a problem.
 
     ``inputs`` are collections that are computed before anything is timed; ``solve`` makes of them
-    the collection whose computation is timed. ``result`` takes that, computed and still
-    distributed, and gives what `Application.compare` takes.
+    the collection whose computation is timed, under new keys at each call. ``result`` takes that,
+    computed and still distributed, and gives what `Application.compare` takes.
     """
 
     inputs: tuple[Any, ...]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from distributed import wait
 
+from omb_py.apps import APPLICATIONS, OverDask
+from omb_py.apps.runtime import over_dask
+from omb_py.core.errors import OmbError
 from tests.conftest import Finished, rows_of
 
 
@@ -29,6 +34,29 @@ def test_dask_finds_what_one_process_does(
     assert float(row["time_low_s"]) <= float(row["time_s"]) <= float(row["time_high_s"])
     assert (row["check"], row["repeats"]) == ("Pass", "2")
     assert "# distributed: 20" in (tmp_path / "rows.csv").read_text()
+
+
+@pytest.mark.parametrize("name", ["transpose_sum", "merge"])
+def test_dask_computes_again_what_it_still_has(name: str) -> None:
+    application = APPLICATIONS.load(name)
+    small = {"transpose_sum": {"size": 103}, "merge": {"rows_left": 400, "rows_right": 300}}
+    problem = application.problem(**small[name])
+    with over_dask.open_cluster("tcp", application, problem, 2) as cluster:
+        kept, ran = [], []
+        for _ in range(3):
+            before = over_dask.executed(cluster.client)
+            kept.append(cluster.client.persist(cluster.program.solve(*cluster.program.inputs)))
+            wait(kept)
+            ran.append(over_dask.executed(cluster.client) - before)
+        assert min(ran) == max(ran) > 4
+
+
+def test_turn_without_a_task_is_an_error() -> None:
+    application = APPLICATIONS.load("transpose_sum")
+    with over_dask.open_cluster("tcp", application, application.problem(size=103), 2) as cluster:
+        kept = OverDask(cluster.program.inputs, lambda x: x, cluster.program.result)
+        with pytest.raises(OmbError, match="ran no task"):
+            over_dask.solve(replace(cluster, program=kept))
 
 
 def test_ranks_of_mpi_are_no_workers(in_process: Callable[..., Finished]) -> None:

@@ -51,14 +51,14 @@ def measure(
     expected = reference.solve() if reference is not None else None
     with ExitStack() as after:
         clusters = [
-            after.enter_context(_cluster(protocol, application, problem, workers))
+            after.enter_context(open_cluster(protocol, application, problem, workers))
             for protocol in protocols
         ]
         seconds: dict[str, list[float]] = {protocol: [] for protocol in protocols}
         results: dict[str, Any] = {}
         for turn in range(settings.warmup_repeats + settings.repeats):
             for cluster in clusters:
-                spent, results[cluster.protocol] = _solved(cluster)
+                spent, results[cluster.protocol] = solve(cluster)
                 if turn >= settings.warmup_repeats:
                     seconds[cluster.protocol].append(spent)
     for protocol, times in seconds.items():
@@ -95,7 +95,7 @@ def measure(
 
 
 @contextmanager
-def _cluster(protocol: str, application: Any, problem: Any, workers: int) -> Iterator[Cluster]:
+def open_cluster(protocol: str, application: Any, problem: Any, workers: int) -> Iterator[Cluster]:
     """A scheduler and so many workers, processes of one thread each that never spill."""
     from distributed import Client, LocalCluster, wait
 
@@ -125,18 +125,31 @@ def _cluster(protocol: str, application: Any, problem: Any, workers: int) -> Ite
         yield Cluster(protocol, client, OverDask(inputs, program.solve, program.result))
 
 
-def _solved(cluster: Cluster) -> tuple[float, Any]:
-    """The seconds from the program's call to the end of its last task, and its result."""
+def solve(cluster: Cluster) -> tuple[float, Any]:
+    """Return the seconds from the program's call to the end of its last task, and its result.
+
+    Raises `OmbError` if no task ran: Dask computes nothing that it still has.
+    """
     from distributed import wait
 
     program = cluster.program
     with _lost(cluster.protocol), cluster.client.as_current():
+        before = executed(cluster.client)
         begin = perf_counter()
-        # the result is let go before the next turn: Dask computes nothing that it still has
         solved = cluster.client.persist(program.solve(*program.inputs))
         wait(solved)
         spent = perf_counter() - begin
+        if executed(cluster.client) == before:
+            raise OmbError(
+                "Dask ran no task, since it had the result: the keys of over_dask's solve must be "
+                "new each time"
+            )
         return spent, program.result(solved)
+
+
+def executed(client: Any) -> int:
+    """Return how many tasks the workers have executed."""
+    return sum(client.run(lambda dask_worker: dask_worker.state.executed_count).values())
 
 
 @contextmanager
