@@ -45,6 +45,9 @@ SLOW = 10
 SECONDS_PER_MESSAGE = 2.5e-4
 """About how long a message takes to simulate."""
 
+LONG_SECONDS = 3600
+"""How long simulations may take without ``--long``."""
+
 DEFAULT_SIZES = (8, 1024, 16384, 262144, 1048576)
 
 
@@ -187,6 +190,7 @@ class Wanted:
 @click.option(
     "--processes", type=WholeNumber(min=1), help="Simulations at a time.  [default: one a core]"
 )
+@click.option("--long", is_flag=True, help="Start simulations that take more than an hour.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @output_options("text", "markdown", "csv", "json")
 def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
@@ -231,6 +235,8 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
 
     Raises `UsageError` where there is none.
     """
+    from omb_py.simulation.topologies import MAX_NODES
+
     if text is None:
         raise UsageError("simulate needs --ranks, as in --ranks 64,1024")
     try:
@@ -239,6 +245,8 @@ def ranks_of(text: str | None) -> tuple[int, ...]:
         raise UsageError(f"--ranks {text!r} is no list of numbers such as 64,1024") from error
     if min(found) < 2:
         raise UsageError(f"--ranks {text}: communication takes 2 ranks or more")
+    if max(found) > MAX_NODES:
+        raise UsageError(f"--ranks {text}: at most {MAX_NODES} can be simulated")
     return found
 
 
@@ -501,6 +509,11 @@ def simulated(wanted: Sequence[Wanted], values: dict[str, Any]) -> list[Outcome]
     seconds = sum(one.messages for one in wanted) * SECONDS_PER_MESSAGE / at_once
     memory = max(job.memory for job in jobs)
     check_memory(memory * at_once)
+    if seconds > LONG_SECONDS and not values["long"]:
+        raise UsageError(
+            f"the simulations take about {duration(seconds)}: take fewer ranks, sizes or "
+            "algorithms, or start them with --long"
+        )
     note(
         f"{count(len(wanted), 'simulation')}"
         + (f", about {duration(seconds)}" if seconds > 1 else "")

@@ -246,7 +246,7 @@ class Engine:
         self.network = network
         self.nodes = nodes
         self.traced = traced
-        self.platform: Platform = build(simgrid, self._engine, network, max(nodes) + 1)
+        self.platform: Platform = build(simgrid, self._engine, network, nodes)
 
     def run(self, script: Callable[[Run], None], progress: Progress = nobody) -> None:
         """Run a script, which is given what runs one program after the other.
@@ -268,7 +268,7 @@ class Engine:
             except BaseException as error:  # one that leaves an actor ends the process
                 failures.append(error)
 
-        host = self.platform.hosts[0]
+        host = next(iter(self.platform.hosts.values()))
         if hasattr(host, "add_actor"):
             host.add_actor("ranks", drive)
         else:

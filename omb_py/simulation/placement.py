@@ -8,6 +8,7 @@ from random import Random
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_count
+from omb_py.simulation.topologies import ANY, MAX_NODES
 
 Placement = Callable[[int, int, int], list[int]]
 """From ranks, ranks per node and the nodes of the machine to the node of each rank."""
@@ -56,14 +57,15 @@ def nodes_of(word: str, ranks: int, per_node: int, nodes: int) -> tuple[int, ...
             f"{ranks} ranks, {per_node} on each node, need {used} nodes, and the network has "
             f"{nodes}: name a larger topology, or more --ranks-per-node"
         )
+    place = used if nodes == ANY else nodes  # where all are alike, no node is far from others
     name, _, seed = word.partition(":")
     if name == "random" and seed:
         try:
-            return tuple(random(ranks, per_node, nodes, parse_count(seed)))
+            return tuple(random(ranks, per_node, place, parse_count(seed)))
         except ValueError as error:
             raise UsageError(f"--placement {word}: {seed!r} is no seed, such as 1") from error
     if word in PLACEMENTS:
-        return tuple(PLACEMENTS[word](ranks, per_node, nodes))
+        return tuple(PLACEMENTS[word](ranks, per_node, place))
     order = ordered(word)
     if max(order) >= nodes:
         raise UsageError(f"--placement {word}: the network has nodes 0 to {nodes - 1}")
@@ -82,8 +84,8 @@ def ordered(text: str) -> list[int]:
     try:
         for part in text.split(":"):
             first, _, last = part.partition("-")
-            begin = parse_count(first)
-            found += range(begin, parse_count(last or first) + 1)
+            nodes = range(parse_count(first), parse_count(last or first) + 1)
+            found += nodes if len(nodes) <= MAX_NODES else ()
     except ValueError:
         found = []
     if not found or len(set(found)) < len(found):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,14 @@ SPEED = 1e9
 
 @dataclass(frozen=True)
 class Platform:
-    """The host of each node, and what messages between neighbours cost."""
+    """The host of each node that exists, and what messages between neighbours cost."""
 
-    hosts: Sequence[Any]
+    hosts: Mapping[int, Any]
     between: Path
 
 
-def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
-    """Make the hosts of a network on an engine, of a star so many ``nodes``.
+def build(simgrid: Any, engine: Any, network: Network, nodes: Iterable[int]) -> Platform:
+    """Make the hosts of a network on an engine, of a star those of ``nodes``.
 
     Each node's link carries messages in both directions at once, and its memory those between its
     ranks.
@@ -36,7 +36,7 @@ def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
         found = of_file(sorted(hosts, key=lambda host: natural(host.name)), network.between)
     else:
         make = _Old if not hasattr(simgrid.NetZone, "add_netzone_star") else _New
-        found = make(simgrid, engine, network, topology).build(nodes)
+        found = make(simgrid, engine, network, topology).build(sorted(set(nodes)))
     for node, factor in network.slow:
         slow(found, node, factor)
     return found
@@ -45,11 +45,11 @@ def build(simgrid: Any, engine: Any, network: Network, nodes: int) -> Platform:
 def of_file(hosts: Sequence[Any], costs: Path) -> Platform:
     """The platform of a file, whose links decide latency and bandwidth, and ``costs`` the rest."""
     if len(hosts) < 2:
-        return Platform(hosts, costs)
+        return Platform(dict(enumerate(hosts)), costs)
     links, latency = hosts[0].route_to(hosts[1])
     bandwidth = min((link.bandwidth for link in links), default=costs.bandwidth_MBps * MEGA)
     between = replace(costs, latency_us=latency / MICRO, bandwidth_MBps=bandwidth / MEGA)
-    return Platform(hosts, between)
+    return Platform(dict(enumerate(hosts)), between)
 
 
 def natural(name: str) -> list[Any]:
@@ -61,7 +61,7 @@ def slow(platform: Platform, node: int, factor: float) -> None:
     """Make a node's links slower: a message takes ``factor`` times as long on them."""
     host = platform.hosts[node]
     links = {}
-    for other in platform.hosts:
+    for other in platform.hosts.values():
         if other is not host:
             for link in (host.route_to(other)[0][0], other.route_to(host)[0][-1]):
                 links[link.name] = link
@@ -78,7 +78,7 @@ class _Zones:
         self.engine = engine
         self.network = network
         self.topology = topology
-        self.hosts: list[Any] = []
+        self.hosts: dict[int, Any] = {}
         self.bandwidth = network.between.bandwidth_MBps * MEGA
         self.latency = network.between.latency_us * MICRO / topology.hops
         self.policy = simgrid.Link.SharingPolicy.SPLITDUPLEX
@@ -109,10 +109,10 @@ class _Old(_Zones):
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> tuple[Any, None]:
         """A node of a zone: where it begins, and no gateway."""
-        self.hosts.append(zone.create_host(f"node{number}", SPEED).seal())
-        return self.hosts[-1].netpoint, None
+        self.hosts[number] = zone.create_host(f"node{number}", SPEED).seal()
+        return self.hosts[number].netpoint, None
 
-    def build(self, nodes: int) -> Platform:
+    def build(self, nodes: Sequence[int]) -> Platform:
         """The whole platform."""
         zones, kind = self.simgrid.NetZone, self.topology.kind
         root = zones.create_full_zone("root")
@@ -121,7 +121,7 @@ class _Old(_Zones):
             zone = zones.create_star_zone("star")
             zone.set_parent(root)
             up = self.simgrid.LinkInRoute.UP
-            for number in range(nodes):
+            for number in nodes:
                 begin, _ = self.new_host(zone, (), number)
                 link = zone.create_split_duplex_link(f"link{number}", self.bandwidth)
                 link = self.simgrid.LinkInRoute(link.set_latency(self.latency).seal(), up)
@@ -151,10 +151,10 @@ class _New(_Zones):
 
     def new_host(self, zone: Any, coordinates: Any, number: int) -> Any:
         """A node of a zone."""
-        self.hosts.append(zone.add_host(f"node{number}", SPEED).seal())
-        return self.hosts[-1]
+        self.hosts[number] = zone.add_host(f"node{number}", SPEED).seal()
+        return self.hosts[number]
 
-    def build(self, nodes: int) -> Platform:
+    def build(self, nodes: Sequence[int]) -> Platform:
         """The whole platform."""
         root, kind = self.engine.netzone_root, self.topology.kind
         numbers = self.topology.numbers
@@ -162,7 +162,7 @@ class _New(_Zones):
         if kind == "star":
             zone = root.add_netzone_star("star")
             up = self.simgrid.LinkInRoute.Direction.UP
-            for number in range(nodes):
+            for number in nodes:
                 host = self.new_host(zone, (), number)
                 link = zone.add_split_duplex_link(f"link{number}", self.bandwidth)
                 link = self.simgrid.LinkInRoute(link.set_latency(self.latency).seal(), up)

@@ -11,7 +11,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_count
 
 ANY = 1 << 30
-"""Nodes of a topology that has as many as are needed."""
+"""Nodes of a topology that has as many as are needed: they are made as ranks use them."""
 
 MAX_NODES = 1 << 20
 

@@ -16,13 +16,15 @@ from typing import IO, Any, TypeAlias
 from omb_py.core.errors import MissingPackageError, OmbError, SharedError, installing, sentence
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
+from omb_py.simulation.topologies import ANY
 
 Task: TypeAlias = Callable[[Run], Any]
 """What is to be simulated: a function that can be pickled, given what runs a program."""
 
 BASE_BYTES = 60_000_000
 BYTES_PER_RANK = 95_000
-"""Memory of a process: before it simulates, and for each rank with a node of its own."""
+BYTES_PER_HOST = 8_000
+"""Memory of a process: before it simulates, for each rank, and for each node that exists."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Job:
     @property
     def memory(self) -> int:
         """About how many bytes its process takes."""
-        return BASE_BYTES + BYTES_PER_RANK * len(self.nodes)
+        hosts = len(set(self.nodes)) if self.network.nodes == ANY else self.network.nodes
+        return BASE_BYTES + BYTES_PER_RANK * len(self.nodes) + BYTES_PER_HOST * hosts
 
 
 def check_installed() -> None:

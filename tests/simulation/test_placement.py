@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
 from omb_py.simulation.placement import PLACEMENTS, nodes_of
+from omb_py.simulation.topologies import ANY
 from tests.helpers.properties import examples
 
 
@@ -18,6 +19,11 @@ def test_words() -> None:
     assert nodes_of("7-8:2", 6, 2, 9) == (7, 7, 8, 8, 2, 2)
     assert nodes_of("random:3", 6, 2, 9) == nodes_of("random:3", 6, 2, 9)
     assert nodes_of("random:3", 60, 2, 99) != nodes_of("random:4", 60, 2, 99)
+
+
+def test_star_gives_each_word_the_first_nodes() -> None:
+    assert nodes_of("spread", 6, 2, ANY) == (0, 0, 1, 1, 2, 2)
+    assert set(nodes_of("random", 6, 2, ANY)) == {0, 1, 2}
 
 
 @examples(100)
@@ -37,6 +43,7 @@ def test_no_node_has_too_many_ranks(word: str, ranks: int, per_node: int, free: 
         ("packt", "choose from packed, scattered, spread, random and random:SEED"),
         ("0:0", "once each"),
         ("0-99", "the network has nodes 0 to 3"),
+        ("0-99999999999", "once each"),
         ("3", "2 nodes are needed, name more of them"),
         ("random:x", "'x' is no seed"),
     ],

@@ -11,6 +11,16 @@ import omb_py
 from omb_py.simulation import network
 from tests.conftest import OMB_PY, Finished, run
 
+STAR = """
+topology = "star"
+memory_MBps = 10000.0
+add_us_per_byte = 0.0001
+[between]
+latency_us = 2.0
+bandwidth_MBps = 1000.0
+eager = 16384
+"""
+
 
 def simulate(folder: Path, *words: str, **variables: str) -> Finished:
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")} | variables
@@ -57,6 +67,29 @@ class TestOnSimGrid:
         head = next(line for line in done.out.splitlines() if line.startswith("size"))
         for name in ("torus:2x2, packed", "node 2 5 times slower, scattered"):
             assert name in head
+
+    @pytest.mark.parametrize("placement", ["random", "spread", "0:1000000000:7:6"])
+    def test_star_has_only_the_nodes_that_are_used(self, tmp_path: Path, placement: str) -> None:
+        words = ("allreduce", "--ranks", "4", "--sizes", "8", "--network", "net.toml")
+        (tmp_path / "net.toml").write_text(STAR)
+        done = simulate(tmp_path, *words, "--placement", f"packed,{placement}", "-o", "a.csv")
+        assert done.code == 0, done.err
+        times = omb_py.load(tmp_path / "a.csv")["latency_us"].tolist()
+        assert len(times) == 2
+        assert len(set(times)) == 1
+
+    def test_slow_link_on_a_star_is_that_of_a_node_used(self, tmp_path: Path) -> None:
+        words = ("bcast", "--ranks", "4", "--sizes", "1M", "--placement", "9:5:7:1000000000")
+        done = simulate(tmp_path, *words, "--slow", "7:10", "-o", "a.csv")
+        assert done.code == 0, done.err
+        times = omb_py.load(tmp_path / "a.csv")["latency_us"].tolist()
+        assert times[1] > 2 * times[0]
+
+    def test_long_simulation_is_refused_until_asked_for(self, tmp_path: Path) -> None:
+        words = ("allreduce", "--ranks", "4096", "--sizes", "1M", "--p2p-algorithm", "ring")
+        done = simulate(tmp_path, *words)
+        assert done.code == 2
+        assert "--long" in done.err
 
     def test_an_algorithm_that_knows_nodes_gets_those_of_the_placement(
         self, tmp_path: Path
@@ -121,6 +154,7 @@ class TestOnSimGrid:
             ("allreduce", "needs --ranks"),
             ("allreduce --ranks 1", "communication takes 2 ranks or more"),
             ("allreduce --ranks x", "is no list of numbers"),
+            ("allreduce --ranks 99999999999", "at most 1048576 can be simulated"),
             ("allreduce --ranks 32 --network torus:2x2", "need 32 nodes, and the network has 4"),
             ("allreduce --ranks 4 --network nothing", "is no file and no topology"),
             ("allreduce --ranks 4 --slow 9", "none of 4 ranks is on that node"),
