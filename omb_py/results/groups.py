@@ -1,7 +1,11 @@
-"""The text of a benchmark on groups of ranks: each one's line, and which is the slowest."""
+"""The text of a benchmark on groups of ranks: each one's line, and which is the slowest.
+
+Only groups with the same number of ranks are compared: a collective's time depends on it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
@@ -26,6 +30,7 @@ class GroupsWriter(TextWriter):
         self._slowest = dict.fromkeys(hosts, 0)
         self._clearly = dict.fromkeys(hosts, 0)
         self._sizes = 0
+        self._ranks: dict[str, int] = {}
 
     def start(self, metadata: dict[str, str]) -> None:
         super().start(metadata)
@@ -45,18 +50,34 @@ class GroupsWriter(TextWriter):
         measured = [row for row in found if row.part is None]
         if not measured:
             return
-        last = max(measured, key=cost)
-        several = len(measured) > 1
+        self._ranks = {str(row.group): row.ranks for row in measured}
+        usual = self._usual_ranks()
+        compared = [row for row in measured if row.ranks == usual]
+        last = max(compared, key=cost)
+        several = len(compared) > 1
         for row in measured:
             text = line(row, self._benchmark, self._options) + str(row.group).rjust(self._width)
-            times = cost(row) / min(map(cost, measured))
+            times = cost(row) / min(map(cost, compared))
             self._line(f"{text}  slowest, {times:.2f} x" if several and row is last else text)
         if several:
             self._sizes += 1
             self._slowest[str(last.group)] += 1
-            self._clearly[str(last.group)] += is_clear(last, measured)
+            self._clearly[str(last.group)] += is_clear(last, compared)
+
+    def _usual_ranks(self) -> int:
+        """The number of ranks that most groups have."""
+        ((ranks, _),) = Counter(self._ranks.values()).most_common(1)
+        return ranks
 
     def finish(self) -> None:
+        others = [name for name, ranks in self._ranks.items() if ranks != self._usual_ranks()]
+        if others and self._sizes:
+            self._line(
+                f"# Not compared, for their number of ranks is not {self._usual_ranks()}: "
+                f"{', '.join(others)}"
+            )
+        elif others:
+            self._line("# The groups are not compared: they differ in their number of ranks")
         if not self._sizes:
             return
         name = max(self._slowest, key=lambda group: self._slowest[group])
@@ -65,7 +86,7 @@ class GroupsWriter(TextWriter):
         clearly = self._clearly[name]
         beyond = f"at {clearly} of them" if sized else "" if clearly else "not"
         self._line(
-            f"# Slowest of {len(self._hosts)} groups: {name}{of}, "
+            f"# Slowest of {len(self._ranks) - len(others)} groups: {name}{of}, "
             + f"{beyond} beyond the 95 % intervals of all others".lstrip()
         )
 

@@ -45,10 +45,10 @@ def test_the_victim_is_the_first_group_and_a_file_has_its_impact(
     mpiexec: Run, tmp_path: Path
 ) -> None:
     words = ("--congestor", "alltoall:1K", "--sizes", "8", "-i", "12", "--rounds", "6")
-    groups = ("--split", "1-2,0,3-4", "-o", str(tmp_path / "c.csv"))
-    job = mpiexec(6, "allreduce", *words, *groups)
+    groups = ("--split", "1-2,0+5,3-4", "-o", str(tmp_path / "c.csv"))
+    job = mpiexec(7, "allreduce", *words, *groups)
     assert job.code == 0, job.err
-    assert "# Victim: ranks 1-2; congestor alltoall:1024: ranks 0, 3-4" in job.out
+    assert "# Victim: ranks 1-2; congestor alltoall:1024: ranks 0+5, 3-4" in job.out
     (cells,) = job.rows
     rows = omb_py.load(tmp_path / "c.csv")
     assert [*rows.congestor] == ["none", "alltoall:1024"]
@@ -59,20 +59,25 @@ def test_the_victim_is_the_first_group_and_a_file_has_its_impact(
 
 @pytest.mark.every_library
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("ranks", "words", "code", "sentence"),
     [
-        ("--congestor alltoall --split 1", 2, "--split makes 1 group: start more ranks"),
-        ("--congestor bw --split mod:2", 2, "bw needs exactly 2 ranks, and this job has 1"),
-        ("--congestor alltoall:1G", 2, "--congestor alltoall:1073741824 needs 2147483648 bytes"),
+        (3, "--congestor alltoall --split 1", 2, "--split makes 1 group: start more ranks"),
+        (2, "--congestor alltoall", 2, "--split: 2 ranks make at most 1 group of 2"),
+        (3, "--congestor bw --split 0-1,2", 2, "group 2 of 2 is rank 2 alone"),
+        (5, "--congestor bw --split 3-4,0-2", 2, "bw needs exactly 2 ranks, and this job has 3"),
+        (4, "--congestor alltoall:1G", 2, "--congestor alltoall:1073741824 needs 4294967296"),
         (
-            "--congestor bcast:8 --split 2,0-1 --binding raising",
+            5,
+            "--congestor bcast:8 --split 2-4,0-1 --binding raising",
             1,
             "RuntimeError: the network is on fire",
         ),
     ],
 )
-def test_what_cannot_be_is_one_sentence(mpiexec: Run, words: str, code: int, sentence: str) -> None:
-    job = mpiexec(3, "allreduce", *words.split(), "--sizes", "4", timeout=60)
+def test_what_cannot_be_is_one_sentence(
+    mpiexec: Run, ranks: int, words: str, code: int, sentence: str
+) -> None:
+    job = mpiexec(ranks, "allreduce", *words.split(), "--sizes", "4", timeout=60)
     assert job.code == code, job.err
     assert len(job.sentences) == 1, job.err
     assert sentence in job.sentences[0]

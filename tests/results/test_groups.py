@@ -11,10 +11,10 @@ from omb_py.results.groups import GroupsWriter
 from omb_py.results.row import COLUMNS, Row
 
 
-def row(group: str, size: int, latency: float, low: float, high: float) -> Row:
-    known = {"group": group, "bytes": size, "latency_us": latency, "percentiles": ()}
+def row(group: str, size: int, latency: float, low: float, high: float, ranks: int = 4) -> Row:
+    known = {"group": group, "bytes": size, "ranks": ranks, "latency_us": latency}
     interval = {"median_low_us": low, "median_high_us": high}
-    return Row(**dict.fromkeys(COLUMNS) | known | interval)  # type: ignore[arg-type]
+    return Row(**dict.fromkeys(COLUMNS) | {"percentiles": ()} | known | interval)  # type: ignore[arg-type]
 
 
 def text(*sizes: list[Row]) -> list[str]:
@@ -45,6 +45,20 @@ def test_the_slowest_group_of_each_size_is_marked_and_counted() -> None:
         "# Slowest of 2 groups: 4-7 at 2 of 3 sizes, at 1 of them beyond the 95 % intervals of all "
         "others"
     )
+
+
+def test_groups_of_unequal_size_are_not_compared() -> None:
+    lines = text([row("0-3", 4, 2.0, 1.9, 2.1), row("4-6", 4, 3.0, 2.9, 3.1, ranks=3)])
+    assert not any("slowest," in line or "Slowest" in line for line in lines)
+    assert "not compared" in lines[-1]
+
+
+def test_groups_of_the_usual_size_are_compared() -> None:
+    odd = row("8-9", 4, 9.0, 8.9, 9.1, ranks=2)
+    lines = text([row("0-3", 4, 2.0, 1.9, 2.1), row("4-7", 4, 3.0, 2.9, 3.1), odd])
+    assert [line.split()[2] for line in lines if line.endswith(" x")] == ["4-7"]
+    assert lines[-2] == "# Not compared, for their number of ranks is not 4: 8-9"
+    assert lines[-1].startswith("# Slowest of 2 groups: 4-7 ")
 
 
 def test_nothing_is_said_of_one_group_or_none() -> None:

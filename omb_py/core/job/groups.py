@@ -19,6 +19,7 @@ from omb_py.core.job.by_mpi import MPIControl
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.mpi import launcher
 from omb_py.core.text.numbers import parse_count
+from omb_py.core.text.words import count
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -46,8 +47,18 @@ class Split:
     def groups(self, ranks: int, node: Sequence[int]) -> Groups:
         """The ranks of each group, of so many ranks whose first rank on their ``node`` is given.
 
-        Raises `UsageError` where they cannot be divided so.
+        Raises `UsageError` where they cannot be divided so, or a group has a single rank.
         """
+        found = self._groups(ranks, node)
+        for number, group in enumerate(found, 1):
+            if len(group) == 1:
+                raise UsageError(
+                    f"--split: group {number} of {len(found)} is rank {group[0]} alone, which "
+                    "sends nothing: start more ranks, or make groups of at least 2"
+                )
+        return found
+
+    def _groups(self, ranks: int, node: Sequence[int]) -> Groups:
         if self.named:
             highest = max(map(max, self.named))
             if highest >= ranks:
@@ -56,8 +67,13 @@ class Split:
                 )
             return self.named
         number = self.parts or self.modulo
-        if number > ranks:
-            raise UsageError(f"--split: {ranks} ranks make at most {ranks} groups, not {number}")
+        most = max(1, ranks // 2)
+        if number > most:
+            groups = count(most, "group")
+            raise UsageError(
+                f"--split: {count(ranks, 'rank')} make at most {groups} of 2 ranks or more, not "
+                f"{number}: start more ranks"
+            )
         if self.modulo:
             return tuple(tuple(range(first, ranks, number)) for first in range(number))
         if not self.parts:

@@ -16,7 +16,7 @@ from omb_py.core.job.groups import Groups, parse_split, ranks_text
         ("1", 3, ((0, 1, 2),)),
         ("2", 4, ((0, 1), (2, 3))),
         ("mod:2", 5, ((0, 2, 4), (1, 3))),
-        ("0-1,4", 5, ((0, 1), (4,))),
+        ("0-1,3+4", 5, ((0, 1), (3, 4))),
         ("0-4:2,1+3", 6, ((0, 2, 4), (1, 3))),
         ("node", 4, ((0, 2), (1, 3))),
     ],
@@ -47,15 +47,17 @@ def test_what_names_no_groups_is_said(text: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("3", "4 ranks make no 3 groups of equal size"),
-        ("5", "4 ranks make at most 4 groups, not 5"),
-        ("mod:5", "4 ranks make at most 4 groups, not 5"),
-        ("0-3,4", "there is no rank 4; the last of 4 ranks is 3"),
+        ("3", "7 ranks make no 3 groups of equal size"),
+        ("4", "7 ranks make at most 3 groups"),
+        ("mod:4", "7 ranks make at most 3 groups"),
+        ("0-3,4", "group 2 of 2 is rank 4 alone"),
+        ("node", "group 2 of 2 is rank 6 alone"),
+        ("0-3,4+7", "there is no rank 7; the last of 7 ranks is 6"),
     ],
 )
 def test_ranks_that_cannot_be_divided_so_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        parse_split(text).groups(4, [0] * 4)
+        parse_split(text).groups(7, [0, 0, 0, 0, 0, 0, 1])
 
 
 @given(st.sets(st.integers(0, 60), min_size=1))
