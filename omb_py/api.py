@@ -1,7 +1,7 @@
 """The Python interface: what the command line does, for notebooks and scripts.
 
 `run` measures inside an MPI job, and `phase` names what a program does there; everything else
-needs the extra ``analysis`` and no MPI.
+needs no MPI. All but `phase` need the extra ``analysis``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,7 @@ def run(
     ``progress`` shows on stderr how far it is, or is a function that rank 0 calls with an
     `omb_py.measure.progress.Progress`, never while a rank is timed. MPI is started if the program
     has not done so, and ended with the program. Raises `OmbError` on every rank where the command
-    line would end.
+    line would end, and before anything is measured where pandas is missing.
 
     >>> table = omb_py.run("allreduce", sizes=[8, 1024], iterations=100)   # doctest: +SKIP
     """
@@ -140,6 +141,9 @@ def run(
     from omb_py.measure.in_program import measure
     from omb_py.options.parse import parse, words_of
 
+    with needing("analysis"):  # before MPI: only rank 0 will import it, and all have to know
+        if find_spec("pandas") is None:
+            raise ModuleNotFoundError(name="pandas")
     found = find_benchmark(benchmark)
     display = None
     if callable(progress):
@@ -151,8 +155,7 @@ def run(
     rows, runs = measure(found, chosen, partial(graph_writers, chosen), display)
     if rows is None:
         return None
-    with needing("analysis"):
-        from omb_py.analysis.table import of_rows
+    from omb_py.analysis.table import of_rows
 
     return _with_runs(of_rows(rows, runs).rows, runs)
 

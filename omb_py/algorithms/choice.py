@@ -8,6 +8,9 @@ from omb_py.algorithms import DEFAULT, Algorithm, Library, function_of, library
 from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 
+STARTED_WITH: set[str] = set()
+"""Variables that `request` set: MPI has read them, and the next request looks for them."""
+
 
 def select(benchmark: str, word: str | None) -> tuple[Library, Algorithm] | None:
     """The library of this process and the algorithm called ``word``; None for its own choice.
@@ -41,3 +44,4 @@ def request(benchmark: str, word: str | None, counted: bool = False) -> None:
             f"{variables} before"
         )
     os.environ.update(missing)
+    STARTED_WITH.update(missing)

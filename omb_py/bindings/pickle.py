@@ -45,6 +45,7 @@ class PickleBinding(MethodBinding):
             from omb_py.bindings._objects import KINDS
 
             self._kind = KINDS[options.object]
+        self._protocol = self.serializer.PROTOCOL
         if options.pickle_protocol is not None:
             self.serializer.PROTOCOL = options.pickle_protocol
 
@@ -94,6 +95,10 @@ class PickleBinding(MethodBinding):
     def release(self) -> None:
         super().release()
         self._plain.release()
+
+    def close(self) -> None:
+        super().close()
+        self.serializer.PROTOCOL = self._protocol  # mpi4py has one for the whole program
 
     def wait_all(self, requests: Sequence[MPI.Request]) -> list[Any]:
         return MPI.Request.waitall(requests) or []

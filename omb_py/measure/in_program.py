@@ -1,12 +1,18 @@
-"""Measuring inside somebody's program: their MPI, their ranks, and control comes back."""
+"""Measuring inside somebody's program: their MPI, their ranks, and control comes back.
+
+The program goes on as it was. Only ``--coll-algorithm`` lasts: the MPI library reads it once.
+"""
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from omb_py.algorithms import choice
 from omb_py.benchmarks import Benchmark
 from omb_py.core import mpi
 from omb_py.core.dataclass import replace
@@ -37,13 +43,39 @@ def measure(
         raise UsageError("--verify-algorithm counts messages and gives no rows: run it alone")
     options = replace(options, quiet=True, format="csv")
     collector = Collector()
-    started = mpi.load().Is_initialized()
     writers = partial(_with_collector, collector, more_writers)
-    with launch(benchmark, options, True, writers, display) as context:
+    with (
+        mpi_left_started(options.thread_level),
+        same_environment(),
+        launch(benchmark, options, True, writers, display) as context,
+    ):
         measurement(context).run()
-    if not started:
-        atexit.register(finalize)
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
+
+
+@contextmanager
+def mpi_left_started(thread_level: str) -> Iterator[None]:
+    """Leave MPI as mpi4py has it after its import: started, and ended with the program."""
+    library = mpi.load()
+    started = library.Is_initialized()
+    try:
+        yield
+    finally:
+        if not started:
+            mpi.initialize(thread_level)
+            atexit.register(finalize)
+
+
+@contextmanager
+def same_environment() -> Iterator[None]:
+    """Restore the environment variables, but for those with which MPI was started."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys() - choice.STARTED_WITH:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _with_collector(

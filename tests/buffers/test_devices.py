@@ -100,6 +100,22 @@ def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
     assert opened.at(Place.HOST).allocate(16, CHAR).staged() is None
 
 
+def test_a_closed_buffer_returns_to_the_context_before(
+    opened: Buffer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omb_test_device import RAW
+
+    monkeypatch.setenv("OMB_FAKE_DEVICES", "2")
+    driver = cuda_driver.Driver.load()
+    driver.activate(1)
+    before = driver.context()
+    other = RAW.prepare(local_rank=0)
+    assert driver.context() != before
+    other.close()
+    assert driver.context() == before
+    driver.activate(0)
+
+
 def test_more_than_the_device_has(opened: Buffer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMB_FAKE_MEMORY", "100000")
     with pytest.raises(OutOfMemoryError, match="on device 0: lower -m"):

@@ -44,6 +44,86 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
         assert words in line
 
 
+UNCHANGED = """
+import gc, os, signal
+import omb_py
+import mpi4py.util.pkl5 as pkl5
+from mpi4py import MPI
+
+def state():
+    handlers = [MPI.COMM_WORLD.Get_errhandler() == MPI.ERRORS_RETURN]
+    handlers += [signal.getsignal(number) for number in signal.valid_signals()]
+    serializers = MPI.pickle.PROTOCOL, pkl5.pickle.PROTOCOL
+    return dict(os.environ), gc.isenabled(), os.sched_getaffinity(0), handlers, serializers
+
+before = state()
+for words in ARGUMENTS:
+    for sizes in ("8", "no size"):
+        try:
+            omb_py.run("bcast", sizes=sizes, iterations=5, **words)
+        except omb_py.OmbError as error:
+            print("refused", flush=True)
+    for old, new in zip(before, state()):
+        assert old == new, words
+print("unchanged", flush=True)
+"""
+
+
+def test_a_program_s_state_is_unchanged_by_a_run(mpi: str, tmp_path: Path) -> None:
+    arguments = [
+        {"binding": "pickle", "pickle_protocol": 0},
+        {"binding": "pkl5", "pickle_protocol": 5},
+        {"binding": "native", "validation": True},
+        {"timeout": 20},
+    ]
+    arguments += [{"binding": "grpc"}] if find_spec("grpc") else []
+    program = UNCHANGED.replace("ARGUMENTS", repr(arguments))
+    job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    lines = job.out.splitlines()
+    assert lines.count("unchanged") == 2
+    assert lines.count("refused") == 2 * len(arguments)
+
+
+AFTER_AN_ERROR = """
+import omb_py
+try:
+    omb_py.run("allreduce", OPTION, sizes="8", iterations=5)
+except omb_py.OmbError:
+    from mpi4py import MPI
+    print("sum", MPI.COMM_WORLD.allreduce(1), flush=True)
+"""
+
+
+@pytest.mark.parametrize("option", ["coll_algorithm='none such'", "root=9", "device=9"])
+def test_mpi_is_started_and_ended_after_a_refused_run(
+    mpi: str, tmp_path: Path, option: str
+) -> None:
+    program = AFTER_AN_ERROR.replace("OPTION", option)
+    job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
+    assert job.out.splitlines() == ["sum 2", "sum 2"], job.err
+    assert job.code == 0, job.err
+
+
+WITHOUT_PANDAS = """
+import sys
+sys.modules["pandas"] = None
+import omb_py
+try:
+    omb_py.run("latency", sizes="8", iterations=10)
+except omb_py.OmbError as error:
+    print(error, "mpi4py.MPI" in sys.modules, flush=True)
+"""
+
+
+@pytest.mark.any_library
+def test_without_pandas_all_ranks_are_refused_before_mpi(mpi: str, tmp_path: Path) -> None:
+    job = run([mpi, "-n", "2", sys.executable, "-c", WITHOUT_PANDAS], {}, tmp_path, timeout=60)
+    lines = job.out.splitlines()
+    assert len(lines) == 2, job.err
+    assert all("the Python package pandas" in line and line.endswith("False") for line in lines)
+
+
 GOES_ON = """
 import omb_py, os, time
 for size in ("8", "no size"):

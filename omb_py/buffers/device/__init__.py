@@ -171,13 +171,17 @@ class PinnedMemory(NumpyMemory, StagedMemory):
 
 @dataclass(frozen=True)
 class DeviceBuffer(Buffer):
-    """A library whose device is chosen, with messages in one place."""
+    """A library whose device is chosen, with messages in one place.
+
+    ``context`` was current before; a program that measures returns to it.
+    """
 
     name: str
     driver: Driver
     library: Library
     device: Device
     place: Place = Place.DEVICE
+    context: int | None = None
 
     def at(self, place: Place) -> Buffer:
         if place is Place.HOST:
@@ -238,6 +242,8 @@ class DeviceBuffer(Buffer):
 
     def close(self) -> None:
         self.library.close()
+        if self.context is not None:
+            self.driver.return_to(self.context)
 
 
 @dataclass(frozen=True)
@@ -269,8 +275,10 @@ class CudaBuffer(Buffer):
                 f"--device: there is no device {number}; the last of {visible} that are visible "
                 f"is {visible - 1}"
             )
+        context = driver.context()
         device = driver.activate(number)
-        return DeviceBuffer(self.name, driver, self.library(number), device)
+        library = self.library(number)
+        return DeviceBuffer(self.name, driver, library, device, context=context)
 
     def allocate(self, nbytes: int, datatype: Datatype) -> Memory:
         raise RuntimeError("a device is chosen by prepare first")

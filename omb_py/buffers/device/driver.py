@@ -80,6 +80,16 @@ class Driver:
         text = name.value.decode(errors="replace")
         return Device(number, text, identity.raw.hex(), memory.value)
 
+    def context(self) -> int | None:
+        """The context that is current in this thread; None where there is none."""
+        context = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value
+
+    def return_to(self, context: int) -> None:
+        """Make a context current that was so before `activate`."""
+        self._call("cuCtxSetCurrent", ctypes.c_void_p(context))
+
     def cache_size(self, number: int) -> int:
         """Bytes of the L2 cache of a device."""
         size = ctypes.c_int()
