@@ -23,12 +23,17 @@ from omb_py.core.text.units import digits, size_text, value_text
 NAME = "bounds.json"
 """The file's name beside results, where it is found by itself."""
 
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 
 UNITS = ("us", "MB/s")
 """Of latencies and of bandwidths."""
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+BUSY = 0.05
+"""Share of the cores' time that other programs may take before rates are likely to show it."""
 
 LINE_BYTES = 64
 """A message of so many bytes at most fits in one cache line."""
@@ -41,39 +46,65 @@ class Part(BaseModel):
 
 
 class CopyRate(Part):
-    """MB/s of copies of so many bytes, by one core and by all at once."""
+    """MB/s of copies of so many bytes, measured on one core and on all at once."""
 
     bytes: Annotated[int, Field(gt=0)]
     one_core: Positive
     all_cores: Positive
 
 
+class OtherLoad(Part):
+    """Shares between 0 and 1 of the cores' time that others took while bounds were measured.
+
+    ``others`` are other processes, ``stolen`` is what the hypervisor took.
+    """
+
+    others: Share
+    stolen: Share
+
+
 class Bounds(Part):
     """What a host can do. Rates are in MB/s, ``caches`` in bytes.
 
+    ``load`` is None where the system has no counters of it.
     ``cache_line_ns`` are of pairs of cores, sorted; ``links`` of network interfaces and InfiniBand
     ports in one direction, ``gpus`` of the links of each GPU and of copies to and from it.
     """
 
-    omb_py_bounds: Literal[1]
+    omb_py_bounds: Literal[2]
     host: str
     measured: str
     processor: str
     cores: Annotated[int, Field(gt=0)]
+    load: OtherLoad | None
     copies: tuple[CopyRate, ...]
     caches: dict[str, int]
     cache_line_ns: tuple[Positive, ...]
     links: dict[str, Positive]
     gpus: dict[str, dict[str, Positive]]
 
+    @property
+    def busy(self) -> str | None:
+        """A sentence where other programs had a part in what was measured."""
+        if self.load is None or self.load.others + self.load.stolen < BUSY:
+            return None
+        return (
+            f"other processes took {self.load.others:.0%} of the {self.cores} cores of {self.host} "
+            f"and the hypervisor {self.load.stolen:.0%} while its bounds were measured: they may "
+            "be too low, measure them again on a quiet node"
+        )
+
     def copy_rate(self, nbytes: float, all_cores: bool = False) -> float | None:
-        """The higher rate of the sizes measured next to ``nbytes``; None below the smallest."""
+        """The higher rate of the sizes measured next to ``nbytes``; None below the smallest.
+
+        All cores can do at least what one can, even if a busy host measured less.
+        """
         sizes = [copy.bytes for copy in self.copies]
         if not sizes or nbytes < sizes[0]:
             return None
         place = bisect_left(sizes, nbytes)
         near = self.copies[max(0, place - 1) : place + 1]
-        return max(copy.all_cores if all_cores else copy.one_core for copy in near)
+        return max(max(copy.one_core, all_cores * copy.all_cores) for copy in near)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from omb_py.core.text import files
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
+    from omb_py.analysis.bounds import Bounds
     from omb_py.analysis.table import Results
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -220,6 +221,19 @@ def reading() -> Iterator[Callable[[str, int], object] | None]:
         yield show
     finally:
         status.stop()
+
+
+def find_bounds(named: str | None, paths: Iterable[str]) -> Bounds | None:
+    """The bounds for a command's files, as `omb_py.analysis.bounds.find` has them.
+
+    Bounds that were measured on a busy host are noted.
+    """
+    from omb_py.analysis import bounds
+
+    known = bounds.find(named, paths)
+    if known is not None and known.busy:
+        note(known.busy)
+    return known
 
 
 def note_problems(problems: Sequence[object]) -> None:

@@ -18,6 +18,7 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.cli.analysis_options import (
     bounds_option,
+    find_bounds,
     input_options,
     launch_spread_option,
     name_option,
@@ -202,7 +203,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         points = judge(*sides, names=names)
     else:
         points, names, note = from_turns(values, judge)
-    known = bounds.find(values["bounds_file"], () if values["native"] else values["arguments"])
+    known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
     if known is not None:
         points["of_bound"] = bounds.of_comparison(points, known)
     reasons = [] if allowed is None else [item.text for item in verdict.failures(points, allowed)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omb_py.cli.analysis_options import note
 from omb_py.core.errors import UsageError, installing, needing
 from omb_py.core.text import files
 from omb_py.core.text.units import digits, size_text, value_text
@@ -34,26 +35,36 @@ def bounds_command(output: str | None, force: bool) -> None:
     with needing("analysis"):
         from omb_py.analysis import bounds
     from omb_py.measure import bounds as host
+    from omb_py.measure import host_load
     from omb_py.results.metadata import processor
 
-    links, copies = host.gpus(), host.device_copies()
+    before = host_load.read(whole=True)
+    copies, cache_line_ns = host.copies(), sorted(host.cache_lines())
+    links, device_copies = host.gpus(), host.device_copies()
+    load = host_load.load_since(before)
     known = bounds.Bounds(
         omb_py_bounds=bounds.VERSION,
         host=os.uname().nodename,
         measured=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         processor=processor(),
         cores=len(host.cores()),
+        load=None if load is None else bounds.OtherLoad(others=load.others, stolen=load.stolen),
         copies=tuple(
             bounds.CopyRate(bytes=one.bytes, one_core=one.one_core, all_cores=one.all_cores)
-            for one in host.copies()
+            for one in copies
         ),
         caches=host.caches(),
-        cache_line_ns=tuple(sorted(host.cache_lines())),
+        cache_line_ns=tuple(cache_line_ns),
         links=host.interfaces() | host.infiniband(),
-        gpus={name: links.get(name, {}) | copies.get(name, {}) for name in {**links, **copies}},
+        gpus={
+            name: links.get(name, {}) | device_copies.get(name, {})
+            for name in {**links, **device_copies}
+        },
     )
     for line in described(known):
         click.echo(line)
+    if known.busy:
+        note(known.busy)
     if output is not None:
         files.write(output, known.model_dump_json(indent=2).encode() + b"\n")
         click.echo(f"written to {output}")
@@ -64,6 +75,11 @@ def described(known: Bounds) -> Iterator[str]:
     yield f"{known.host}: {known.processor}, {known.cores} usable"
     caches = ", ".join(f"{name} {size_text(size)}" for name, size in known.caches.items())
     yield f"Caches of a core: {caches or 'the system does not say'}"
+    if known.load is not None:
+        yield (
+            f"Load by others: {known.load.others:.1%} of the cores by processes, "
+            f"{known.load.stolen:.1%} by the hypervisor"
+        )
     yield f"{'Copies of':<14}{'one core':>12}{'all cores':>12}"
     for copy in known.copies:
         one, every = (value_text(rate, "MB/s") for rate in (copy.one_core, copy.all_cores))

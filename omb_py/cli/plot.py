@@ -9,6 +9,7 @@ import click
 
 from omb_py.cli.analysis_options import (
     bounds_option,
+    find_bounds,
     input_options,
     listed,
     name_option,
@@ -123,7 +124,6 @@ def command(
     images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
     in_terminal = "tty" in graph
     with needing("analysis"):
-        from omb_py.analysis import bounds
         from omb_py.analysis.plots import figures
         from omb_py.analysis.plots import files as figure_files
         from omb_py.analysis.plots.heat import Ratio
@@ -139,7 +139,7 @@ def command(
         value,
         statistic,
         None if ratio is None else Ratio.parsed(ratio),
-        bounds.find(bounds_file, paths),
+        find_bounds(bounds_file, paths),
     )
     pictures: Mapping[str, Picture]
     if kind in SAMPLE_KINDS:

@@ -8,6 +8,7 @@ import click
 
 from omb_py.cli.analysis_options import (
     bounds_option,
+    find_bounds,
     input_options,
     launch_spread_option,
     listed,
@@ -59,7 +60,6 @@ def command(
     or with --base repeated runs of one another.
     """
     with needing("analysis"):
-        from omb_py.analysis import bounds
         from omb_py.analysis.report.page import report
         from omb_py.analysis.samples.series import load, sample_files
 
@@ -78,7 +78,7 @@ def command(
         statistic,
         launch_spread,
         lines or (),
-        bounds.find(bounds_file, paths),
+        find_bounds(bounds_file, paths),
         samples,
     )
     if output is None:

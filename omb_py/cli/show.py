@@ -12,6 +12,7 @@ import click
 
 from omb_py.cli.analysis_options import (
     bounds_option,
+    find_bounds,
     input_options,
     listed,
     name_option,
@@ -123,7 +124,7 @@ def command(
     input. Each benchmark has a table, above which stands what all of its rows share.
     """
     with needing("analysis"):
-        from omb_py.analysis import bounds, contest, launches, listing
+        from omb_py.analysis import contest, launches, listing
         from omb_py.core.text import tables
 
     if across is None and base is not None:
@@ -144,6 +145,6 @@ def command(
             raise UsageError(f"no benchmark was measured with several {', '.join(across)}")
         write_table(partial(tables.write, made), kind, output)
         return
-    known = bounds.find(bounds_file, paths)
+    known = find_bounds(bounds_file, paths)
     made = list(listing.sheets(results, columns, rows, known))
     write_table(partial(tables.write, made), kind, output)

@@ -29,10 +29,13 @@ SMALLEST, LARGEST, STEP = 1 << 16, 1 << 28, 4
 """Sizes of copies in bytes: each so many times the one before. The call of NumPy takes a good part
 of the time of shorter ones."""
 
-COPY_SECONDS = 0.05
-"""How long each size is copied."""
+COPY_SECONDS = 0.01
+COPY_REPEATS = 5
+"""How long each size is copied, and how often: the fastest repeat counts."""
 
-FEWEST_COPIES = 5
+FEWEST_COPIES = 3
+START_SECONDS = 60.0
+"""How long the processes that copy wait for each other."""
 
 MEMORY_SHARE = 8
 """Copies take this part of the free memory at most."""
@@ -72,53 +75,85 @@ def copies() -> list[Copy]:
     """Rates of `memcpy`, as NumPy calls it, over sizes; memory was written before."""
     usable = cores()
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    found = []
-    size = SMALLEST
-    while size <= LARGEST and 2 * size * len(usable) <= free // MEMORY_SHARE:
-        (one,) = copy_rates(size, usable[:1])
-        found.append(Copy(size, one, max(one, sum(copy_rates(size, usable)))))
-        size *= STEP
-    return found
+    sizes = [SMALLEST]
+    while sizes[-1] < LARGEST:
+        sizes.append(sizes[-1] * STEP)
+    sizes = [size for size in sizes if 2 * size * len(usable) <= free // MEMORY_SHARE]
+    if not sizes:
+        return []
+    one, every = copy_rates(sizes, usable[:1]), copy_rates(sizes, usable)
+    return list(map(Copy, sizes, one, every))
 
 
-def copy_rates(size: int, on: Sequence[int]) -> list[float]:
-    """MB/s of a thread on each of some cores, all at once: NumPy copies without Python's lock.
+def copy_rates(sizes: Sequence[int], on: Sequence[int]) -> list[float]:
+    """MB/s of copies of each size by some cores together, a process on each.
 
-    The minimum of the times of a single thread counts, the mean of several. What the call of a
-    single byte takes is no copy's.
+    All begin a repeat at the same time; the fastest repeat counts.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    start = context.Barrier(len(on), timeout=START_SECONDS)
+    shared = (start, tuple(sizes), len(on) == 1)
+    with ProcessPoolExecutor(len(on), context, keep_shared, shared) as pool:
+        return fastest(list(pool.map(rates_of_core, on)), len(sizes))
+
+
+def fastest(rates: Sequence[Sequence[float]], sizes: int) -> list[float]:
+    """The highest sum over cores of each size, by each core's rates of all sizes in each repeat.
+
+    >>> fastest([[10.0, 1.0, 40.0, 2.0], [20.0, 3.0, 5.0, 4.0]], sizes=2)
+    [45.0, 6.0]
+    """
+    sums = [fsum(repeat) for repeat in zip(*rates, strict=True)]
+    return [max(sums[place::sizes]) for place in range(sizes)]
+
+
+SHARED: list[Any] = []
+"""What the processes of `copy_rates` have in common."""
+
+
+def keep_shared(*objects: Any) -> None:
+    """Begin a process of `copy_rates`."""
+    SHARED[:] = objects
+
+
+def rates_of_core(core: int) -> list[float]:
+    """MB/s of this process on a core, of all sizes in each repeat.
+
+    The fastest copy counts on a core that is alone, the mean of copies otherwise. What the call of
+    a single byte takes is subtracted.
     """
     import numpy as np
 
-    start = threading.Barrier(len(on))
-    rates = [0.0] * len(on)
-
-    def run(place: int) -> None:
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {on[place]})  # of this thread alone
-        source, target = np.full(size, place, np.uint8), np.full(size, 255, np.uint8)
+    start, sizes, alone = SHARED
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    source, target = np.full(sizes[-1], 1, np.uint8), np.full(sizes[-1], 255, np.uint8)
+    rates = []
+    for size in COPY_REPEATS * sizes:
         start.wait()
-        call = min(timed(target[:1], source[:1], 0.0))
-        times = timed(target, source, COPY_SECONDS)
-        took = min(times) if len(on) == 1 else fsum(times) / len(times)
-        rates[place] = size / max(took - call, took / 2) / 1e6
-
-    def timed(target: Any, source: Any, seconds: float) -> list[float]:
-        found: list[float] = []
-        now = perf_counter()
-        end = now + seconds
-        while now < end or len(found) < FEWEST_COPIES:
-            before = now
-            np.copyto(target, source)
-            now = perf_counter()
-            found.append(now - before)
-        return found
-
-    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(on))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        call = min(copy_times(target[:1], source[:1], 0.0))
+        times = copy_times(target[:size], source[:size], COPY_SECONDS)
+        took = min(times) if alone else fsum(times) / len(times)
+        rates.append(size / max(took - call, took / 2) / 1e6)
     return rates
+
+
+def copy_times(target: Any, source: Any, seconds: float) -> list[float]:
+    """Seconds of each of some copies."""
+    import numpy as np
+
+    found: list[float] = []
+    now = perf_counter()
+    end = now + seconds
+    while now < end or len(found) < FEWEST_COPIES:
+        before = now
+        np.copyto(target, source)
+        now = perf_counter()
+        found.append(now - before)
+    return found
 
 
 def caches(root: Path = SYS) -> dict[str, int]:

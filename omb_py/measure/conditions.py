@@ -192,13 +192,9 @@ def on_numa_nodes(masks: Sequence[frozenset[int]], root: str = SYS) -> str:
 
 def observe(seconds: float) -> str | None:
     """A sentence on what other processes take of this host's cores in so many seconds, if much."""
-    usable = set(cores_in(core_mask()))
     before = host_load.read(whole=True)
     time.sleep(seconds)
-    after = host_load.read(whole=True)
-    if before is None or after is None:
-        return None
-    found = host_load.load(before, after, usable, after.own - before.own, 0.0, 1)
+    found = host_load.load_since(before)
     return None if found is None else found.note(os.uname().nodename, "before")
 
 

@@ -27,6 +27,9 @@ PRESENT = 0.01
 """Share from which others can have made a rank wait. Below it, the kernel's own threads did, which
 write the job's files say, or the ranks themselves."""
 
+SHORTEST = 1 / (BUSY * TICKS_PER_SECOND)
+"""Seconds from which shares are known: in less, one tick of a core is more than `BUSY`."""
+
 MAX_CORES = 8192
 """Core numbers that a mask has bits for."""
 
@@ -158,11 +161,11 @@ def load(
 
     ``usable`` are the cores that its ranks may run on, ``own`` their CPU seconds and ``waited``
     the longest wait of one in between; ``running`` is how many ranks or threads there are.
-    None where the counters do not cover the cores or no time passed.
+    None where the counters do not cover the cores, or the time is below `SHORTEST`.
     """
     cores = usable & before.cores.keys() & after.cores.keys()
     elapsed = after.clock - before.clock
-    if not cores or elapsed <= 0:
+    if not cores or elapsed < SHORTEST:
         return None
     ours = own + after.launcher - before.launcher
     busy, stolen = (
@@ -174,6 +177,18 @@ def load(
     shares = [min(1.0, max(0.0, seconds - error) / capacity) for seconds in (busy - ours, stolen)]
     wait = waited / elapsed if running <= len(cores) else 0.0
     return Load(len(cores), shares[0], shares[1], min(1.0, max(0.0, wait)))
+
+
+def load_since(before: Reading | None) -> Load | None:
+    """Return the load of this host since a reading, for a process without other ranks.
+
+    None as for `load`, or where the system has no counters.
+    """
+    after = read(whole=True)
+    if before is None or after is None:
+        return None
+    usable = cores_in(core_mask())
+    return load(before, after, usable, after.own - before.own, 0.0, 1)
 
 
 class HostLoad:

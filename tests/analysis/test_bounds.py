@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis import bounds
-from omb_py.analysis.bounds import RULES, Bounds, CopyRate, bound_of
+from omb_py.analysis.bounds import RULES, Bounds, CopyRate, OtherLoad, bound_of
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, draw, pictures
 from omb_py.analysis.table import load
@@ -21,11 +21,12 @@ from omb_py.cli import command
 from omb_py.core.errors import UsageError
 
 HOST = Bounds(
-    omb_py_bounds=1,
+    omb_py_bounds=2,
     host="n1",
     measured="2026-11-25T12:00:00Z",
     processor="made up",
     cores=8,
+    load=OtherLoad(others=0.02, stolen=0.0),
     copies=(
         CopyRate(bytes=65536, one_core=100_000.0, all_cores=400_000.0),
         CopyRate(bytes=1 << 20, one_core=20_000.0, all_cores=30_000.0),
@@ -112,13 +113,32 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"host": 5}, {"more": 1}, {"omb_py_bounds": 2}, {"links": {"a": -1.0}}, {"cores": "8"}],
+    [{"host": 5}, {"more": 1}, {"omb_py_bounds": 1}, {"links": {"a": -1.0}}, {"cores": "8"}],
 )
 def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(json.loads(HOST.model_dump_json()) | change))
     with pytest.raises(UsageError, match=r"mine\.json holds no bounds: .+ omb-py machine bounds"):
         bounds.read(path)
+
+
+def test_all_cores_can_do_what_one_can() -> None:
+    slower = CopyRate(bytes=1 << 24, one_core=10_000.0, all_cores=4_000.0)
+    busy = HOST.model_copy(update={"copies": (slower,)})
+    assert busy.copy_rate(1 << 24, all_cores=True) == 10_000.0
+
+
+def test_bounds_of_a_busy_host_are_noted(tmp_path: Path) -> None:
+    names = "run,benchmark,bytes,ranks,buffer,binding,placement,bandwidth_MBps,iterations"
+    (tmp_path / "bw.csv").write_text(
+        f"# hosts: n1:2\n{names}\nr,bw,16777216,2,numpy,native,H,9,10\n"
+    )
+    for others, noted in ((0.3, True), (0.02, False)):
+        known = HOST.model_copy(update={"load": OtherLoad(others=others, stolen=0.0)})
+        (tmp_path / bounds.NAME).write_text(known.model_dump_json())
+        shown = CliRunner().invoke(command, ["show", str(tmp_path)])
+        assert ("other processes took 30% of the 8 cores of n1" in shown.output) is noted
+    assert HOST.model_copy(update={"load": None}).busy is None
 
 
 def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
@@ -179,6 +199,9 @@ def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "bounds.json"
     done = CliRunner().invoke(command, ["machine", "bounds", "--output", str(path)])
     assert done.exit_code == 0, done.output
-    assert bounds.read(path).copies
+    known = bounds.read(path)
+    assert known.copies
+    assert known.load is not None
+    assert ("note: other processes took" in done.output) == bool(known.busy)
     again = CliRunner().invoke(command, ["machine", "bounds", "--output", str(path)])
     assert again.exit_code != 0

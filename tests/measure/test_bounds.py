@@ -63,12 +63,24 @@ def test_what_the_system_does_not_say_is_left_out(tmp_path: Path) -> None:
     assert found == ({}, {}, {})
 
 
-def test_copies_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_are_measured_on_one_core_and_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "LARGEST", 1 << 20)
-    monkeypatch.setattr(bounds, "COPY_SECONDS", 0.005)
     found = bounds.copies()
     assert [copy.bytes for copy in found] == [1 << 16, 1 << 18, 1 << 20]
-    assert all(copy.all_cores >= copy.one_core > 100 for copy in found)
+    assert all(rate > 100 for copy in found for rate in (copy.one_core, copy.all_cores))
+
+
+def test_all_cores_have_their_own_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "cores", lambda: [0, 1, 2])
+    monkeypatch.setattr(
+        bounds, "copy_rates", lambda sizes, on: [9e4 if len(on) == 1 else 2e4 for _ in sizes]
+    )
+    assert {(copy.one_core, copy.all_cores) for copy in bounds.copies()} == {(9e4, 2e4)}
+
+
+def test_copies_need_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "SMALLEST", 1 << 60)
+    assert bounds.copies() == []
 
 
 @pytest.mark.skipif(len(bounds.cores()) < 2, reason="a cache line needs two cores to move between")

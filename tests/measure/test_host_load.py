@@ -116,8 +116,18 @@ def test_a_wait_counts_where_others_were_there_and_ranks_have_cores_of_their_own
     assert of_ten_seconds(quiet, own=10.0, waited=3.0).note("node1") is None
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.0006, 0.19])
+def test_load_of_a_short_time_is_unknown(seconds: float) -> None:
+    after = reading(100.0 + seconds, later(BEFORE, 0, user=3))
+    assert load(reading(100.0, BEFORE), after, {0, 1}, 0.0, seconds, 2) is None
+
+
 @given(
-    st.integers(0, 5000), st.integers(0, 5000), st.floats(0, 100), st.floats(0, 100), st.floats(0.1)
+    st.integers(0, 5000),
+    st.integers(0, 5000),
+    st.floats(0, 100),
+    st.floats(0, 100),
+    st.floats(0.21),
 )
 def test_shares_are_shares(
     user: int, steal: int, own: float, waited: float, seconds: float
