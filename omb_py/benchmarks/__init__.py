@@ -234,7 +234,6 @@ FEATURES = {
     "spawned": "processes that MPI_Comm_spawn starts",
     "split": "groups of ranks at the same time",
     "sync": "a barrier or a common start between iterations",
-    "test_calls": "-t, without effect",
     "threads": "threads that send and receive",
     "topology": "neighbours",
     "vary_window": "a table over windows",

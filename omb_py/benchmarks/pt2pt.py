@@ -205,7 +205,7 @@ BENCHMARKS = (
         memory=lambda options, size, ranks: window_memory(options, size, directions=1),
         paced=False,
         defaults=BANDWIDTH,
-        options=WINDOWED | {"test_calls", "send_mode", "split"},
+        options=WINDOWED | {"send_mode", "split"},
         heading=mode_line,
     ),
     Benchmark(
@@ -228,7 +228,7 @@ BENCHMARKS = (
         summary="Half the round-trip time while many pairs of ranks exchange messages.",
         ranks=Ranks.EVEN,
         paced=True,
-        options=COMMON | {"sync"},
+        options=COMMON | {"buffer_num", "sync"},
     ),
     Benchmark(
         name="mbw_mr",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,8 @@ from omb_py.buffers import BUFFERS
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.options.option import OptionRow, note_once
-from omb_py.options.table import parameters
+from omb_py.options.table import COMPUTE_TARGETS, count, parameters
+from omb_py.options.types import BYTES
 from omb_py.results.text import title_line
 
 DEVICE_BUFFERS = ("cupy", "numba", "pycuda")
@@ -70,14 +71,6 @@ ROWS = (
         f"{', '.join(DEVICE_BUFFERS)} that works here; places are H unless they are named.",
     ),
     OptionRow(
-        *("-a", "--array-size"),
-        type=int,
-        metavar="N",
-        expose_value=False,
-        callback=partial(note_no_effect, "devices compute with -r alone"),
-        help="Without effect.",
-    ),
-    OptionRow(
         *("-P", "--papi"),
         metavar="EVENTS:FILE",
         expose_value=False,
@@ -86,13 +79,51 @@ ROWS = (
     ),
 )
 
-MESSAGE_SIZE = OptionRow(
-    *("-m", "--message-size"),
-    metavar="[MIN:]MAX",
-    expose_value=False,
-    callback=partial(note_no_effect, "it has no message size to choose"),
-    help="Without effect.",
+
+def without_effect(why: str, *names: str, **settings: Any) -> OptionRow:
+    """An option that native OMB's program takes, and that has no effect here."""
+    return OptionRow(
+        *names,
+        expose_value=False,
+        callback=partial(note_no_effect, why),
+        help="Without effect.",
+        **settings,
+    )
+
+
+NO_EFFECT: tuple[tuple[Callable[[Benchmark], bool], OptionRow], ...] = (
+    (
+        lambda benchmark: True,
+        without_effect(
+            "devices compute with -r alone", "-a", "--array-size", type=int, metavar="N"
+        ),
+    ),
+    (
+        lambda benchmark: not benchmark.sized or benchmark.elements is not None,
+        without_effect(
+            "it has no message size to choose", "-m", "--message-size", metavar="[MIN:]MAX"
+        ),
+    ),
+    (
+        lambda benchmark: not benchmark.sized,
+        without_effect("it has no messages", "-M", "--mem-limit", type=BYTES, metavar="BYTES"),
+    ),
+    (
+        lambda benchmark: not benchmark.sized,
+        without_effect("it checks no data", "-u", "--validation-warmup", **count(0)),
+    ),
+    (
+        lambda benchmark: "window" in benchmark.options and "placement" in benchmark.options,
+        without_effect("it computes nothing", "-t", "--num-test-calls", **count(0)),
+    ),
+    (
+        lambda benchmark: benchmark.collective and "overlap" not in benchmark.options,
+        without_effect(
+            "it computes nothing", "-r", "--cuda-target", type=click.Choice(COMPUTE_TARGETS)
+        ),
+    ),
 )
+"""Options without effect, each with the planned benchmarks whose programs take it."""
 
 SINCE_7_5 = ("partitioned_latency",)
 """Benchmarks that native OMB has from 7.5 on."""
@@ -130,9 +161,8 @@ def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
             callback=note_ignored,
         )
         found.append(ignored)
-    without_sizes = benchmark.planned and not any("-m" in one.opts for one in found)
-    rows = (*ROWS, MESSAGE_SIZE) if without_sizes else ROWS
-    return found + [row.option(HEADING) for row in rows]
+    rows = [row for applies, row in NO_EFFECT if benchmark.planned and applies(benchmark)]
+    return found + [row.option(HEADING) for row in (*ROWS, *rows)]
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
 from omb_py.core.options import MAX_ITERATIONS, OPERATIONS
 from omb_py.core.text.numbers import MEBIBYTE
-from omb_py.options.option import Option, OptionRow, note_once
+from omb_py.options.option import Option, OptionRow
 from omb_py.options.types import (
     BYTES,
     CONGESTOR,
@@ -46,6 +46,7 @@ WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")
 ACTIVE = ("pscw", "fence")
 SEND_MODES = ("standard", "synchronous", "buffered", "ready")
+COMPUTE_TARGETS = ("cpu", "gpu", "both")
 FORMATS = ("text", "csv", "json")
 
 INSTEAD_OF_ACCELERATORS = {
@@ -60,12 +61,6 @@ def refuse_accelerator(ctx: click.Context, parameter: click.Parameter, text: str
     if text is not None:
         known = INSTEAD_OF_ACCELERATORS.get(text.lower(), "omb-py measures NVIDIA devices alone")
         raise UsageError(f"-d {text}: {known}")
-
-
-def note_ignored(ctx: click.Context, parameter: click.Parameter, number: int | None) -> None:
-    """Say that the option has no effect."""
-    if number is not None:
-        note_once(f"-t has no effect on {ctx.info_name}, as in native OMB")
 
 
 def count(minimum: int) -> dict[str, Any]:
@@ -122,14 +117,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Pairs of ranks that exchange messages; all others stay idle.",
         ),
         OptionRow(
-            *("-t", "--num-test-calls", "ignored_test_calls"),
-            **count(0),
-            callback=note_ignored,
-            expose_value=False,
-            feature="test_calls",
-            help="Accepted and without effect, as in native OMB's bw.",
-        ),
-        OptionRow(
             *("-t", "--num-test-calls", "test_calls"),
             **count(0),
             default=0,
@@ -138,7 +125,7 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         ),
         OptionRow(
             *("-r", "--cuda-target", "compute_target"),
-            type=click.Choice(["cpu", "gpu", "both"]),
+            type=click.Choice(COMPUTE_TARGETS),
             default="cpu",
             feature="overlap",
             help="Which processor computes while messages are in flight.",

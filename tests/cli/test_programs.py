@@ -14,31 +14,59 @@ from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.compare import why_not
 from omb_py.cli.programs import LETTERS, option_table, script
-from omb_py.options.native import SINCE_7_5, has_program, program_parameters, translated
+from omb_py.core.errors import OmbError
+from omb_py.options.native import SINCE_7_5, has_program, translated
 from tests import ROOT
 from tests.conftest import Finished, own_temporary_folder
 
 PROGRAMS = [one for one in all_benchmarks() if has_program(one)]
 
-NATIVE_LETTERS = {
-    "latency": "hvmixTcubzGPID",
-    "bw": "hvmixTcubzGPIDWt",
-    "mbw_mr": "hvmixTcubzGPIDWRpV",
-    "latency_mt": "hvmixtzGPI",
-    "allreduce": "hvmixfMTculzGPIda",
-    "gather": "hvmixfMTculzGPIDk",
-    "iallreduce": "hvmixfMTculzGPItr",
-    "neighbor_alltoall": "hvmixfMTcuzGPIDN",
-    "put_latency": "hvmixwszGPI",
-    "put_bw": "hvmixwszGPIW",
-    "barrier": "hvmixfzGPI",
-    "cas_latency": "hvmixczGPI",
-    "partitioned_latency": "hvmixqzGPI",
-}
-"""What a program of each family accepts in native OMB 7.4, 7.5 for partitions.
 
--d and -a belong to builds for devices.
-"""
+def native_letters() -> dict[str, str]:
+    """The letters that each of native OMB's programs takes, by the name of its benchmark."""
+    text = (ROOT / "tests" / "data" / "omb" / "options-7.4.txt").read_text()
+    families = (line.split(": ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: letters for letters, names in families for name in names.split()}
+
+
+NATIVE_LETTERS = native_letters()
+
+VALUES = {
+    "m": "1:8",
+    "i": "5",
+    "x": "2",
+    "M": "1048576",
+    "W": "8",
+    "R": "1",
+    "p": "1",
+    "t": "2",
+    "u": "3",
+    "b": "multiple",
+    "T": "mpi_char",
+    "D": "vect:8:4",
+    "k": "rotate",
+    "a": "32",
+    "N": "cart:1:1",
+    "G": "tty",
+    "w": "create",
+    "s": "fence",
+    "d": "cuda",
+    "r": "both",
+    "q": "4",
+}
+"""A value of each letter that takes one, as native OMB has it."""
+
+
+def is_taken(name: str, *words: str) -> bool:
+    """Whether a program by native OMB's name takes these words."""
+    command = benchmark_command(find_benchmark(name), native=True)
+    try:
+        command.make_context(f"osu_{name}", list(words), resilient_parsing=False)
+    except click.exceptions.Exit:
+        return True
+    except (click.ClickException, OmbError):
+        return False
+    return True
 
 
 def test_all_programs_are_written_and_start_the_benchmark_of_their_name(
@@ -91,14 +119,23 @@ def test_an_interpreter_that_no_line_can_name_is_started_by_a_shell(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", NATIVE_LETTERS)
-def test_programs_have_every_letter_of_native_omb(name: str) -> None:
-    known = {
-        option[1]
-        for one in program_parameters(find_benchmark(name))
-        for option in one.opts
-        if len(option) == 2
+def test_programs_take_every_option_of_native_omb(name: str) -> None:
+    words = {
+        letter: [f"-{letter}", VALUES[letter]] if letter in VALUES else [f"-{letter}"]
+        for letter in NATIVE_LETTERS[name]
     }
-    assert {*NATIVE_LETTERS[name]} <= known | {"h"}
+    assert [letter for letter, given in words.items() if not is_taken(name, *given)] == []
+
+
+def test_every_program_of_native_omb_is_in_the_table() -> None:
+    assert {one.name for one in PROGRAMS} == {*NATIVE_LETTERS}
+
+
+def test_all_collectives_take_one_set_of_options() -> None:
+    names = [name for name, letters in NATIVE_LETTERS.items() if "M" in letters]
+    assert len(names) == 54
+    words = "-m 8:8 -i 3 -x 1 -f -a 32 -M 1048576 -u 2 -r cpu -z".split()
+    assert [name for name in names if not is_taken(name, *words)] == []
 
 
 def test_letters_are_those_of_the_table() -> None:

@@ -46,14 +46,24 @@ def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
     assert "omb-py measures NVIDIA devices alone" in sentence
 
 
-def test_programs_without_message_sizes_take_them_as_native_omb_does(
-    mpi: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("words", "ignored"),
+    [
+        ("osu_barrier -m 8 -M 1048576 -u 2 -r cpu -i 10", ("-m", "-M", "-u", "-r")),
+        ("osu_ibarrier -m 8 -M 1048576 -r cpu -i 10", ("-m", "-M")),
+        ("osu_bibw_persistent -m 8:8 -t 2 -i 10", ("-t",)),
+        ("osu_allreduce_persistent -m 8:8 -M 1048576 -r both -i 10", ("-r",)),
+        ("osu_multi_lat -m 8:8 -b multiple -i 10", ()),
+    ],
+)
+def test_options_without_effect_are_noted(
+    mpi: str, tmp_path: Path, words: str, ignored: tuple[str, ...]
 ) -> None:
-    write(tmp_path / "osu_barrier")
-    command = [mpi, "-n", "2", str(tmp_path / "osu_barrier"), "-m", "8", "-i", "10"]
-    job = run(command, {}, tmp_path, timeout=60)
-    assert job.code == 0
-    assert "note: -m has no effect on osu_barrier" in job.err
+    name, *options = words.split()
+    write(tmp_path / name)
+    job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    assert re.findall(r"note: (\S+) has no effect on osu_", job.err) == [*ignored]
 
 
 def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
