@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, OutOfMemoryError, SharedError, UsageError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.measure.validation import DataCheck
-from omb_py.results.readers import source_of
-from omb_py.tracing.profile import text
-from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
-from omb_py.tracing.profile.store import TEXT, kind_of, load
+from omb_py.tracing.profile import tables
+from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, read_profile
+from omb_py.tracing.profile.profile import Profile, RoutineLine
+from omb_py.tracing.profile.store import RANK_TEXT, TEXT, holds_all_digits, kind_of, load
+from omb_py.tracing.profile.tables import SizeLine
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -198,7 +198,6 @@ def disagreement(plan: Plan, made: Sequence[Tallies]) -> tuple[int, str]:
 
 
 TAG = 1
-FIRST = "profile.0.txt"
 
 
 @dataclass(frozen=True)
@@ -221,25 +220,48 @@ class Recorded:
 def rank_profile(path: str) -> RankFile:
     """The calls of one rank: a file's, or those of the lowest rank in a folder or whole profile.
 
-    Raises `UsageError` where it cannot be read, and for the calls of several ranks together.
+    A rank's text is rounded: its numbers come from the records or the JSON next to it, if there
+    are any. Raises `UsageError` where it cannot be read, and for the calls of several ranks
+    together.
     """
-    text_of_first = Path(path) / FIRST  # instead of the records of all ranks
-    if text_of_first.is_file():
-        path = str(text_of_first)
-    if not Path(path).is_dir() and kind_of(Path(path)) == TEXT:
+    file = Path(path)
+    named = RANK_TEXT.fullmatch(file.name)
+    if named and holds_all_digits(file.parent):
+        return _file_of(load([str(file.parent)]), int(named[1]), path)
+    if not file.is_dir() and kind_of(file) == TEXT:
         found = read_profile(path)
         if found.of_several:
             raise UsageError(
                 f"{path} adds up the calls of several ranks, which no rank has made: name the "
-                f"profile's folder, or the text of one rank, as in {FIRST}"
+                "profile's folder, or the text of one rank, as in profile.0.txt"
             )
         return found
-    profile = load([path])
-    if not profile.counted:
+    return _file_of(load([path]), None, path)
+
+
+def _file_of(profile: Profile, rank: int | None, path: str) -> RankFile:
+    """The numbers of a rank, None for the lowest one whose calls are known."""
+    members = [member for member in profile.counted if rank in (None, member.rank)]
+    if not members:
         raise UsageError(f"{path} has no rank's calls: name another profile")
-    out = io.StringIO()
-    text.write(profile, profile.counted[0].rank, out)
-    return parse(source_of(path, out.getvalue().encode()))
+    member = members[0]
+    known = ((one.rank, one.communication_s, one.elapsed_s or 0.0) for one in profile.members)
+    return RankFile(
+        rank=member.rank,
+        ranks=profile.ranks,
+        routines=tuple(map(_calls, tables.routines([member]))),
+        sizes=tuple(_calls(line) for lines in tables.sizes([member]).values() for line in lines),
+        communicate_s=member.communication_s,
+        elapsed_s=member.elapsed_s,
+        tasks=tuple(
+            Task(one, seconds, all_s) for one, seconds, all_s in known if seconds is not None
+        ),
+        notes=profile.notes,
+    )
+
+
+def _calls(line: RoutineLine | SizeLine) -> Calls:
+    return Calls(line.routine.removeprefix("MPI_"), line.calls, line.average, line.seconds)
 
 
 def shared_profile(path: str, comm: MPI.Intracomm) -> RankFile:

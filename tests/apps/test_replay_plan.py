@@ -28,7 +28,8 @@ from omb_py.tracing.profile.mpitrace import Calls, RankFile, parse, read_profile
 from omb_py.tracing.profile.store import load
 from tests import ROOT
 from tests.helpers.properties import examples
-from tests.tracing.profile.made_profiles import made_rank, made_run
+from tests.tracing.made_records import MadeRecord
+from tests.tracing.profile.made_profiles import MS, made_rank, made_run
 
 DATA = ROOT / "tests" / "data" / "mpitrace"
 OF_CPUS, OF_GPUS = DATA / "thetagpu-cpu-16ranks.txt", DATA / "thetagpu-gpu-8ranks.txt"
@@ -158,9 +159,25 @@ def test_of_a_whole_profile_the_calls_of_its_first_rank_are_replayed(tmp_path: P
 
     for path in ("run", "run/profile.json", "run/profile.csv", "run/rank-000000.record"):
         assert rank_profile(str(tmp_path / path)).calls == of_first.calls
-    (tmp_path / "run" / "profile.0.txt").unlink()
-    assert rank_profile(str(tmp_path / "run")) == of_first
+    assert rank_profile(str(tmp_path / "run" / "profile.1.txt")).rank == 1
     assert rank_profile(str(by_mpitrace)).calls == of_first.calls
+
+
+@pytest.mark.parametrize("records", [True, False], ids=["records", "JSON"])
+@pytest.mark.parametrize("path", ["profile.0.txt", ".", "profile.json", "profile.csv"])
+def test_short_calls_keep_all_their_digits(tmp_path: Path, path: str, records: bool) -> None:
+    made = MadeRecord(tmp_path, 0, 1)
+    for turn in range(3):
+        made.call("MPI_Bcast", turn * MS, turn * MS + 30_000, nbytes=7 + turn)
+    made.finish(10 * MS)
+    made.file.close()
+    store.write(load([str(tmp_path)]), tmp_path)
+    if not records:
+        (tmp_path / "rank-000000.record").unlink()
+    profile = rank_profile(str(tmp_path / path))
+    assert sum(calls.seconds for calls in profile.calls) == pytest.approx(90e-6, rel=1e-9)
+    assert profile.communicate_s == pytest.approx(90e-6, rel=1e-9)
+    assert [calls.nbytes for calls in profile.sizes] == [7.5, 9.0]
 
 
 @pytest.mark.parametrize("there", [range(4), range(2)], ids=["all ranks", "some ranks"])

@@ -102,6 +102,11 @@ def kind_of(path: Path) -> str:
     return JSON if start.lstrip().startswith(b"{") else TEXT
 
 
+def holds_all_digits(folder: Path) -> bool:
+    """Whether a folder has its run's records or JSON; the texts in it are rounded."""
+    return bool(layout.record_paths(folder)) or (folder / NAMES[JSON]).is_file()
+
+
 def _of_folder(folder: Path) -> Profile:
     from omb_py.tracing.profile import recorded
 
