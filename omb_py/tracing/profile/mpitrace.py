@@ -23,16 +23,20 @@ NAME = r"MPI_(\w+(?: \((?:pickle|started)\))?)"
 COLUMNS = r"\s+#calls\s+avg\. bytes\s+time\(sec\)"
 ROUTINES = re.compile(rf"MPI(?:-IO)? Routine{COLUMNS}")
 SIZES = re.compile(NAME + COLUMNS)
-TASKS = re.compile(r"taskid\s+host(?:name)?(\s+cpu)?\s+comm\(s\)\s.*")
-PARTS = re.compile(r"Data for communicator sizes .*")
+TASKS = re.compile(r"taskid(?:\s+host(?:name)?(\s+cpu)?)?\s+comm\(s\)\s.*")
+PARTS = re.compile(r"(Data for communicator sizes .*)|Summary for on-node communication")
 NUMBERS = r"(\d{1,12})\s+(\d{1,15}\.\d)\s+(\d{1,12}\.\d{3})"
 ROUTINE = re.compile(rf"{NAME}\s+{NUMBERS}")
 SIZE = re.compile(NUMBERS)
 REST = r"((?:\s+\d{1,12}\.\d\d){5})(?:\s+(\d{1,18}))?"
 TASK = re.compile(rf"(\d{{1,9}})\s+(\S+){REST}")
 TASK_ON_CPU = re.compile(rf"(\d{{1,9}})\s+(\S+)\s+-?\d{{1,9}}{REST}")
+TASK_IN_KIB = re.compile(r"(\d{1,9})((?:\s+\d{1,12}\.\d\d){3})\s+(\d{1,15})\s+(\d{1,18})")
+"""The row of an older mpitrace: without a host and the system's time."""
+
 RULE = re.compile(r"-{5,}")
 
+KIB_IN_MIB = 1024
 SECONDS = r"= (\d{1,12}\.\d{3}) seconds"
 TOTALS = {
     "communicate_s": re.compile(
@@ -44,6 +48,7 @@ TOTALS = {
     "io_s": re.compile(rf"total MPI-IO time\s+{SECONDS}\."),
     "memory_mib": re.compile(r"max resident set size\s+= (\d{1,12}\.\d{3}) (?:MBytes|MiB)\."),
 }
+MEMORY_IN_KIB = re.compile(r"maximum memory size\s+= (\d{1,15}) KBytes\.")
 POSITION = re.compile(r"MPI task (\d{1,9}) of \d{1,9} had the (\w+) communication time\.")
 COMMUNICATION = re.compile(
     r"(minimum|median|maximum)\s+communication time = (\d{1,12}\.\d{3}) sec for task (\d{1,9})"
@@ -73,7 +78,7 @@ class Task:
     elapsed_s: float
     host: str = ""
     user_s: float = 0.0
-    system_s: float = 0.0
+    system_s: float | None = 0.0
     memory_mib: float = 0.0
     switches: int | None = None
 
@@ -109,15 +114,25 @@ class RankFile:
 
     @property
     def calls(self) -> tuple[Calls, ...]:
-        """All calls by routine and size; those of unknown sizes at their routine's average."""
-        known = {one.routine for one in self.sizes}
+        """All calls by routine and size; those of unknown sizes have their mean."""
         names = dict.fromkeys(one.routine for one in (*self.routines, *self.sizes))
-        return tuple(
-            one
-            for name in names
-            for one in (self.sizes if name in known else self.routines)
-            if one.routine == name
-        )
+        every = (*self.sizes, *self.unsized)
+        return tuple(one for name in names for one in every if one.routine == name)
+
+    @property
+    def unsized(self) -> tuple[Calls, ...]:
+        """The calls of each routine that no table of sizes has."""
+        found = []
+        for one in self.routines:
+            sized = [size for size in self.sizes if size.routine == one.routine]
+            calls = one.calls - sum(size.calls for size in sized)
+            if not sized:
+                found.append(one)
+            elif calls > 0:
+                rest = one.calls * one.nbytes - sum(size.calls * size.nbytes for size in sized)
+                seconds = one.seconds - sum(size.seconds for size in sized)
+                found.append(Calls(one.routine, calls, max(0.0, rest) / calls, max(0.0, seconds)))
+        return tuple(found)
 
     @property
     def ranks_communicate_s(self) -> tuple[float, float, float] | None:
@@ -150,7 +165,7 @@ class _Found:
 
     ``table`` is the expression of the rows that are expected. ``begun``: the next rule ends a table
     of routines, and is not the one under its head. ``of_part``: tables are those of communicators
-    of one size.
+    of one size, or of a node (``on_node``, with sizes of their own).
     """
 
     told: dict[str, Any] = field(default_factory=dict)
@@ -165,6 +180,7 @@ class _Found:
     routine: str = ""
     begun: bool = False
     of_part: bool = False
+    on_node: bool = False
 
     def take(self, line: str, number: int) -> bool:
         """Take a line; False where another profile begins."""
@@ -175,16 +191,18 @@ class _Found:
             self.told |= {"rank": int(match[1]), "ranks": int(match[2])}
         elif OF_SEVERAL.fullmatch(line):
             self.told["of_several"] = True
-        elif PARTS.fullmatch(line):
-            if not self.of_part:
-                self.notes.append("its tables for each size of communicators are left out")
+        elif match := PARTS.fullmatch(line):
+            parts = "each size of communicators" if match[1] else "communication on a node"
+            note = f"its tables for {parts} are left out"
+            self.notes += [] if note in self.notes else [note]
             self.of_part = True
+            self.on_node = self.on_node or not match[1]
         elif match := SIZES.fullmatch(line):
-            self.table, self.routine = SIZE, match[1]
+            self.table, self.routine = None if self.on_node else SIZE, match[1]
         elif ROUTINES.fullmatch(line):
             self.table, self.begun = None if self.of_part else ROUTINE, False
         elif match := TASKS.fullmatch(line):
-            self.table = TASK_ON_CPU if match[1] else TASK
+            self.table = TASK_ON_CPU if match[1] else TASK if "host" in line else TASK_IN_KIB
         elif not line:
             self.table = None
         elif RULE.fullmatch(line):
@@ -208,6 +226,12 @@ class _Found:
             last = None if switches is None else int(switches)
             task = Task(int(rank), communicate, elapsed, host, user, system, memory, last)
             self.tasks.append(task)
+        elif self.table is TASK_IN_KIB:
+            rank, seconds, kib, switches = match.groups()
+            communicate, elapsed, user = map(float, seconds.split())
+            memory = int(kib) / KIB_IN_MIB
+            task = Task(int(rank), communicate, elapsed, "", user, None, memory, int(switches))
+            self.tasks.append(task)
         else:
             *name, calls, nbytes, seconds = match.groups()
             row = Calls(
@@ -219,6 +243,8 @@ class _Found:
         for name, form in TOTALS.items():
             if match := form.fullmatch(line):
                 self.told.setdefault(name, float(match[1]))
+        if match := MEMORY_IN_KIB.fullmatch(line):
+            self.told.setdefault("memory_mib", int(match[1]) / KIB_IN_MIB)
         if match := COMMUNICATION.fullmatch(line):
             self.spread.setdefault(match[1], (float(match[2]), int(match[3])))
         if match := MOST.fullmatch(line):
@@ -243,5 +269,6 @@ class _Found:
         """Routines whose sizes are not those of all their calls."""
         for one in self.routines:
             sized = sum(size.calls for size in self.sizes if size.routine == one.routine)
-            if sized not in (0, one.calls):
-                yield f"sizes are known for {sized} of {one.calls} calls of MPI_{one.routine}"
+            if sized != one.calls and (sized or one.nbytes):
+                known = f"sizes are known for {sized} of {one.calls} calls of MPI_{one.routine}"
+                yield f"{known}: the others have their mean" if sized < one.calls else known

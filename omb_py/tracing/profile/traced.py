@@ -95,7 +95,7 @@ def _member(rank: int, file: RankFile | None, task: Task | None) -> RankProfile:
     if task is not None:
         member = RankProfile(
             rank,
-            host=task.host,
+            host=task.host or None,
             elapsed_s=task.elapsed_s,
             communication_s=task.communicate_s,
             user_s=task.user_s,
@@ -131,8 +131,8 @@ def _agreed(exact: float | None, rough: float | None) -> float | None:
 
 
 def _cells(file: RankFile) -> tuple[CallStats, ...]:
-    sized = {one.routine for one in file.sizes}
-    return tuple(_cell(one, sized=one.routine in sized) for one in file.calls if one.calls)
+    rows = [(one, True) for one in file.sizes] + [(one, False) for one in file.unsized]
+    return tuple(_cell(one, sized) for one, sized in rows if one.calls)
 
 
 def _cell(one: Calls, sized: bool) -> CallStats:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.apps.replay import plan_of
 from omb_py.results.readers import source_of
 from omb_py.tracing.profile.mpitrace import Calls, RankFile, Task, parse, read_profile
+from omb_py.tracing.profile.store import load
 from tests import ROOT
 from tests.helpers.damage import damaged, noisy
 from tests.helpers.properties import examples
@@ -72,7 +74,8 @@ def test_a_line_that_is_none_is_named() -> None:
     notes = profile_in(text).notes
     number = next(i for i, line in enumerate(text.splitlines(), 1) if "5.6\n" in line + "\n")
     assert f"line {number} is no whole row of its table and is left out" in notes
-    assert "sizes are known for 733 of 8161 calls of MPI_Allreduce" in notes
+    note = "sizes are known for 733 of 8161 calls of MPI_Allreduce: the others have their mean"
+    assert note in notes
 
 
 @given(FILES, st.data())
@@ -155,4 +158,101 @@ def test_later_versions_of_mpitrace_say_more() -> None:
         (0, "x3210c0s37b1n0", 232.13),
         (1, "x3210c0s37b1n0", 227.6),
     ]
-    assert profile.notes == ("its tables for each size of communicators are left out",)
+    assert profile.notes[0] == "its tables for each size of communicators are left out"
+    assert [one.calls for one in profile.unsized] == [20, 2]
+
+
+OLDER = """\
+Data for MPI rank 0 of 4:
+Times and statistics from MPI_Init() to MPI_Finalize().
+-----------------------------------------------------------------
+MPI Routine                  #calls     avg. bytes      time(sec)
+-----------------------------------------------------------------
+MPI_Send                         12         1000.0          0.002
+-----------------------------------------------------------------
+MPI task 0 of 4 had the median communication time.
+total communication time = 0.642 seconds.
+total elapsed time       = 1.397 seconds.
+user cpu time            = 1.137 seconds.
+system time              = 0.250 seconds.
+maximum memory size      = 2048 KBytes.
+
+-----------------------------------------------------------------
+Message size distributions:
+
+MPI_Send                  #calls    avg. bytes      time(sec)
+                              12        1000.0          0.002
+
+-----------------------------------------------------------------
+
+
+Summary for on-node communication
+-----------------------------------------------------------------
+MPI Routine                  #calls     avg. bytes      time(sec)
+-----------------------------------------------------------------
+MPI_Send                          6         1000.0          0.001
+-----------------------------------------------------------------
+measured on-node communication time = 0.001 seconds.
+
+-----------------------------------------------------------------
+On-node message size distributions:
+
+MPI_Send                  #calls    avg. bytes      time(sec)
+                               6        1000.0          0.001
+
+
+-----------------------------------------------------------------
+
+Communication summary for all tasks:
+
+  minimum communication time = 0.105 sec for task 3
+  median  communication time = 0.642 sec for task 0
+  maximum communication time = 0.804 sec for task 2
+
+
+MPI tasks sorted by communication time:
+taskid      comm(s)  elapsed(s)     user(s)     size(KB)   switches
+     3        0.11        1.40        0.70         1024           3
+     0        0.64        1.40        1.14         2048           9
+     1        0.70        1.40        0.71         1536           4
+     2        0.80        1.40        0.72         1536          10
+"""
+
+
+def test_an_older_mpitrace_counts_in_kilobytes(tmp_path: Path) -> None:
+    profile = profile_in(OLDER)
+    assert profile.calls == (Calls("Send", 12, 1000.0, 0.002),)
+    assert profile.memory_mib == 2
+    assert profile.tasks[1:3] == (
+        Task(0, 0.64, 1.40, "", 1.14, None, 2.0, 9),
+        Task(1, 0.70, 1.40, "", 0.71, None, 1.5, 4),
+    )
+    assert profile.ranks_communicate_s == (0.11, 0.64, 0.80)
+    assert profile.notes == ("its tables for communication on a node are left out",)
+    (tmp_path / "mpi_profile.0").write_text(OLDER)
+    whole = load([str(tmp_path / "mpi_profile.0")])
+    assert [member.rank for member in whole.members] == [0, 1, 2, 3]
+    assert [member.system_s for member in whole.members] == [0.25, None, None, None]
+    assert {member.host for member in whole.members} == {None}
+    assert not any("nothing is known" in note for note in whole.notes)
+
+
+def test_calls_of_unknown_sizes_are_kept_and_noted() -> None:
+    profile = read_profile(str(DATA / "collapsed.txt"))
+    assert [(one.routine, one.calls) for one in profile.calls] == [
+        ("Comm_rank", 3),
+        ("Bcast", 126),
+        ("Bcast", 1),
+        ("Bcast", 393),
+        ("Allreduce", 24561),
+    ]
+    assert profile.calls[3].nbytes == pytest.approx((520 * 197140.6 - 126 * 4 - 8) / 393)
+    assert profile.calls[3].seconds == pytest.approx(0.510)
+    assert [note.partition(":")[0] for note in profile.notes] == [
+        "sizes are known for 127 of 520 calls of MPI_Bcast",
+        "sizes are known for 0 of 24561 calls of MPI_Allreduce",
+    ]
+    plan = plan_of(profile, 1.0, ())
+    (allreduce,) = (item for item in plan.items if item.function == "allreduce")
+    assert (allreduce.calls, allreduce.nbytes) == (24561, 208140)
+    assert sum(item.calls for item in plan.items if item.function == "bcast") == 520
