@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.tracing.records import Kind, Record
+from omb_py.tracing.records.clocks import align, clock_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,15 +63,21 @@ class Intervals:
 
 def aligned(records: Sequence[Record]) -> bool:
     """Whether the times of all ranks can be compared: by one clock, or by comparisons of clocks."""
-    hosts = {(one.host, one.header["clock"]) for one in records}
-    return len(hosts) == 1 or all(one.comparisons for one in records)
+    clocks = {clock_of(one) for one in records}
+    return len(clocks) == 1 or all(one.error is not None for one in align(records))
+
+
+def on_one_clock(records: Sequence[Record]) -> list[Record]:
+    """The records with the comparisons that a timeline uses for them, too."""
+    return [one.record for one in align(records)]
 
 
 def bounds(records: Sequence[Record]) -> list[tuple[int, int]]:
     """Start and end of each rank (ns): on the common clock, else each from 0."""
     if not aligned(records):
         return [(0, one.ended - one.began) for one in records]
-    return [(int(one.common(one.began)), int(one.common(one.ended))) for one in records]
+    found = on_one_clock(records)
+    return [(int(one.common(one.began)), int(one.common(one.ended))) for one in found]
 
 
 def intervals_of(records: Sequence[Record]) -> list[Intervals]:
@@ -78,10 +85,9 @@ def intervals_of(records: Sequence[Record]) -> list[Intervals]:
 
     Where a ring of events was too small, all ranks begin when that of the last one begins.
     """
-    cut = [int(one.common(one.events["ended"][0])) for one in records if one.lost_events]
-    return [
-        _intervals(one, times, cut) for one, times in zip(records, bounds(records), strict=True)
-    ]
+    found = on_one_clock(records)
+    cut = [int(one.common(one.events["ended"][0])) for one in found if one.lost_events]
+    return [_intervals(one, times, cut) for one, times in zip(found, bounds(found), strict=True)]
 
 
 def _intervals(record: Record, times: tuple[int, int], cut: Sequence[int]) -> Intervals:

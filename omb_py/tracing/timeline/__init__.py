@@ -10,8 +10,8 @@ import numpy as np
 
 from omb_py.core.errors import UsageError
 from omb_py.tracing.records import Record, missing_ranks, read_folder
+from omb_py.tracing.records.clocks import align
 from omb_py.tracing.timeline.assembly import assemble
-from omb_py.tracing.timeline.clocks import align
 from omb_py.tracing.timeline.messages import match
 from omb_py.tracing.timeline.model import NONE, RankTimeline, Timeline
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from omb_py.tracing.records import Record
+from omb_py.tracing.records.clocks import Alignment
 from omb_py.tracing.records.layout import Kind
-from omb_py.tracing.timeline.clocks import Alignment
 from omb_py.tracing.timeline.model import NONE, SLICE, Lane, LaneKind, RankTimeline
 
 if TYPE_CHECKING:

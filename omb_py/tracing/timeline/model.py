@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from omb_py.tracing.records.clocks import Alignment
 from omb_py.tracing.records.layout import Communicator
-from omb_py.tracing.timeline.clocks import Alignment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

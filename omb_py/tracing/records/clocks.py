@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from omb_py.tracing.records import NS, Comparison, Record
+from omb_py.tracing.records.reading import NS, Comparison, Record
 
 MAX_OFFSET = 1e10
 """Seconds; a larger offset between two clocks is damage (it is 300 years)."""
