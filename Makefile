@@ -224,6 +224,7 @@ keys: $(VENV)/.installed
 
 %/.tested-with: %/.installed
 	$*/bin/pip install -q -c constraints.txt -e ".[test]"
+	[ ! -e /usr/include/fftw3.h ] || $*/bin/pip install -q -c constraints.txt mpi4py-fft
 	touch $@
 
 # Intel MPI from PyPI takes memory on a device; tests use it where it can be had (x86-64).

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 from omb_py.options.option import Option, note_old_name
 from omb_py.options.types import WholeNumber
 from omb_py.tracing.recorder.backends import EVENTS, Settings
 from omb_py.tracing.records.layout import TIMELINES
+
+if TYPE_CHECKING:
+    from omb_py.tracing.recorder.session import Session
 
 FOLDER = "omb-profile"
 LEVELS = {"mpi4py": "python", "pmpi": "c"}
@@ -160,7 +165,7 @@ def profiled(
     settings: Settings,
     values: dict[str, Any],
 ) -> None:
-    """Run the program, observed, then write the profile; ends as the program ends."""
+    """Run the program, observed; end as it ends. `Ending` writes the profile."""
     from omb_py.tracing.recorder import program
     from omb_py.tracing.recorder.session import Session
 
@@ -175,18 +180,22 @@ def profiled(
     session.prepare()
     if sys.stdout is not sys.__stdout__ and sys.__stdout__ is not None:
         sys.stdout = sys.__stdout__
-    program.check_module(target)
-    code: Any = 0
+    ending = Ending(session, values)
+    atexit.register(ending.run)
+    try:
+        program.check_module(target)
+    except BaseException:
+        atexit.unregister(ending.run)
+        raise
     try:
         program.run(target)
-    except SystemExit as exit_:
-        code = exit_.code
-    except BaseException as error:
-        crashed(session, error)
+    except SystemExit:
         raise
-    session.end()
-    finish(session, values)
-    sys.exit(code)
+    except BaseException as error:
+        ending.failure = 130 if isinstance(error, KeyboardInterrupt) else 1
+        show_exception(error)
+        sys.exit(ending.failure)
+    sys.exit()
 
 
 def counters_of_traffic() -> Any:
@@ -197,35 +206,62 @@ def counters_of_traffic() -> Any:
     return TrafficCollector()
 
 
-def crashed(session: Any, error: BaseException) -> None:
-    """A rank's program has failed: say how, as Python does, and end the whole job."""
-    from traceback import print_exception
-
-    session.end(together=False)
+def show_exception(error: BaseException) -> None:
+    """Show the exception that ended the program, without omb-py's frames, as Python does."""
     shown = error.__traceback__
     while shown is not None and "omb_py" in shown.tb_frame.f_code.co_filename:
         shown = shown.tb_next
-    print_exception(type(error), error, shown)
-    if session.begun:
-        print(
-            f"omb-py: the profile so far: omb-py profile show {session.folder}",
-            file=sys.stderr,
-            flush=True,
-        )
-        time.sleep(0.3)
-        session.abort(130 if isinstance(error, KeyboardInterrupt) else 1)
-    launcher.end_job(1)
-    sys.exit(1)
+    sys.excepthook(type(error), error.with_traceback(shown), shown)
 
 
-def finish(session: Any, values: dict[str, Any]) -> None:
-    """End MPI where the program has not, then write the profile on rank 0."""
-    if not session.begun:
-        launcher.note("the program has not started MPI: there is no profile", launcher.rank())
-        return
-    rank, ranks = session.leave()
-    sys.stdout.flush()
-    if rank == 0:
+class Ending:
+    """The end of a profiled rank: the last exit handler, since it is registered first.
+
+    Python joins the program's threads and runs its exit handlers before; mpi4py finalizes MPI
+    afterwards, and Python keeps the program's exit code. ``failure`` is the exit code after an
+    exception, which ends the job.
+    """
+
+    def __init__(self, session: Session, values: dict[str, Any]) -> None:
+        self.failure = 0
+        self._session = session
+        self._values = values
+        self._process = os.getpid()
+
+    def run(self) -> None:
+        """End the record; on rank 0 write the profile. Do nothing in a forked process."""
+        if os.getpid() != self._process:
+            return
+        session = self._session
+        with suppress(OSError, ValueError):  # closed, or Python reports it itself
+            sys.stdout.flush()
+        try:
+            session.end(together=not self.failure)
+            if self.failure and not session.finalized:
+                self._end_job()
+            elif session.begun:
+                self._report()
+            else:
+                text = "the program has not started MPI: there is no profile"
+                launcher.note(text, launcher.rank())
+        except Exception as error:
+            launcher.say(sentence(error))
+            time.sleep(launcher.SECONDS_TO_BE_HEARD)
+            session.abort(getattr(error, "exit_code", 1))
+
+    def _end_job(self) -> None:
+        session = self._session
+        if not session.begun:
+            launcher.end_job(self.failure)
+            return
+        launcher.say(f"the profile so far: omb-py profile show {session.folder}")
+        time.sleep(launcher.SECONDS_TO_BE_HEARD)
+        session.abort(self.failure)
+
+    def _report(self) -> None:
+        session, values = self._session, self._values
+        if session.rank > 0 or session.aborting:
+            return
         from omb_py.cli.profile_finish import report
 
         if session.replaced:
@@ -234,7 +270,7 @@ def finish(session: Any, values: dict[str, Any]) -> None:
                 "each job with --dir"
             )
         timelines, quiet = values["timelines"], values["quiet"]
-        report(session.folder, ranks, values["per_rank"], timelines, quiet)
+        report(session.folder, session.ranks, values["per_rank"], timelines, quiet)
 
 
 @click.command("show", context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -107,7 +107,11 @@ class Session:
         self._file: RecordFile | None = None
         self._publisher: Publisher | None = None
         self._clock: Any = None
+        self.rank = 0
+        self.ranks = 1
         self.ended = False
+        self.aborting = False
+        """Whether mpi4py will abort the job at exit, as ``python -m mpi4py`` tells it."""
 
     @property
     def begun(self) -> bool:
@@ -124,15 +128,15 @@ class Session:
         """Whether another job has put its record in the place of this rank's."""
         return self._file is not None and not self._file.in_place()
 
-    def leave(self) -> tuple[int, int]:
-        """Finalize MPI unless the program has; this rank and how many there are."""
-        if not self._module.Is_finalized():
-            self._finalize()
-        return self._rank, self._ranks
+    @property
+    def finalized(self) -> bool:
+        """Whether MPI was started and finalized."""
+        return self.begun and bool(self._module.Is_finalized())
 
     def abort(self, code: int) -> None:
-        """End the whole job."""
-        self._world.Abort(code)
+        """End the whole job, or only this process if MPI cannot."""
+        if self.begun and not self.finalized:
+            self._world.Abort(code)
         os._exit(code)
 
     def prepare(self) -> None:
@@ -148,8 +152,16 @@ class Session:
         self.backend.imported(module)
         for name in ("Init", "Init_thread"):
             setattr(module, name, self._starting(getattr(module, name)))
-        self._finalize = module.Finalize
-        module.Finalize = self._ending(module.Finalize)
+        module.Finalize = self._before(module.Finalize, self.end)
+        leave = partial(self.end, together=False)
+        os._exit = self._before(os._exit, leave)
+        module._set_abort_status = self._before(module._set_abort_status, self._abort_at_exit)
+        if self.backend.recorder is not None:  # the record of C is up to date at any time
+            from omb_py.tracing.recorder.substitution import COMMUNICATORS
+
+            for name in COMMUNICATORS:
+                observed = getattr(module, name)
+                observed.Abort = self._before(observed.Abort, leave)
         module.Pcontrol = self._controlling(module.Pcontrol)
         os.register_at_fork(after_in_child=self._forked)
         if module.Is_initialized():
@@ -164,13 +176,19 @@ class Session:
 
         return start
 
-    def _ending(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def finalize() -> Any:
-            self.end()
-            return original()
+    @staticmethod
+    def _before(original: Callable[..., Any], first: Callable[[], None]) -> Callable[..., Any]:
+        """A function that calls ``first``, then the original."""
 
-        return finalize
+        @wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            first()
+            return original(*args, **kwargs)
+
+        return call
+
+    def _abort_at_exit(self) -> None:
+        self.aborting = True
 
     def _controlling(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(original)
@@ -185,7 +203,7 @@ class Session:
 
     def _begin(self, module: ModuleType) -> None:
         world, settings = self._world, self._settings
-        self._rank, self._ranks = rank, ranks = world.Get_rank(), world.Get_size()
+        self.rank, self.ranks = rank, ranks = world.Get_rank(), world.Get_size()
         try:
             if rank > 0:
                 world.Barrier()  # rank 0's record keeps other jobs out of the folder
@@ -221,6 +239,7 @@ class Session:
         return {"mpi": version[:200], "mpi4py": mpi4py.__version__, "standard": _standard(module)}
 
     def _fail(self, rank: int, error: BaseException) -> None:
+        self.ended = True
         launcher.stagger(rank)
         print(f"omb-py: rank {rank}: {sentence(error)}", file=sys.stderr, flush=True)
         time.sleep(launcher.SECONDS_TO_BE_HEARD)
@@ -245,16 +264,19 @@ class Session:
         if self._file is None or self.ended:
             return
         self.ended = True
+        together = together and not self.aborting
+        comparing = together and not self.finalized
         ended = time.monotonic_ns()
         self.backend.pause()
         annotation.detach()
         assert self._publisher is not None
         self._publisher.stop()
         if self._counters is not None:
-            self._counters.end(together)
-        if together:
+            self._counters.end(comparing)
+        if comparing:
             self._compare_clocks("last")
             self._clock.free()
+        if together:
             self._file.set("ended", ended)
         self.backend.finish()
 
