@@ -44,7 +44,8 @@ def load(paths: Paths, **assume: Any) -> pd.DataFrame:
     One row for each message size of each run, in the columns below, missing where a suite does not
     say; ``attrs["runs"]`` of the table has the metadata of each run by its name: the library,
     hosts, versions and command. ``assume`` gives columns a value where files do not, as in
-    ``ranks=8`` for native OMB's text. What had to be left out is a `UserWarning`. Raises `OmbError`
+    ``ranks=8`` for native OMB's text; a mapping has values by patterns of files' names, as in
+    ``ranks={"*-n64-*": 64}``. What had to be left out is a `UserWarning`. Raises `OmbError`
     when a file cannot be read or holds no results.
 
     >>> import omb_py

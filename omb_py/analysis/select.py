@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,10 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_decimal
 from omb_py.core.text.words import nearest
 from omb_py.results.row import KINDS
+
+COLUMNS = frozenset((*KINDS, *EXTRA))
+ALL = "*"
+OF_FILES = re.compile(r"(?P<files>.+?) *: *(?P<rest>\w+ *=.*)")
 
 
 def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
@@ -35,15 +40,26 @@ def where(frame: pd.DataFrame, texts: Iterable[str]) -> pd.DataFrame:
 
 
 def assumptions(texts: Iterable[str]) -> dict[str, Any]:
-    """What to assume of rows whose file does not say, from ``COLUMN=VALUE`` texts.
+    """What to assume of rows whose file does not say, from ``[FILES:]COLUMN=VALUE`` texts.
 
     Raises `UsageError` when a text is not of that form or gives several values.
+
+    >>> assumptions(["mpi=MPICH 5.0.2", "ranks=8", "*-16-256-*:ranks=256"])
+    {'mpi': {'*': 'MPICH 5.0.2'}, 'ranks': {'*-16-256-*': 256, '*': 8}}
     """
-    found = {}
-    for name, values in pairs(texts).items():
-        if len(values) != 1:
-            raise UsageError(f"{name} can be assumed to have one value, not {len(values)}")
-        found[name] = convert(name, values[0])
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        match = None if text.partition("=")[0].strip() in COLUMNS else OF_FILES.fullmatch(text)
+        files, rest = (match["files"], match["rest"]) if match else (ALL, text)
+        for column, values in pairs([rest]).items():
+            of_files = found.setdefault(column, {})
+            if len(values) != 1 or files in of_files:
+                count = max(2, len(values))
+                raise UsageError(f"{column} can be assumed to have one value, not {count}")
+            of_files[files] = convert(column, values[0])
+    for of_files in found.values():
+        if ALL in of_files:
+            of_files[ALL] = of_files.pop(ALL)  # the last of them
     return found
 
 
@@ -57,8 +73,8 @@ def pairs(texts: Iterable[str]) -> dict[str, list[str]]:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals:
             raise UsageError(f"{text!r} is not COLUMN=VALUE, as in ranks=8 or buffer=numpy,cupy")
-        if name not in (*KINDS, *EXTRA):
-            raise no_column(name, (*KINDS, *EXTRA))
+        if name not in COLUMNS:
+            raise no_column(name, COLUMNS)
         found.setdefault(name, []).extend(value.strip() for value in values.split(","))
     return found
 

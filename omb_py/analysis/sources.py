@@ -89,8 +89,10 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return rows, [
         f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
         "so they are kept apart, not taken for repeated runs: "
-        f"{first_of(list(names.values()), MAX_FILES)}; if they are repeated runs, add "
+        f"{first_of(list(names.values()), MAX_FILES)}; of repeated runs say "
         + " ".join(f"--assume {name}=..." for name in missing)
+        + f", or --assume 'FILES:{missing[0]}=...' for a part of the files, whose names are like "
+        "FILES"
     ]
 
 

@@ -101,7 +101,8 @@ def load(
     """Read files, and folders with all that is below them.
 
     ``assume`` gives columns a value where the files do not say: native OMB does not print how many
-    ranks it ran on. ``columns`` are those that the tables have besides `ALWAYS`, all by default;
+    ranks it ran on. A mapping has values by patterns of files' names, of which the first that
+    matches counts. ``columns`` are those that the tables have besides `ALWAYS`, all by default;
     each takes about 8 bytes a row. ``progress`` is called with the file under way and the number of
     rows so far. Raises `OmbError` when a file that was named cannot be read or
     holds no result, or when a folder holds none; other trouble becomes a problem.
@@ -115,7 +116,7 @@ def load(
         """What is in all files, one after the other; what is not rows is kept."""
         named = [paths] if isinstance(paths, str | Path) else paths
         for path in dict.fromkeys(map(Path, named)):
-            for file, part in contents(path, problems):
+            for file, part in contents(path, problems, assume or {}):
                 runs.update(part.runs)
                 problems.extend(part.problems)
                 yield file, part
@@ -139,7 +140,8 @@ def load(
 def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
     """Rows whose number is none of use: a clock that steps, or two decimals that are not enough."""
     own = rows["latency_us"].fillna(rows["bandwidth_MBps"]).fillna(rows["messages_per_s"])
-    without = with_values(rows[own <= 0])
+    right = rows["latency_us"].isna() & (rows["bytes"] == 0)  # no bytes have no bandwidth
+    without = with_values(rows[(own <= 0) & ~right])
     without = without[without["value"].isna()]
     for row in without.itertuples():
         what = {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[row.unit]
@@ -147,7 +149,7 @@ def not_above_zero(rows: pd.DataFrame) -> Iterator[Problem]:
             row.unit, row.messages_per_s
         )
         line = None if pd.isna(row.line) else int(row.line)
-        text = f"a {what} of {number:g} {row.unit}, which is not above 0, is left out"
+        text = f"a {what} of {number:g} {row.unit} is not above 0: no figure or ratio has it"
         yield Problem(str(row.file), line, text)
 
 
@@ -162,7 +164,17 @@ def of_rows(
     return Results(benchmarks, overhead, runs, (), pairs=pairs)
 
 
-def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]]:
+def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
+    """What is assumed of a column in a file."""
+    values = assume.get(name)
+    if not isinstance(values, Mapping):
+        return values
+    return next((value for pattern, value in values.items() if file.match(pattern)), None)
+
+
+def contents(
+    path: Path, problems: list[Problem], assume: Mapping[str, Any]
+) -> Iterator[tuple[Path, Found]]:
     """What is in a file, or in the files of a folder; those without results become problems.
 
     Raises `OmbError` when the file, or no file of the folder, holds results.
@@ -170,13 +182,15 @@ def contents(path: Path, problems: list[Problem]) -> Iterator[tuple[Path, Found]
     if not path.is_dir():
         if is_samples(path):
             raise UsageError(f"{path} holds samples, not rows: omb-py plot --kind ecdf draws them")
-        yield from ((path, found) for found in parts_of_file(path))
+        benchmark = assumed(assume, "benchmark", path)
+        yield from ((path, found) for found in parts_of_file(path, benchmark))
         return
     unusable: list[Problem] = []
     usable = 0
     for file in sorted(found_in(path, unusable)):
         try:
-            yield from ((file, found) for found in parts_of_file(file))
+            benchmark = assumed(assume, "benchmark", file)
+            yield from ((file, found) for found in parts_of_file(file, benchmark))
             usable += 1
         except OmbError as error:
             unusable.append(Problem(str(file), None, f"left out: {error}"))
@@ -397,9 +411,11 @@ def complete(
             of_runs = {run: values[place] for run, values in facts.items()}
             frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
     frame["run"] = fill(frame["run"], frame["file"])
-    for name, value in assume.items():
+    files = {file: Path(file) for file in frame["file"].dropna().unique()} if assume else {}
+    for name in assume:
         if name in frame:
-            frame[name] = fill(frame[name], value)
+            values = {file: assumed(assume, name, path) for file, path in files.items()}
+            frame[name] = fill(frame[name], convert_types(frame["file"].map(values), name))
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame

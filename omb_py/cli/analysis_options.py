@@ -84,8 +84,8 @@ def row_options(command: Command) -> Command:
         click.option(
             "--assume",
             multiple=True,
-            metavar="COLUMN=VALUE",
-            help="Value of a column in files that lack it, as in ranks=8.",
+            metavar="[FILES:]COLUMN=VALUE",
+            help="Value of a column in files that lack it, as in ranks=8 or '*-n64-*:ranks=64'.",
         ),
         click.option(
             "--where",

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
+from omb_py.results.readers.formats.labels import without_labels
 
 USAGE = re.compile(rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b", re.MULTILINE)
 INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNORECASE)
@@ -54,11 +55,12 @@ MARKS_OF_APPLICATIONS = (b"run,application,part,", b'", "application": "')
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a file that could not be used, and why."""
+    """Something in a file that could not be used, and why; ``rows`` are how many it cost."""
 
     path: str
     line: int | None
     text: str
+    rows: int = 1
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -69,12 +71,14 @@ class Problem:
 class Source:
     """A file's ``content`` in UTF-8, its lines ended by newlines.
 
-    ``torn`` is the index of a last line that has no end, or None.
+    ``torn`` is the index of a last line that has no end, or None. ``benchmark`` is what a user says
+    that it is of, for formats that need not name it.
     """
 
     path: str
     content: bytes
     torn: int | None
+    benchmark: str | None = None
 
     def __iter__(self) -> Iterator[str]:
         """The lines without their ends, decoded a block at a time: a file may be large."""
@@ -165,22 +169,23 @@ def all_readers() -> Mapping[str, Reader]:
     return {name: READERS.load(name) for name in READERS.names()}
 
 
-def parts_of_file(path: Path) -> Iterator[Found]:
+def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
     """What all readers find in a file, a part at a time, rows in the order of its lines.
 
-    Raises `OmbError` when it cannot be read or, after its end, when it held nothing that any reader
-    knows.
+    ``benchmark`` is what a file is of that does not name it. Raises `OmbError` when it cannot be
+    read or, after its end, when it held nothing that any reader knows.
     """
     content = content_of(path)
     whole = False
     problems: list[Problem] = []
-    for found in parts_of(str(path), content):
+    for found in parts_of(str(path), content, benchmark):
         whole |= bool(found.rows or found.tables)
         problems += found.problems
         yield found
     if not whole:
         if problems:
-            raise OmbError(f"{problems[0]}; {path} has no whole row")
+            costly = max(problems, key=lambda problem: problem.rows)
+            raise OmbError(f"{costly}; {path} has no whole row")
         if fault := failure_in(content):
             raise OmbError(f"{path} holds no results, for the run failed: {fault}")
         if any(mark in content for mark in MARKS_OF_APPLICATIONS):
@@ -240,14 +245,16 @@ def failure_in(content: bytes) -> str | None:
     return f"{usage['program'].decode()} printed its usage message{why}"
 
 
-def parts_of(path: str, content: bytes) -> Iterator[Found]:
+def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterator[Found]:
     """What all readers find in a file's content; nothing where none knows its format."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.decode("utf-16", errors="replace").encode()
+    source = source_of(path, content, benchmark)
     readers = [
-        reader for reader in all_readers().values() if any(mark in content for mark in reader.marks)
+        reader
+        for reader in all_readers().values()
+        if any(mark in source.content for mark in reader.marks)
     ]
-    source = source_of(path, content)
     if len(readers) == 1:
         yield from readers[0].read(source)
     elif readers:
@@ -278,10 +285,11 @@ def has_marks(path: Path) -> bool:
     return any(b"\n" + mark in beginning for one in all_readers().values() for mark in one.marks)
 
 
-def source_of(path: str, content: bytes) -> Source:
-    """A file's content as lines, whichever way they end."""
+def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:
+    """A file's content as lines, without labels of launchers, whichever way they end."""
     content = content.removeprefix(codecs.BOM_UTF8)
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    content = without_labels(content)
     ended = not content or content.endswith(b"\n")
-    return Source(path, content, None if ended else content.count(b"\n"))
+    return Source(path, content, None if ended else content.count(b"\n"), benchmark)

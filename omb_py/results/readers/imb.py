@@ -60,7 +60,10 @@ LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+[\d.]")
 
 @dataclass
 class Reading:
-    """Where the reader stands. ``stage`` is what lines with # below a banner are about."""
+    """Where the reader stands. ``stage`` is what lines with # below a banner are about.
+
+    ``begun`` is what has printed no row yet, after its last comment and the problems before it.
+    """
 
     found: Found
     source: Source
@@ -77,13 +80,14 @@ class Reading:
     table: ImbTable | None = None
     smallest: int | None = None
     mpi: str | None = None
+    begun: tuple[int, str, int] | None = None
 
 
 class ImbReader:
     """Every table that says of which benchmark it is, and on how many processes."""
 
     name = "Intel MPI Benchmarks"
-    marks = (b"#repetitions",)
+    marks = (b"#repetitions", b"MPI Benchmark")
 
     def read(self, source: Source) -> Iterator[Found]:
         found = Found()
@@ -92,6 +96,8 @@ class ImbReader:
         for index, line in lines_of(source):
             if len(found.rows) >= ROWS_AT_ONCE:
                 yield found.take_rows()
+            if state.begun is not None and line.startswith("#"):
+                state.begun = (index, *state.begun[1:])
             if "startup()" in line and (match := LIBRARY.search(line)):
                 state.mpi = f"Intel MPI {match[1]}"
             elif state.table is None and "#" not in line:
@@ -106,8 +112,16 @@ class ImbReader:
                 notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
             elif LOOKS_LIKE_A_ROW.match(line):
                 take(state, state.table, line, index)
+        begin(state, None, "")
         notes.finish()
         yield found
+
+
+def begin(state: Reading, index: int | None, what: str) -> None:
+    """Something begins at a line, or the file ends: what printed nothing before it is named."""
+    if state.begun is not None and state.begun[2] == state.notes.count:
+        state.notes.ended(*state.begun[:2], index)
+    state.begun = None if index is None else (index, what, state.notes.count)
 
 
 def columns_of(line: str) -> tuple[str, ...] | None:
@@ -126,6 +140,7 @@ def comment(state: Reading, line: str, index: int) -> None:
         state.found.runs[name] = state.run.said
         state.stage, state.table, state.smallest = "", None, None
         forget(state)
+        begin(state, index, state.run.suite)
     elif RULE.fullmatch(line):
         state.stage = ""
         if state.table is not None:
@@ -135,6 +150,9 @@ def comment(state: Reading, line: str, index: int) -> None:
         state.table = None
         forget(state)
         state.stage, state.name, state.multi = "", match["name"], bool(match["multi"])
+        if state.begun is not None and state.begun[1] == state.run.suite:
+            state.begun = None
+        begin(state, index, f"{match['name']} of {state.run.suite}")
     elif match := PROCESSES.fullmatch(line):
         state.ranks, state.threads = int(match[1]), int(match[2]) if match[2] else None
     elif match := GROUPS.fullmatch(line):
@@ -240,6 +258,7 @@ def take(state: Reading, table: ImbTable, line: str, index: int) -> None:
     if reason:
         state.notes.add(index, f"{reason}, left out")
         return
+    state.begun = None
     state.found.rows.append(table.shared | values_of(row, table) | {"line": index + 1})
 
 

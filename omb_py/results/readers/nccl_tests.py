@@ -25,12 +25,13 @@ from omb_py.results.readers.formats.nccl import (
     fresh,
     in_columns,
     measurements,
+    program_of,
     program_of_file,
     row_of,
 )
 
 HEADER = re.compile(
-    r"#\s+size\s+count\s+type(?P<redop>\s+redop)?(?P<root>\s+root)?"
+    r"\s*#\s+size\s+count\s+type(?P<redop>\s+redop)?(?P<root>\s+root)?"
     r"(?P<half>\s+(?P<time>time|cputime)\s+algbw\s+busbw\s+(?P<wrong>#wrong|error)"
     r"(?P<bits>\s+#bitdiff)?(?P<each>\s+i_min\s+i_max\s+i_p99\s+i_cv%)?)"
     r"\s+(?P=time)\s+algbw\s+busbw\s+(?P=wrong)(?:\s+#bitdiff)?(?:\s+i_min\s+i_max\s+i_p99\s+i_cv%)?"
@@ -42,7 +43,11 @@ END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test c
 
 @dataclass
 class Reading:
-    """Where the reader stands; ``mentions`` are programs named since the last table."""
+    """Where the reader stands; ``mentions`` are programs named since the last table.
+
+    ``begun`` is the last comment of a program that has printed no row yet, ``noted`` how many
+    problems there were.
+    """
 
     found: Found
     source: Source
@@ -50,6 +55,8 @@ class Reading:
     run: Run
     mentions: set[str] = field(default_factory=set)
     used: bool = False
+    begun: int | None = None
+    noted: int = 0
     table: NcclTable | None = None
     layout: Layout | None = None
 
@@ -58,7 +65,7 @@ class NcclTestsReader:
     """Every table below a header with times and two bandwidths, out of place and in place."""
 
     name = "nccl-tests"
-    marks = (b" algbw", b"\talgbw")
+    marks = (b" algbw", b"\talgbw", b"# nThread ")
 
     def read(self, source: Source) -> Iterator[Found]:
         found = Found()
@@ -67,13 +74,15 @@ class NcclTestsReader:
         for index, line in lines_of(source):
             if len(found.rows) >= ROWS_AT_ONCE:
                 yield found.take_rows()
+            if state.begun is not None and "#" in line:
+                state.begun = index
             if "algbw" in line and (header := HEADER.fullmatch(line)):
                 start_table(state, header, line, index)
             elif state.table and state.layout and LOOKS_LIKE_A_ROW.match(line):
                 take(state, state.table, state.layout, line, index)
             elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
-                say(state, line, index)
-        finish_table(state)
+                say(state, line.lstrip(), index)
+        start_run(state, None)
         notes.finish()
         yield found
 
@@ -97,6 +106,7 @@ def say(state: Reading, line: str, index: int) -> None:
     elif match := SETTINGS.fullmatch(line):
         if state.used or state.run.settings:
             start_run(state, index)
+        state.begun, state.noted = index, state.notes.count
         state.run.settings = {"largest": int(match["largest"])}
         state.run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
         for name, pattern in SETTING.items():
@@ -119,10 +129,16 @@ def say(state: Reading, line: str, index: int) -> None:
         state.mentions |= set(mentioned)
 
 
-def start_run(state: Reading, index: int) -> None:
-    """Another program begins to speak."""
+def start_run(state: Reading, index: int | None) -> None:
+    """Another program begins to speak, or the file ends; the one before printed something."""
+    program = state.table.program if state.table else state.run.program
     finish_table(state)
-    state.run = fresh(state.run, f"{state.source.path}:{index + 1}")
+    if state.begun is not None and state.notes.count == state.noted:
+        program = program or next(iter(state.mentions), None)
+        name = f"{program}_perf" if program else "a program"
+        state.notes.ended(state.begun, f"{name} of {state.run.suite or 'nccl-tests'}", index)
+    state.begun = None
+    state.run = fresh(state.run, f"{state.source.path}:{(index or 0) + 1}")
     state.used = False
 
 
@@ -141,6 +157,7 @@ def start_table(state: Reading, header: re.Match[str], line: str, index: int) ->
     program = run.program
     if program is None and len(state.mentions) == 1:
         program = next(iter(state.mentions))
+    program = program or program_of(state.source.benchmark)
     if program is None and not state.mentions:
         program = program_of_file(PurePath(state.source.path).name)
     state.mentions = set()
@@ -167,6 +184,7 @@ def take(state: Reading, table: NcclTable, layout: Layout, line: str, index: int
     elif torn and not (layout.ends and word_ends(line)[-1] >= layout.ends[-1]):
         state.notes.add(index, "the file may end within this row, left out")
     else:
+        state.begun = None
         table.add(row, state.notes)
 
 

@@ -15,7 +15,6 @@ from omb_py.results.readers.formats.fixed_width import (
     columns_kept,
     lines_of,
     shown,
-    unlabelled,
     word_ends,
 )
 
@@ -85,7 +84,7 @@ def test_lines_that_are_empty_or_too_long_are_of_no_table() -> None:
     ],
 )
 def test_labels_of_launchers_go_and_indents_stay(labelled: list[str], bare: list[str]) -> None:
-    assert list(unlabelled(source_of("job.log", "\n".join(labelled).encode()))) == bare
+    assert list(source_of("job.log", "\n".join(labelled).encode())) == bare
 
 
 HEADINGS = "#bytes     t[usec]   Mbytes/sec"

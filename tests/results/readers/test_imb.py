@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
-from omb_py.results.readers.formats.fixed_width import unlabelled
 from omb_py.results.readers.imb import READER
 from tests import ROOT
 from tests.helpers.damage import damaged, joined_halves, words
@@ -65,7 +64,7 @@ def of(name: str, benchmark: str, **values: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_line_of_numbers_below_a_heading_is_a_row(path: Path) -> None:
     content = path.read_bytes()
-    lines = list(unlabelled(source_of(path.name, content)))
+    lines = list(source_of(path.name, content))
     told = found(content, path.name)
     numbers = [i + 1 for i, text in enumerate(lines) if text.startswith("     ") and "." in text]
     headings = [i + 1 for i, text in enumerate(lines) if "#repetitions" in text]
@@ -446,11 +445,11 @@ def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     path = data.draw(st.sampled_from([path for path in FILES if path.stem != "sync_off"]))
     content = path.read_bytes()
     whole = found(content, path.name).rows
-    printed = list(unlabelled(source_of(path.name, content)))
+    printed = list(source_of(path.name, content))
     known = {words(printed[row["line"] - 1]): row for row in whole}
     texts = [printed[row["line"] - 1] for row in whole]
     broken = data.draw(damaged(content))
-    lines = list(unlabelled(source_of(path.name, broken)))
+    lines = list(source_of(path.name, broken))
     names = {row["benchmark"] for row in whole}
     for row in found(broken, path.name).rows:
         line = lines[row["line"] - 1]

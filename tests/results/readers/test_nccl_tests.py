@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
-from omb_py.results.readers.formats.fixed_width import shown, unlabelled
+from omb_py.results.readers.formats.fixed_width import shown
 from omb_py.results.readers.formats.nccl import PROGRAMS, factors, number
 from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
 from tests import ROOT
@@ -44,7 +44,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_line_of_numbers_is_two_rows(path: Path) -> None:
     content = path.read_bytes()
-    lines = list(unlabelled(source_of(path.name, content)))
+    lines = list(source_of(path.name, content))
     numbers = [index + 1 for index, line in enumerate(lines) if line.startswith("  ")]
     told = found(content, path.name)
     refused = [problem.line for problem in told.problems]
@@ -160,14 +160,16 @@ def test_a_bandwidth_that_is_the_bus_s_twice_is_no_algorithm_bandwidth() -> None
     assert None not in {row["busbw_GBps"] for row in rows("all_gather_2.0.txt")}
 
 
-def test_a_table_alone_needs_a_name() -> None:
-    told = found(ALONE)
-    assert not told.rows
-    assert "which program" in told.problems[0].text
+def test_a_table_alone_needs_a_name_unless_it_is_of_allreduce() -> None:
+    assert {(row["benchmark"], row["ranks"]) for row in found(ALONE).rows} == {("allreduce", 8)}
     named = found(ALONE, "run1/all_reduce.log").rows
     assert {row["benchmark"] for row in named} == {"allreduce"}
-    assert all("ranks" not in row for row in named)
     assert found(f"./alltoall_perf -g 8\n{ALONE}").rows == [], "these are no alltoall's sizes"
+    lines = (DATA / "broadcast_2.0.txt").read_text().splitlines(keepends=True)
+    other = found("".join(line for line in lines if "broadcast" not in line))
+    assert not other.rows
+    assert "which program" in other.problems[0].text
+    assert "--assume benchmark=" in other.problems[0].text
 
 
 def test_bandwidths_tell_an_allreduce_of_known_ranks() -> None:
@@ -176,8 +178,8 @@ def test_bandwidths_tell_an_allreduce_of_known_ranks() -> None:
 
 
 def test_two_names_before_a_table_are_none() -> None:
-    text = f"# runs all_reduce_perf and reduce_perf\n{ALONE}"
-    assert not found(text).rows
+    text = f"# runs broadcast_perf and reduce_perf\n{ALONE}"
+    assert {row["benchmark"] for row in found(text).rows} == {"allreduce"}
 
 
 def test_devices_that_do_not_fit_the_bandwidths_leave_the_table_out() -> None:
@@ -187,9 +189,9 @@ def test_devices_that_do_not_fit_the_bandwidths_leave_the_table_out() -> None:
     assert "5 ranks" in told.problems[0].text
 
 
-def test_a_missing_device_leaves_the_number_of_ranks_open() -> None:
+def test_a_missing_device_leaves_the_number_of_ranks_to_the_bandwidths() -> None:
     text = "".join(line for line in DEVICES.splitlines(keepends=True) if "Rank  3" not in line)
-    assert {row.get("ranks") for row in found(f"./all_reduce_perf\n{text}{ALONE}").rows} == {None}
+    assert {row.get("ranks") for row in found(f"./all_reduce_perf\n{text}{ALONE}").rows} == {8}
 
 
 def test_the_processor_s_time_is_not_the_time() -> None:
@@ -284,10 +286,10 @@ def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
     path = data.draw(st.sampled_from(FILES))
     content = path.read_bytes()
     whole = found(content, path.name).rows
-    printed = list(unlabelled(source_of(path.name, content)))
+    printed = list(source_of(path.name, content))
     texts = [printed[row["line"] - 1] for row in whole]
     broken = data.draw(damaged(content))
-    lines = list(unlabelled(source_of(path.name, broken)))
+    lines = list(source_of(path.name, broken))
     for row in found(broken, path.name).rows:
         line = lines[row["line"] - 1].rstrip()
         assert measured(row) in map(measured, whole) or joined_halves(line, texts)

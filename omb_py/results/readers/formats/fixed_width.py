@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from omb_py.results.readers import Problem, Source
-
-LABEL = re.compile(r"(?:\d{1,7}:|\[[\w.,@:/-]{1,80}\](?:<\w+>)?:?)")
-LABELLED_COMMENT = re.compile(f"^{LABEL.pattern}( ?)#".encode(), re.MULTILINE)
-"""What launchers put before each line when they are asked to label it; some add a blank."""
 
 MAX_PROBLEMS = 1000
 """Lines of a file that are named one by one when they cannot be used."""
@@ -25,30 +22,11 @@ LONGEST_LINE = 4096
 WORD = re.compile(r"\S+")
 
 
-def unlabelled(source: Source) -> Iterator[str]:
-    """Lines without a launcher's labels; how far each is indented stays as it was.
-
-    Whether a blank belongs to the label is seen from the comments, which begin with their #.
-    Hydra also labels what a process writes without ending a line: within lines.
-    """
-    comment = LABELLED_COMMENT.search(source.content)
-    return iter(source) if comment is None else (bare(line, comment[1].decode()) for line in source)
-
-
 def lines_of(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines that may be of a table, without labels, each with its index in the file."""
-    for index, line in enumerate(unlabelled(source)):
+    """The lines that may be of a table, each with its index in the file."""
+    for index, line in enumerate(source):
         if line and len(line) <= LONGEST_LINE:
             yield index, line
-
-
-def bare(line: str, blank: str) -> str:
-    """A line without a label and the blank after it, if labels have one."""
-    label = LABEL.match(line)
-    if label is None:
-        return line
-    text = line[label.end() :].removeprefix(blank)
-    return text.replace(f"{label[0]} ", "") if label[0].startswith("[") else text
 
 
 def word_ends(line: str) -> tuple[int, ...]:
@@ -86,6 +64,17 @@ def shown(text: str) -> Shown:
     return Shown(round(max(0.0, value - half), 12), round(value + half, 12))
 
 
+FAULT = re.compile(
+    r"signal: |\b(?:error|fault|killed|abort|cancelled|exceeded|terminat|out of memory|oom)",
+    re.IGNORECASE,
+)
+"""What programs, launchers and batch systems print of a run that they ended."""
+
+LINES_OF_FAULT = 40
+LAST = 1 << 62
+LONGEST_FAULT = 120
+
+
 class Notes:
     """Problems of one file: the first thousand, and how many more there were."""
 
@@ -94,18 +83,60 @@ class Notes:
         self.problems = problems
         self.unnamed = 0
 
-    def add(self, index: int, text: str) -> None:
-        """A problem with a line."""
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.problems) + self.unnamed
+
+    def add(self, index: int, text: str, rows: int = 1) -> None:
+        """Add a problem with a line, which cost so many rows."""
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(self.source.problem(index, text))
+            self.problems.append(Problem(self.source.path, index + 1, text, rows))
         else:
             self.unnamed += 1
 
+    def ended(self, index: int, what: str, until: int | None, anyway: bool = True) -> None:
+        """Add that ``what`` printed no row below a line, with the fault that follows.
+
+        ``until`` is where something else begins, None for the end of the file. Without a fault
+        nothing is added unless ``anyway``.
+        """
+        end = min(index + 1 + LINES_OF_FAULT, LAST if until is None else until)
+        after = list(islice(enumerate(self.source, 1), index + 1, end))
+        first = next((number for number, line in after if line.strip()), None)
+        faults = [line.strip() for _, line in after if FAULT.search(line)]
+        fault = min(
+            faults, key=lambda line: "***" in line, default=None
+        )  # Open MPI's first says less
+        if fault is not None or anyway:
+            where = "the end of the file" if first is None and until is None else None
+            where = where or f"line {first or (until or 0) + 1}"
+            why = "" if fault is None else f": {fault[:LONGEST_FAULT]}"
+            self.add(index, f"{what} printed no row, the run ended at {where}{why}", rows=0)
+
     def finish(self) -> None:
-        """Say how many were not named."""
+        """Put problems in the order of lines, and add how many were not named."""
+        self.problems.sort(key=lambda problem: problem.line or 0)
         if self.unnamed:
             text = f"{self.unnamed} more lines that cannot be used"
             self.problems.append(Problem(self.source.path, None, text))
+
+
+class LeftOut:
+    """Rows below something that tells not what they are of; they become one note."""
+
+    def __init__(self, notes: Notes, index: int, reason: str) -> None:
+        self.notes = notes
+        self.index = index
+        self.reason = reason
+        self.lines: list[int] = []
+
+    def finish(self) -> None:
+        """Name the rows, if there were any."""
+        if self.lines:
+            first, last = self.lines[0] + 1, self.lines[-1] + 1
+            lines = f"line {first} is" if first == last else f"lines {first} to {last} are"
+            self.notes.add(self.index, f"{self.reason}; {lines} left out", rows=len(self.lines))
 
 
 def columns_kept(

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import ceil, floor
 from statistics import median
 from typing import Any
 
@@ -56,7 +57,19 @@ PROGRAMS = {
 ROOTED = frozenset(("broadcast", "reduce", "gather", "scatter"))
 NAMES = "|".join(sorted(PROGRAMS, key=len, reverse=True))
 MENTION = re.compile(rf"(?<![A-Za-z0-9])({NAMES})_perf(?![A-Za-z0-9])")
-NAMED_FILE = re.compile(rf"(?<![A-Za-z0-9])({NAMES})(?![A-Za-z0-9])")
+WORDS = {
+    **{name.replace("_", ""): name for name in PROGRAMS},
+    **{what.benchmark.replace("_", ""): name for name, what in PROGRAMS.items()},
+    "reducescatter": "reduce_scatter",
+    "all2all": "alltoall",
+}
+"""Programs by their names and by ours, without underscores: how people name files."""
+
+NAMED_FILE = re.compile(
+    r"(?<![A-Za-z0-9])("
+    + "|".join("[_-]?".join(word) for word in sorted(WORDS, key=len, reverse=True))
+    + r")(?:_?perf)?(?![A-Za-z0-9])"
+)
 
 TYPES = {
     "int8": (1, "int8", "MPI_INT8_T"),
@@ -181,9 +194,15 @@ def factors(program: str, ranks: int | None) -> Shown:
     ]
 
 
+def program_of(benchmark: str | None) -> str | None:
+    """The program of a benchmark in our words or in nccl-tests'; None for what it does not have."""
+    return WORDS.get((benchmark or "").replace("_", "").lower())
+
+
 def program_of_file(name: str) -> str | None:
     """The program that a file is named after, if it is one alone."""
-    found = set(MENTION.findall(name)) or set(NAMED_FILE.findall(name))
+    words = NAMED_FILE.findall(name.lower())
+    found = {WORDS[word.replace("_", "").replace("-", "")] for word in words}
     return found.pop() if len(found) == 1 else None
 
 
@@ -219,6 +238,8 @@ WRONG = re.compile(rf"N/A|-?nan|inf|{SHORT}")
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
 
+TWICE = "copies of a program built without MPI print side by side, or two runs do"
+
 TOLERANCE = 0.01
 """How far the quotient of two such bandwidths may be from what it was before they were rounded."""
 
@@ -252,9 +273,13 @@ class NcclTable:
 
     def add(self, row: NcclRow, notes: Notes) -> None:
         """Add a row, unless its size cannot follow the one before."""
-        key = (row.dtype, row.redop, row.root, *row.halves)
+        key = row.key
         if row.nbytes == 0:
             notes.add(row.index, "a size of no bytes, for fewer elements than ranks, left out")
+        elif row.nbytes == self.last.get(key):
+            text = f"size {row.nbytes} is there twice, so both are left out: {TWICE}"
+            notes.add(row.index, text, rows=2)
+            self.rows = [one for one in self.rows if (one.key, one.nbytes) != (key, row.nbytes)]
         elif row.nbytes <= self.last.get(key, 0):
             text = f"size {row.nbytes} after {self.last[key]}: rows of two tables? left out"
             notes.add(row.index, text)
@@ -280,6 +305,11 @@ class NcclRow:
     root: str
     halves: Mapping[bool, tuple[str, ...]]
     samples: Mapping[bool, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What rows of ascending sizes share."""
+        return (self.dtype, self.redop, self.root, *self.halves)
 
     @property
     def block(self) -> int:
@@ -384,33 +414,37 @@ def number(text: str) -> Shown:
     return shown(digits).times(10.0 ** int(exponent))
 
 
-def ranks_told(table: NcclTable) -> int | None:
-    """The ranks, where sizes are of all blocks and counts of one."""
-    if table.program is None or not PROGRAMS[table.program].parts:
+def ratio(table: NcclTable) -> float | None:
+    """How many times the algorithm bandwidth the bus bandwidth is, in most of the fast rows."""
+    ratios = [
+        float(half[2]) / float(half[1])
+        for row in table.rows
+        for half in row.halves.values()
+        if float(half[1]) >= TELLING and float(half[2]) >= TELLING
+    ]
+    return median(ratios) if ratios else None
+
+
+def ranks_told(table: NcclTable, program: str | None) -> int | None:
+    """The ranks: from sizes of all blocks and counts of one, or from the factor of allreduce.
+
+    None where its digits allow several numbers.
+    """
+    if program is None or not (PROGRAMS[program].parts or PROGRAMS[program].factor == "twice"):
         return None
-    told = {row.nbytes // row.block for row in table.rows if row.block}
-    return told.pop() if len(told) == 1 else None
-
-
-def program_told(table: NcclTable, ranks: int | None) -> str | None:
-    """The one program that the bandwidths of all rows, the operations and the roots allow."""
-    if not ranks or ranks < 3:
-        return None  # of two ranks, allreduce and broadcast have the same factors
-    adds = any(row.redop != "none" for row in table.rows)
-    possible = []
-    for program, what in PROGRAMS.items():
-        rooted = any(row.root != "-1" for row in table.rows)
-        if (program in ROOTED) is not rooted or (what.adds is not adds and program != "sendrecv"):
-            continue
-        if any(contradiction(row, program, ranks) for row in table.rows):
-            continue
-        if all(
-            values_of(row, half, program, factors(program, ranks), table.errors)
-            for row in table.rows
-            for half in row.halves.values()
-        ):
-            possible.append(program)
-    return possible[0] if len(possible) == 1 else None
+    if PROGRAMS[program].parts:
+        told = {row.nbytes // row.block for row in table.rows if row.block}
+        return told.pop() if len(told) == 1 else None
+    low, high = 0.0, 2.0
+    for row in table.rows:
+        for _, algorithm, bus, _ in row.halves.values():
+            if float(algorithm) >= TELLING and float(bus) >= TELLING:
+                low = max(low, shown(bus).minimum / shown(algorithm).maximum)
+                high = min(high, shown(bus).maximum / shown(algorithm).minimum)
+    if not 1 < low <= high < 2:  # factor = 2 (P - 1) / P, so P = 2 / (2 - factor)
+        return None
+    fewest, most = ceil(2 / (2 - low)), floor(2 / (2 - high))
+    return fewest if fewest == most else None
 
 
 def ranks_fit(table: NcclTable, program: str, ranks: int) -> bool:
@@ -427,16 +461,9 @@ def ranks_fit(table: NcclTable, program: str, ranks: int) -> bool:
 
 def factor_of(table: NcclTable, program: str, ranks: int | None) -> Shown:
     """The factor of bus bandwidth; of an unknown number of ranks the one that most rows have."""
-    possible = factors(program, ranks)
-    ratios = [
-        float(half[2]) / float(half[1])
-        for row in table.rows
-        for half in row.halves.values()
-        if float(half[1]) >= TELLING and float(half[2]) >= TELLING
-    ]
-    if ranks or possible.minimum == possible.maximum or not ratios:
+    possible, usual = factors(program, ranks), ratio(table)
+    if ranks or possible.minimum == possible.maximum or usual is None:
         return possible
-    usual = median(ratios)
     if not possible.meets(Shown(usual * (1 - TOLERANCE), usual)):
         return possible
     return Shown(usual * (1 - TOLERANCE), usual * (1 + TOLERANCE))
@@ -446,15 +473,18 @@ def measurements(table: NcclTable, notes: Notes) -> Iterator[dict[str, Any]]:
     """The rows of a whole table, once it is known of what; problems with others become notes."""
     if not table.rows:
         return
-    ranks = table.run.size or ranks_told(table)
-    program = table.program or program_told(table, ranks)
+    program = table.program
+    if program is None and (ratio(table) or 0) > 1 + TOLERANCE:
+        program = "all_reduce"  # the only one whose factor is above 1
     if program is None:
-        text = "neither this file nor its bandwidths tell which program printed this table"
-        notes.add(table.index, f"{text}; it is left out")
+        text = "neither this file nor its name tells which program printed this table"
+        advice = "--assume benchmark=allreduce (or another) does"
+        notes.add(table.index, f"{text}, so it is left out; {advice}", rows=len(table.rows))
         return
+    ranks = table.run.size or ranks_told(table, program)
     if ranks and not ranks_fit(table, program, ranks):
         text = f"bandwidths that are not those of {program} on {ranks} ranks; the table is left out"
-        notes.add(table.index, text)
+        notes.add(table.index, text, rows=len(table.rows))
         return
     factor = factor_of(table, program, ranks)
     shared = describe(table.run, program)

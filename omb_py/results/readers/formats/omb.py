@@ -20,11 +20,14 @@ WORD = r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?"
 
 HEADINGS = {
     "Latency (us)": ("latency_us", HUNDREDTHS),
+    "Latency [us]": ("latency_us", HUNDREDTHS),
     "Avg Latency(us)": ("latency_us", HUNDREDTHS),
     "Min Latency(us)": ("latency_min_us", HUNDREDTHS),
     "Max Latency(us)": ("latency_max_us", HUNDREDTHS),
     "Iterations": ("iterations", COUNT),
     "Bandwidth (MB/s)": ("bandwidth_MBps", HUNDREDTHS),
+    "Bi-Bandwidth (MB/s)": ("bandwidth_MBps", HUNDREDTHS),
+    "Bandwidth [MB/s]": ("bandwidth_MBps", HUNDREDTHS),
     "MB/s": ("bandwidth_MBps", HUNDREDTHS),
     "Messages/s": ("messages_per_s", HUNDREDTHS),
     "Overall(us)": ("overall_us", HUNDREDTHS),
@@ -58,7 +61,7 @@ TAIL = re.compile(r"P(\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))")
 HEADING = re.compile(
     "|".join([TAIL.pattern, *map(re.escape, sorted(HEADINGS, key=len, reverse=True))])
 )
-HEADER = re.compile(r"# (?:Size(?: \(B\))?\s+)?(?=\S)(?P<names>.*\S)\s*$")
+HEADER = re.compile(r"(?:# (?:Size(?: \(B\)| \[B\])?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$")
 
 TAILS_AS_SAMPLES = {"50": "sample_p50_us", "90": "sample_p90_us", "95": "sample_p95_us"} | {
     "99": "sample_p99_us"
@@ -117,6 +120,11 @@ SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | 
     "post/start/complete/wait": "pscw"
 }
 NUMBERS = ("partitions", "pairs")
+OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
+"""Words of the one-sided titles of versions 3 to 4.2."""
+
+DEMO_TITLES = {"latency": "latency", "bandwidth": "bw", "multi latency": "multi_lat"}
+"""Those of mpi4py's demo programs that measure as ours do."""
 
 SIZE_WIDTH, VARIED_SIZE_WIDTH, VARIED_WIDTH = 10, 7, 10
 """Of the message size's column, in tables over windows too, and of these tables' other columns."""
@@ -222,6 +230,8 @@ def benchmark_of(title: str, mentioned: str | None, graph: bool) -> str:
     """The benchmark of a title, given the last program named before it, and whether a topology
     was made: native OMB has titles of several programs. A title that nobody knows is a name."""
     known = title.lower().strip()
+    for words in OLD_SYNCHRONIZATIONS:
+        known = known.replace(words, "")
     while known.endswith(" test"):
         known = known.removesuffix(" test")
     candidates = benchmarks_by_title().get(known, ())
@@ -232,6 +242,20 @@ def benchmark_of(title: str, mentioned: str | None, graph: bool) -> str:
     if candidates:
         return candidates[0]
     return re.sub(r"[^a-z0-9]+", "_", known).strip("_") or "unknown"
+
+
+def fits(title: str, columns: tuple[Column, ...]) -> bool:
+    """Whether a heading can be that of a benchmark, as far as its title tells what it measures.
+
+    >>> fits("Allreduce Latency", columns_of("# Size      Bandwidth (MB/s)"))
+    False
+    """
+    words, first = title.lower(), columns[0].name
+    if first == "bandwidth_MBps":
+        return "bandwidth" in words or not re.search("latency|persistent", words)
+    if first == "overall_us":
+        return not re.search("bandwidth|latency", words) or "non-blocking" in words
+    return not re.search("bandwidth|non-blocking", words)
 
 
 def program_in(text: str) -> str | None:

@@ -1,0 +1,343 @@
+"""Logs as people keep them: labelled, damaged, indented, of old versions, of runs that ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omb_py.analysis.table import load
+from omb_py.core.errors import OmbError
+from omb_py.results.readers import Found, source_of
+from tests import ROOT
+from tests.helpers.reading import read, read_file
+
+LOGS = ROOT / "tests" / "data" / "logs"
+OMB = (ROOT / "tests" / "data" / "omb" / "osu_latency.txt").read_text()
+IMB = (ROOT / "tests" / "data" / "imb" / "mpi1.txt").read_text()
+NCCL = (ROOT / "tests" / "data" / "nccl-tests" / "all_reduce_2.13.txt").read_text()
+OURS = "".join((ROOT / "results" / "families-mpich.csv").read_text().splitlines(keepends=True)[:40])
+
+
+def found(name: str) -> Found:
+    return read_file(LOGS / name)
+
+
+def numbers(part: Found, column: str = "latency_us") -> list[tuple[int, float]]:
+    return [(row["bytes"], row[column]) for row in part.rows]
+
+
+def without_run(part: Found) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "run"} for row in part.rows]
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(OmbError) as error:
+        load(path)
+    return str(error.value)
+
+
+LABELS = [
+    *("3:", "3: ", "  3: ", "[3] ", "[node-1.a:0] ", "nid001234: ", "worker-0: ", "worker-1  | "),
+    *("[1,0]<stdout>:", "[1,0]<stdout>: ", "<stdout>:[1,0]:", "[prterun-n1-12@1,0]<stdout>: "),
+    *("[1,0][node1:14462]<stdout>: ", "[Thu Nov 26 00:49:34 2026][1,0]<stdout>:"),
+    *("Thu Nov 26 00:49:34 2026[1,0]<stdout>:", "Thu Nov 26 00:49:34 2026<stdout>:"),
+    *("2026-11-26T00:49:34.451443912Z ", "2026-11-26T00:49:34.45+01:00 stdout F "),
+    *("2025-02-12 18:03:27,068 - INFO - utils - ", "2025-02-12 18:03:27,068 INFO ", "INFO:root:"),
+    *("[2026-11-26 00:00:01] ", "00:49:34 ", "Nov 26 00:49:34 node1 osu_latency[123]: "),
+    *("[pod/launcher-abc/main] ", "[pod/a/b] 2026-11-26T00:49:34.451443912Z ", "0: 00:49:34 "),
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("text", [OMB, IMB, NCCL, OURS], ids=["omb", "imb", "nccl", "csv"])
+def test_a_label_before_each_line_changes_no_row(text: str, label: str) -> None:
+    lines = text.splitlines(keepends=True)
+    labelled = "".join(label + line for line in lines)
+    plain = read("all_reduce_perf.log", text.encode())
+    part = read("all_reduce_perf.log", labelled.encode())
+    assert without_run(part) == without_run(plain)
+    assert [table.columns for table in part.tables] == [table.columns for table in plain.tables]
+    assert [problem.line for problem in part.problems] == [one.line for one in plain.problems]
+
+
+def test_labels_differ_in_numbers_days_and_months() -> None:
+    lines = OMB.splitlines(keepends=True)
+    times = [f"[{day} 00:0{i % 10}:0{i % 6} 2026][1,{i % 12}]: " for i, day in enumerate(DAYS)]
+    labelled = "".join(times[i % len(times)] + line for i, line in enumerate(lines))
+    assert without_run(read("job.log", labelled.encode())) == without_run(
+        read("job.log", OMB.encode())
+    )
+
+
+DAYS = ["Mon Nov 30", "Tue Dec  1", "Wed Dec  2"]
+
+
+@pytest.mark.parametrize(
+    "text", ["nprocs: 2, min: 1 ms\n", "12: 5\n# Size\n", "a,b: 3\n# run: 2\n", "foo # bar: x\n"]
+)
+def test_lines_of_an_unlabelled_file_stay_as_they_are(text: str) -> None:
+    assert source_of("a.log", text.encode()).content == text.encode()
+
+
+@pytest.mark.parametrize(
+    "name", ["timestamp.out", "timestamp-tag.out", "tag-detailed.out", "kubectl-timestamps.log"]
+)
+def test_labelled_logs_have_their_rows(name: str) -> None:
+    part = found(name)
+    assert {row["benchmark"] for row in part.rows} == {"latency"}
+    assert numbers(part) == [(1, 0.51), (2, 0.48), (4, 0.49)]
+    assert not part.problems
+
+
+@pytest.mark.parametrize("before", ["foo bar> ", "// ", "> quoted by "])
+def test_a_title_behind_something_unknown_is_named(before: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text("".join(before + line for line in OMB.splitlines(keepends=True)))
+    assert f"job.log:2: '# OSU MPI Latency Test v7.4' stands behind {before!r}" in error_of(path)
+
+
+def test_rows_below_a_damaged_title_are_left_out() -> None:
+    part = found("garbled-banner.txt")
+    assert numbers(part) == [(1, 0.26), (2, 0.27), (4, 0.28)]
+    (problem,) = part.problems
+    assert (problem.line, problem.rows) == (7, 3)
+    assert "lines 9 to 11 are left out" in problem.text
+
+
+TABLE = "# OSU MPI Allreduce Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+HEADING = "# Size       Avg Latency(us)\n"
+ROWS = "4                       3.05\n8                       3.09\n"
+
+
+@pytest.mark.parametrize(
+    ("second", "line", "word"),
+    [
+        (HEADING + ROWS.replace("4 ", "16"), 6, "second heading"),
+        (f"# Datatype: MPI_CHAR.\n{HEADING}{ROWS}", 7, "second heading"),
+        (f"# Size      Bandwidth (MB/s)\n{ROWS}", 6, "not those of osu_allreduce"),
+        (f"# Size           Overall(us)\n{ROWS}", 6, "not those of osu_allreduce"),
+        (f"# OSU MPI Bcast La\n{HEADING}{ROWS}", 6, "damaged"),
+        (f"OSU MPI Broadcast Latency Test v7.4\n{HEADING}{ROWS}", 6, "damaged"),
+        (f"$ srun osu_bcast\n{HEADING}{ROWS}", 6, "osu_bcast is named"),
+        (f"# Size       Avg Waiting(us)\n{ROWS}", 6, "not known"),
+    ],
+)
+def test_rows_of_another_benchmark_are_not_of_the_one_above(
+    second: str, line: int, word: str
+) -> None:
+    part = read("job.log", (TABLE + HEADING + ROWS + second).encode())
+    assert numbers(part) == [(4, 3.05), (8, 3.09)]
+    (problem,) = part.problems
+    assert (problem.line, problem.rows) == (line, 2)
+    assert word in problem.text
+
+
+def test_a_heading_for_each_element_type_is_of_one_benchmark() -> None:
+    text = TABLE + HEADING + ROWS + "# Datatype: MPI_INT.\n" + HEADING + ROWS
+    part = read("job.log", text.encode())
+    assert [row["mpi_type"] for row in part.rows] == ["MPI_CHAR"] * 2 + ["MPI_INT"] * 2
+    assert not part.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "word"),
+    [
+        (HEADING + ROWS, 1, "no title"),
+        (TABLE + ROWS, 3, "no heading"),
+        (TABLE + HEADING.replace("# ", "") + ROWS, 4, "no heading"),
+        (TABLE + "# Message size   Latency\n" + ROWS, 4, "no heading"),
+        (TABLE.replace("# OSU", "OSU") + HEADING + ROWS, 1, "damaged"),
+    ],
+)
+def test_rows_without_title_or_heading_are_named(text: str, line: int, word: str) -> None:
+    part = read("job.log", (text + OMB).encode())
+    assert {row["benchmark"] for row in part.rows} == {"latency"}
+    (problem,) = part.problems
+    assert (problem.line, problem.rows) == (line, 2)
+    assert word in problem.text
+
+
+@pytest.mark.parametrize("blanks", [" ", "    ", "\t"])
+def test_indented_rows_are_read(blanks: str) -> None:
+    rows = "".join(blanks + line for line in ROWS.splitlines(keepends=True))
+    for text in (TABLE + HEADING + rows, blanks + TABLE + blanks + HEADING + rows):
+        part = read("job.log", text.encode())
+        assert numbers(part) == [(4, 3.05), (8, 3.09)]
+        assert not part.problems
+
+
+def test_an_indented_row_that_lost_a_digit_is_left_out() -> None:
+    part = read("job.log", (TABLE + HEADING + "  4                       .05\n").encode())
+    assert not part.rows
+    short = read("job.log", (TABLE + HEADING + "  8                      3.09\n").encode())
+    assert not short.rows
+    assert "not a whole row" in short.problems[0].text
+
+
+def test_headings_with_two_hashes_are_headings() -> None:
+    part = found("heading-twice-hashed.txt")
+    latency = [row for row in part.rows if row["benchmark"] == "latency"]
+    assert [(row["bytes"], row["latency_us"]) for row in latency] == [(0, 0.24), (1, 0.26)]
+    rates = [row for row in part.rows if row["benchmark"] == "mbw_mr"]
+    assert {(row["pairs"], row["window"]) for row in rates} == {(24, 64)}
+    assert [row["bandwidth_MBps"] for row in rates] == [169.15, 341.44]
+    assert [row["messages_per_s"] for row in rates] == [169152814.02, 170719764.60]
+
+
+def test_a_heading_of_omb_5_without_hash_is_a_heading() -> None:
+    first, second = found("omb5-ibarrier.txt").rows
+    assert (first["benchmark"], second["benchmark"]) == ("ibarrier", "barrier")
+    times = ("overall_us", "compute_us", "latency_us", "overlap_percent")
+    assert [first[name] for name in times] == [8.85, 5.04, 4.02, 5.04]
+    assert second["latency_us"] == 1.88
+    assert first["ranks"] == second["ranks"] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "values"),
+    [
+        ("get-latency", "latency_us", [(0, 5.31), (1, 6.66), (2, 6.44)]),
+        ("get-bw", "bandwidth_MBps", [(1, 0.75), (2, 1.56), (4, 3.12)]),
+    ],
+)
+def test_one_sided_titles_of_omb_4_are_known(
+    name: str, column: str, values: list[tuple[int, float]]
+) -> None:
+    part = found(f"omb42-{name}.log")
+    assert numbers(part, column) == values
+    assert {row["benchmark"] for row in part.rows} == {name.replace("-", "_")}
+    assert {(row["ranks"], row["suite"]) for row in part.rows} == {(2, "OSU 4.2")}
+
+
+@pytest.mark.parametrize(
+    ("title", "benchmark", "sync"),
+    [
+        ("One Sided MPI_Put Bi-directional Bandwidth", "put_bibw", None),
+        ("One Sided MPI_Get Passive Bandwidth", "get_bw", "lock"),
+        ("One Sided MPI_Put Passive latency", "put_latency", "lock"),
+        ("MPI One Sided MPI_Accumulate Latency", "acc_latency", None),
+        ("MPI One Sided MPI_Fetch_and_op with Flush Latency", "fop_latency", "flush"),
+    ],
+)
+def test_synchronization_is_in_old_one_sided_titles(
+    title: str, benchmark: str, sync: str | None
+) -> None:
+    unit = "Bi-Bandwidth (MB/s)" if benchmark == "put_bibw" else "Latency (us)"
+    unit = "Bandwidth (MB/s)" if benchmark == "get_bw" else unit
+    text = f"# OSU {title} Test v3.1.1\n# Size    {unit:>20}\n8         {'0.45':>20}\n"
+    (row,) = read("job.log", text.encode()).rows
+    assert (row["benchmark"], row.get("window_sync"), row["window_kind"]) == (
+        benchmark,
+        sync,
+        "create",
+    )
+
+
+def test_a_row_with_all_columns_below_a_short_heading_is_read() -> None:
+    row = "4                       3.05              2.95              3.15        1000\n"
+    (one,) = read("job.log", (TABLE + HEADING + row).encode()).rows
+    assert (one["latency_us"], one["latency_min_us"], one["latency_max_us"]) == (3.05, 2.95, 3.15)
+    assert one["iterations"] == 1000
+    wrong = read("job.log", (TABLE + HEADING + row.replace("2.95", "3.95")).encode())
+    assert not wrong.rows
+
+
+def test_mpi4py_s_demo_is_read() -> None:
+    part = found("mpi4py-demo-latency.txt")
+    assert numbers(part) == [(0, 0.62), (1, 0.71), (2, 0.70), (4, 0.70)]
+    assert {(row["benchmark"], row["suite"]) for row in part.rows} == {("latency", "mpi4py demo")}
+
+
+@pytest.mark.parametrize(
+    ("title", "unit", "benchmark"),
+    [
+        ("Bandwidth", "Bandwidth [MB/s]", "bw"),
+        ("Bi-Directional Bandwidth", "Bandwidth [MB/s]", "mpi4py_bibw"),
+        ("Barrier Latency", "Latency [us]", "mpi4py_barrier"),
+    ],
+)
+def test_demos_that_measure_otherwise_have_their_own_names(
+    title: str, unit: str, benchmark: str
+) -> None:
+    text = f"# MPI {title} Test\n# Size [B]{unit:>20}\n           1{'3.69':>20}\n"
+    (row,) = read("job.log", text.encode()).rows
+    assert row["benchmark"] == benchmark
+
+
+def test_a_crashed_run_is_named_with_its_fault() -> None:
+    text = error_of(LOGS / "crashed-after-banner.out")
+    assert "crashed-after-banner.out:3: osu_latency of OSU 5.8 printed no row" in text
+    assert "line 4: [node1:00070] Signal: Bus error (7)" in text
+
+
+IMB_START = IMB[: IMB.index("#bytes")]
+NCCL_START = (
+    "# nThread 1 nGpus 2 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OMB[: OMB.index("# Size")], "osu_latency of OSU 7.4 printed no row"),
+        (IMB_START, "PingPong of IMB"),
+        (IMB_START[: IMB_START.index("# Benchmarking")], "IMB 2021"),
+        (f"./all_reduce_perf\n{NCCL_START}node1: Test NCCL failure", "all_reduce_perf of nccl"),
+        (f"./all_reduce_perf\n{NCCL[: NCCL.index('(us)')]}", "all_reduce_perf of nccl"),
+    ],
+    ids=["omb", "imb_table", "imb", "nccl", "nccl_header"],
+)
+def test_a_run_without_a_row_is_named(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(text)
+    assert words in error_of(path)
+    path.write_text(text + "\nslurmstepd: error: *** JOB 1 CANCELLED\n" + OMB)
+    assert any(words in problem.text for problem in load(path).problems)
+    assert len(load(path).rows) == 4
+
+
+def test_allreduce_alone_has_a_bus_factor_above_one() -> None:
+    part = found("nccl-table-alone-sum.txt")
+    assert {(row["benchmark"], row["ranks"]) for row in part.rows} == {("allreduce", 16)}
+    assert len(part.rows) == 8
+    first = part.rows[0]
+    assert (first["bytes"], first["latency_us"], first["busbw_GBps"]) == (16 << 20, 1191.8, 26.39)
+
+
+def test_a_file_s_name_tells_the_program_of_nccl_tests(tmp_path: Path) -> None:
+    part = found("nccl_allgather.log")
+    assert {(row["benchmark"], row["ranks"]) for row in part.rows} == {("allgather", 8)}
+    assert len(part.rows) == 10
+    assert [problem.line for problem in part.problems] == [16]
+    content = (LOGS / "nccl_allgather.log").read_bytes()
+    for name in ("NCCL-AllGather-8.txt", "all_gather_perf.out", "all-gather.log"):
+        assert len(read(name, content).rows) == 10
+    path = tmp_path / "job.log"
+    path.write_bytes(content)
+    assert "job.log:14:" in error_of(path)
+    assert "--assume benchmark=" in error_of(path)
+    assert len(load(path, {"benchmark": "allgather"}).rows) == 10
+    assert len(load(tmp_path, {"benchmark": {"j*": "all_gather"}}).rows) == 10
+
+
+def test_indented_tables_of_nccl_tests_are_read() -> None:
+    part = found("nccl-indented.md")
+    assert {(row["benchmark"], row["ranks"]) for row in part.rows} == {("allreduce", 4)}
+    sizes = [8, 128, 2048, 32768, 524288, 8388608, 134217728]
+    assert [row["bytes"] for row in part.rows if row["in_place"]] == sizes
+    assert part.rows[-2]["latency_us"] == 2704.4
+    assert not part.problems
+
+
+def test_rows_of_two_copies_of_nccl_tests_are_left_out() -> None:
+    lines = NCCL.splitlines(keepends=True)
+    twice = "".join(line * 2 for line in lines)
+    part = read("all_reduce.log", twice.encode())
+    assert not part.rows
+    assert any("copies of a program built without MPI" in one.text for one in part.problems)
+
+
+def test_no_bytes_have_no_bandwidth_and_no_note() -> None:
+    assert load(ROOT / "tests" / "data" / "imb" / "band.txt").problems == ()
