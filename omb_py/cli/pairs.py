@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,21 @@ class PairCommands(LazyGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and not args[0].startswith("-")
         if not named and not {"-h", "--help"} & set(args):
-            args = [DEFAULT_OF_HALVES if "--bisect" in args else DEFAULT, *args]
+            name = DEFAULT_OF_HALVES if "--bisect" in args else DEFAULT
+            self.check_order(self.find(name), args)
+            args = [name, *args]
         return super().parse_args(ctx, args)
+
+    def check_order(self, usual: click.Command, args: list[str]) -> None:
+        """Raise `UsageError` where a benchmark is named behind an option that takes no value."""
+        options = [one for one in usual.params if isinstance(one, click.Option)]
+        flags = {name for one in options if one.is_flag for name in one.opts}
+        for before, word in pairwise(args):
+            if (before in flags or not before.startswith("-")) and word in self.names():
+                others = [one for one in args if one != word]
+                raise UsageError(
+                    f"name the benchmark first: omb-py pairs {word} {' '.join(others)}"
+                )
 
 
 @click.group("pairs", cls=PairCommands, context_settings=CONTEXT)
@@ -69,7 +83,7 @@ def command() -> None:
     \b
     mpiexec -n 64 omb-py pairs latency
     mpiexec -n 64 omb-py pairs bw --by node --output pairs.csv
-    mpiexec -n 4096 omb-py pairs --bisect alltoall
+    mpiexec -n 4096 omb-py pairs alltoall --bisect
     """
 
 

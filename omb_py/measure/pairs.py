@@ -21,6 +21,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.job import Job
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
+from omb_py.core.text.words import count
 from omb_py.measure import devices
 from omb_py.measure.conditions import CPU, SYS, content
 from omb_py.measure.host_load import core_mask, cores_in
@@ -142,11 +143,14 @@ class PairsMeasurement(Measurement):
         self._hosts = job.host_of_each_rank()
         units = len(self._members)
         if units < 2:
+            place = (
+                ""
+                if request.by == "rank"
+                else f", and {count(job.ranks, 'rank')} on 1 {request.by} are one: choose another "
+                "--by"
+            )
             raise UsageError(
-                "1 rank makes no pair: start more of them"
-                if job.ranks == 1
-                else f"{job.ranks} ranks on 1 {request.by} make no pair: start more of them, or "
-                "choose another --by"
+                f"pairs needs two {request.by}s or more{place or ': start more of them'}"
             )
         self._rounds = chosen_rounds(units, request.rounds, request.alone)
         measured = sum(map(len, self._rounds)) // 2

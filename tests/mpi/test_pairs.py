@@ -107,10 +107,12 @@ def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("ranks", "words", "sentence"),
     [
-        (2, ("--by", "node"), "2 ranks on 1 node make no pair: start more of them"),
+        (2, ("--by", "node"), "pairs needs two nodes or more, and 2 ranks on 1 node are one"),
         (2, ("--by", "device"), "--by device: the buffer has no device"),
-        (1, (), "1 rank makes no pair: start more of them"),
+        (1, (), "pairs needs two ranks or more: start more of them"),
         (2, ("-x", "auto"), "-x auto: ranks would decide pair by pair; name a number"),
+        (2, ("--alone", "bw"), "name the benchmark first: omb-py pairs bw --alone"),
+        (2, ("--bisect", "alltoall"), "name the benchmark first: omb-py pairs alltoall --bisect"),
         (2, ("ibcast",), "ibcast is no benchmark of pairs: choose from latency, bw, bibw"),
     ],
 )

@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 
 from omb_py.analysis.pairs.findings import ALARMS, FEWEST_UNITS, UNIT_FACTOR, quantile
 from omb_py.core.dataclass import dataclass
+from omb_py.core.text.words import count
 
 MOST_FOUND = 8
 """Slow units and links that are taken out at most."""
+
+MOST_CORRELATED = 0.99
+"""A correlation that chance alone reaches where the tests are too few to find anything."""
 
 SIMULATED_UNITS = 64
 SIMULATIONS = 2000
@@ -153,9 +157,30 @@ def limits(sides: Numbers) -> tuple[float, float]:
     return float(of_units), float(of_pairs)
 
 
+def needed(halves: Halves) -> float | None:
+    """How many times as long halves with a slow unit would have to take for it to be found.
+
+    None where the tests are too few to find any.
+    """
+    sides = np.array(halves.sides, float)
+    logarithms = np.log(np.array(halves.seconds))
+    limit, _ = limits(sides)
+    if limit > MOST_CORRELATED:
+        return None
+    noise = np.linalg.norm(logarithms[:, 0] - logarithms[:, 1])
+    units = np.linalg.norm(sides, axis=0).min()
+    return max(UNIT_FACTOR, float(np.exp(noise / units * limit / np.sqrt(1 - limit**2))))
+
+
 def sentences(halves: Halves) -> Sequence[str]:
-    """What is slow, in words, or that nothing is."""
+    """What is slow, in words, or that nothing is and what could have been found."""
     if len(halves.names) < FEWEST_UNITS:
         return [f"{FEWEST_UNITS} or more are needed to tell which of them is slow"]
+    factor = needed(halves)
+    if factor is None:
+        return [f"{count(len(halves.sides), 'test')} cannot show which of them is slow"]
     found = culprits(halves)
-    return [f"slow: {one.text}" for one in found] or ["no half is slow for one of its members"]
+    return [f"slow: {one.text}" for one in found] or [
+        "no half is slow because of one of its members: such halves would have to take "
+        f"{factor:.2f} times as long"
+    ]

@@ -5,6 +5,9 @@ switch), one of its sender, one of its receiver, and what remains. The parts are
 polish (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 11), which a few slow links do not
 move. A sender, a receiver or a remainder is slow when it is beyond what normal noise of the same
 matrix reaches in `ALARMS` of all cases, and when it costs at least `UNIT_FACTOR` or `PAIR_FACTOR`.
+Where senders have few partners, only pairs are judged. A pair is also slow when it costs
+`PLAIN_FACTOR` and more than the two directions of pairs differ by, so that a small matrix may have
+many slow pairs.
 
 Tiers are told apart where the times fall into two classes (`omb_py.analysis.otsu`) such that the
 fast pairs form groups and the slow ones are between groups.
@@ -40,14 +43,39 @@ noise need not be normal, and slow links are on one side alone."""
 OTHER_DIRECTION = 0.5
 """Where one direction of a pair is slow, the other is too from this part of the limit on."""
 
+PLAIN_FACTOR = 3.0
+"""By what a pair is slower at least where the spread of all pairs does not count."""
+
 FEWEST_UNITS = 4
-"""With fewer of them, what is slow cannot be told from what is normal."""
+"""Hosts, or values, with fewer of which `UNIT_FACTOR` and tiers are not looked for."""
+
+FEWEST_PARTNERS = 3
+"""Partners of each sender and receiver with fewer of which only pairs are judged."""
+
+POLISH_COSTS = 2.0
+"""Times the limit of pairs beside all others; where that of what senders and receivers leave is
+larger, they have so few partners that polishing takes slow pairs away, and pairs are judged beside
+all others."""
+
+FEW_DIRECTIONS = 12
+"""Directions of a kind with fewer of which their spread tells nothing: `PLAIN_FACTOR` counts."""
+
+BASELINES = {True: 0.25, False: 0.5}
+"""The quantile of the times that pairs are compared with, where there are few and where not."""
+
+DIRECTIONS_OF_A_HOST = 6
+"""Directions within a host from which its pairs have a median of their own: three ranks."""
+
+MOST_NEEDED = 1000.0
+"""Times as long; what would have to be slower than that to be found is not told apart."""
 
 SCALE_PERCENT = 70
 SCALE_OF_NORMAL = NormalDist().inv_cdf(0.5 + SCALE_PERCENT / 200)
 """The noise is this percentile of the remainders' amounts, in units of what it is of normal noise
 of standard deviation 1. The median would do, but for small matrices, half of whose remainders
 polishing makes 0; up to 30 of 100 pairs may be slow."""
+
+MEDIAN_OF_NORMAL = NormalDist().inv_cdf(0.75)
 
 SMALLEST_NOISE = 0.005
 """Noise that is assumed at least: values repeat where the clock is coarse."""
@@ -89,24 +117,37 @@ class Finding:
     @property
     def text(self) -> str:
         """A sentence without its end."""
-        takes = "takes" if self.pairs == 1 else "take"
+        takes = "take" if self.subject.startswith("all ") else "takes"
         return f"{self.subject} {takes} {self.factor:.2f} times as long"
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is slow, largest factor first; the tiers that are normal; why nothing was judged."""
+    """Slow pairs, largest factor first; the tiers that are normal; and ``remarks``, which say what
+    was not judged, and how slow a pair would have to be where none was found."""
 
     findings: tuple[Finding, ...]
     tiers: tuple[str, ...] = ()
-    unjudged: str | None = None
+    remarks: tuple[str, ...] = ()
 
     def sentences(self) -> list[str]:
         """All of it in words."""
-        if self.unjudged is not None:
-            return [self.unjudged]
-        found = [f"slow: {finding.text}" for finding in self.findings]
-        return [*self.tiers, *(found or ["no pair and no sender or receiver is slow"])]
+        return [*self.tiers, *(f"slow: {found.text}" for found in self.findings), *self.remarks]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Times the noise that normal noise exceeds in a share of all matrices.
+
+    ``units`` is that of senders and receivers and ``rest`` that of what they leave of pairs; both
+    are None where senders and receivers are not judged. ``pairs`` is that of pairs beside all
+    others, ``plain`` the same in units of `direction_scale`.
+    """
+
+    units: float | None
+    rest: float | None
+    pairs: float
+    plain: float
 
 
 def judge(matrix: Matrix) -> Judgement:
@@ -118,21 +159,24 @@ def judge(matrix: Matrix) -> Judgement:
 
 def judge_matrix(matrix: Matrix) -> Judgement:
     """`judge`, with the warnings of NumPy."""
-    if len(matrix.ranks) < FEWEST_UNITS:
-        return Judgement((), (), f"{FEWEST_UNITS} or more are needed to tell which of them is slow")
     costs = matrix.costs
     names = np.array(matrix.hosts)
     same = names[:, None] == names[None, :]
     findings: list[Finding] = []
     tiers: list[str] = []
+    remarks: list[str] = []
     slow_inside: dict[str, Finding] = {}
     there = np.isfinite(costs)
-    fewest = FEWEST_UNITS * (FEWEST_UNITS - 1)
     both = {True: same & there, False: ~same & there}
-    kinds = {inside: measured for inside, measured in both.items() if measured.sum() >= fewest}
-    several = True in kinds and len(set(matrix.hosts)) >= FEWEST_UNITS
+    kinds = {inside: measured for inside, measured in both.items() if measured.any()}
+    hosts = [host for host in dict.fromkeys(matrix.hosts) if has_median(there, names == host)]
+    several = len(hosts) > 1
     alarms = ALARMS / max(1, len(kinds) + several)
     for inside, measured in kinds.items():
+        place = f"{'within' if inside else 'between'} hosts, " if len(kinds) > 1 else ""
+        if np.triu(measured | measured.T).sum() < 2:
+            remarks.append(f"{place}there is one pair, and no other to compare it with")
+            continue
         part = np.where(measured, costs, np.nan)
         groups, tier = split(part, names, inside)
         if tier is not None:
@@ -140,30 +184,79 @@ def judge_matrix(matrix: Matrix) -> Judgement:
             tiers.append(tier_text(matrix, groups, inside, factor))
             part = part - np.where(tier, middle(part[tier]), middle(part[measured & ~tier]))
         if inside and several:
-            part, slow_inside = within_hosts(matrix, part, alarms)
-        findings += of_part(matrix, part, slow_inside, inside, alarms)
+            part, slow_inside = within_hosts(matrix, part, hosts, alarms)
+        found, needed = of_part(matrix, part, slow_inside, inside, alarms)
+        findings += found
+        if not found and not (inside and slow_inside):
+            remarks.append(f"{place}{nothing_slow(*needed)}")
     findings += slow_inside.values()
-    return Judgement(tuple(sorted(findings, key=lambda one: -one.factor)), tuple(tiers))
+    missing = int(np.triu(~(there | there.T), 1).sum())
+    if missing:
+        were = "was" if missing == 1 else "were"
+        remarks.append(f"{count(missing, 'pair')} {were} not measured")
+    ordered = sorted(findings, key=lambda one: -one.factor)
+    return Judgement(tuple(ordered), tuple(tiers), tuple(remarks))
+
+
+def has_median(there: Mask, members: Mask) -> bool:
+    """Whether enough pairs within a host were measured for a median of their own."""
+    return bool(there[np.ix_(members, members)].sum() >= DIRECTIONS_OF_A_HOST)
+
+
+def nothing_slow(of_units: float | None, of_pairs: float) -> str:
+    """That nothing is slow among some pairs, and what could have been found.
+
+    Both are logarithms of factors; ``of_units`` is None where senders were not judged.
+    """
+
+    def times(needed: float) -> str:
+        factor = np.exp(min(needed, 700.0))
+        return f"{factor:.2f}" if factor <= MOST_NEEDED else f"more than {MOST_NEEDED:.0f}"
+
+    text = f"a pair would have to take {times(of_pairs)} times as long"
+    if of_units is None:
+        return f"no pair is slow: {text}; senders and receivers have too few partners to be judged"
+    return (
+        f"no pair and no sender or receiver is slow: {text}, a sender or receiver "
+        f"{times(of_units)} times"
+    )
 
 
 def of_part(
     matrix: Matrix, part: Numbers, slow_inside: dict[str, Finding], inside: bool, alarms: float
-) -> list[Finding]:
-    """What is slow among the pairs of one kind: within hosts, or between them."""
+) -> tuple[list[Finding], tuple[float | None, float]]:
+    """What is slow among the pairs of one kind: within hosts, or between them.
+
+    And what a sender or receiver, and a pair, would have to cost to be found, in logarithms.
+    """
     measured = np.isfinite(part)
-    of_units, of_rest = limits(measured, alarms)
-    senders, receivers, rest = polish(part, of_units is not None)
-    noise = max(SMALLEST_NOISE, scale(rest))
+    known = limits(measured, alarms)
     found: list[Finding] = []
-    if of_units is not None:
+    of_units = None
+    rest = None
+    if known.units is not None and known.rest is not None:
+        senders, receivers, left = polish(part)
         fastest = -min(senders.min(), receivers.min())
-        needed = max(of_units * noise, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest)
-        found += units_of(matrix, measured, (senders, receivers), needed, slow_inside, inside)
-    fastest = -float(np.nanmin(rest))
-    needed = max(of_rest * noise, np.log(PAIR_FACTOR), BEYOND_FASTEST * fastest)
+        noise = max(SMALLEST_NOISE, scale(left))
+        of_units = max(known.units * noise, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest)
+        found += units_of(matrix, measured, (senders, receivers), of_units, slow_inside, inside)
+        if found or known.rest < POLISH_COSTS * known.pairs:
+            rest, needed = left, needed_of(known.rest * noise, left, PAIR_FACTOR)
+    if rest is None:
+        rest = beside_all(part)
+        noise = max(SMALLEST_NOISE, float(direction_scale(rest)))
+        needed = needed_of(known.plain * noise, rest, PLAIN_FACTOR)
+        if measured.sum() >= FEW_DIRECTIONS:
+            noise = max(SMALLEST_NOISE, scale(rest))
+            needed = min(needed, needed_of(known.pairs * noise, rest, PAIR_FACTOR))
     left = np.nan_to_num(rest)
     slow = (left > needed) | ((needed < left.T) & (left > OTHER_DIRECTION * needed))
-    return found + list(pairs_of(matrix, rest, slow))
+    return [*found, *pairs_of(matrix, rest, slow)], (of_units, needed)
+
+
+def needed_of(limit: float, rest: Numbers, factor: float) -> float:
+    """What a pair has to cost to be slow, by a limit of noise and a factor."""
+    return float(max(limit, np.log(factor), -BEYOND_FASTEST * float(np.nanmin(rest))))
 
 
 def units_of(
@@ -216,9 +309,13 @@ def pairs_of(matrix: Matrix, rest: Numbers, slow: Mask) -> Iterable[Finding]:
         )
         all_of = both & np.isfinite(rest)
         several = matrix.hosts.count(first) > 1 or matrix.hosts.count(second) > 1
-        if first != second and several and left[all_of].mean() >= COMMON:
+        where = f"between {first} and {second}"
+        if first == second:
+            several = matrix.hosts.count(first) > 2 and len(set(matrix.hosts)) > 1
+            where = f"within host {first}"
+        if several and left[all_of].mean() >= COMMON:
             yield Finding(
-                f"all pairs between {first} and {second}",
+                f"all pairs {where}",
                 int(all_of.sum()),
                 float(np.exp(np.median(rest[all_of]))),
             )
@@ -244,16 +341,27 @@ def in_order(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first <= second else (second, first)
 
 
-def polish(costs: Numbers, of_units: bool = True) -> tuple[Numbers, Numbers, Numbers]:
+def beside_all(costs: Numbers) -> Numbers:
+    """Differences from the baseline of a matrix, or of several with the same pairs.
+
+    The baseline is one of the values, so that it is fast where exactly half of them are slow.
+    """
+    measured = np.isfinite(costs).reshape(-1, *costs.shape[-2:])[0]
+    low = BASELINES[bool(measured.sum() < FEW_DIRECTIONS)]
+    middle = np.quantile(costs[..., measured], low, axis=-1, method="lower")
+    return np.asarray(costs - middle[..., None, None])
+
+
+def polish(costs: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """What senders and receivers add to the middle, and what remains, of one matrix or several.
 
-    A sender or receiver without pairs adds nothing; nor does any unless ``of_units``.
+    A sender or receiver without pairs adds nothing.
     """
     rest = costs.copy()
     senders = np.zeros(costs.shape[:-1])
     receivers = np.zeros(costs.shape[:-1])
     rest -= np.nanmedian(rest, axis=(-2, -1), keepdims=True)
-    for _ in range(ROUNDS if of_units else 0):
+    for _ in range(ROUNDS):
         step = np.nan_to_num(np.nanmedian(rest, axis=-1))
         rest -= step[..., :, None]
         senders += step
@@ -274,20 +382,49 @@ def scale(rest: Numbers) -> float:
     return float(np.nanpercentile(np.abs(rest), SCALE_PERCENT)) / SCALE_OF_NORMAL
 
 
-def limits(measured: Mask, alarms: float) -> tuple[float | None, float]:
+def scales_of(rest: Numbers) -> Numbers:
+    """`scale` of each of several matrices."""
+    found = np.nanpercentile(np.abs(rest), SCALE_PERCENT, axis=(-2, -1))
+    return np.asarray(found / SCALE_OF_NORMAL)
+
+
+def direction_scale(rest: Numbers) -> NDArray[np.float64]:
+    """The standard deviation of the noise by what the directions of each pair differ by.
+
+    Slow pairs do not move it, however many, if they are slow in both directions. Infinite where no
+    pair was measured in both.
+    """
+    apart = np.abs(rest - np.swapaxes(rest, -2, -1)) / np.sqrt(2)
+    middle = np.nanmedian(apart.reshape(*apart.shape[:-2], -1), axis=-1)
+    return np.asarray(np.nan_to_num(middle / MEDIAN_OF_NORMAL, nan=np.inf))
+
+
+def limits(measured: Mask, alarms: float) -> Limits:
     """How many times the noise a sender or receiver, and a pair, exceed in ``alarms`` of all cases.
 
-    Half of the cases are left to either. Senders and receivers with few pairs of many are not
-    judged.
+    Half of the cases are left to either. Senders and receivers are judged if all have
+    `FEWEST_PARTNERS`, and in large matrices as many as in the largest of small ones.
     """
+    used = measured.any(axis=0) | measured.any(axis=1)
+    measured = measured[np.ix_(used, used)]
+    fewest = fewest_partners(measured)
     if len(measured) <= SIMULATED_UNITS:
-        return simulated_limits(np.packbits(measured).tobytes(), len(measured), alarms)
-    fewest = int(measured.sum(axis=1).min())
-    of_rest = quantile(alarms / 2 / int(measured.sum()))
+        packed = np.packbits(measured).tobytes()
+        return simulated_limits(packed, len(measured), fewest >= FEWEST_PARTNERS, alarms)
+    directions = int(measured.sum())
     if fewest < SIMULATED_UNITS:
-        return None, quantile(alarms / int(measured.sum()))
+        of_pairs = quantile(alarms / directions)
+        return Limits(None, None, of_pairs, of_pairs)
     error_of_median = (np.pi / 2 / fewest) ** 0.5
-    return quantile(alarms / 4 / len(measured)) * error_of_median, of_rest
+    of_pairs = quantile(alarms / 2 / directions)
+    of_units = quantile(alarms / 4 / len(measured)) * error_of_median
+    return Limits(of_units, of_pairs, of_pairs, of_pairs)
+
+
+def fewest_partners(measured: Mask) -> int:
+    """How many partners the sender or receiver with the fewest has, of those that have any."""
+    partners = np.concatenate([measured.sum(axis=0), measured.sum(axis=1)])
+    return int(partners[partners > 0].min())
 
 
 def quantile(exceeding: float) -> float:
@@ -296,18 +433,29 @@ def quantile(exceeding: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def simulated_limits(packed: bytes, units: int, alarms: float) -> tuple[float, float]:
+def simulated_limits(packed: bytes, units: int, of_units: bool, alarms: float) -> Limits:
     """`limits` of a small matrix: what its polish makes of noise, by simulation."""
     flat = np.unpackbits(np.frombuffer(packed, np.uint8), count=units * units)
     measured = flat.reshape(units, units).astype(bool)
     chance = np.random.default_rng(units)
     noise = np.where(measured, chance.standard_normal((SIMULATIONS, units, units)), np.nan)
+    share = alarms / 2 if of_units else alarms
+
+    def limit(largest: Numbers, scales: Numbers) -> float:
+        return float(np.quantile(largest / scales, 1 - share))
+
+    def worst(rest: Numbers) -> Numbers:
+        return np.asarray(np.nanmax(rest, axis=(-2, -1)))
+
+    beside = beside_all(noise)
+    of_pairs = limit(worst(beside), scales_of(beside))
+    plain = limit(worst(beside), direction_scale(beside))
+    if not of_units:
+        return Limits(None, None, of_pairs, plain)
     senders, receivers, rest = polish(noise)
-    scales = np.nanpercentile(np.abs(rest), SCALE_PERCENT, axis=(-2, -1)) / SCALE_OF_NORMAL
-    largest = np.maximum(senders.max(axis=-1), receivers.max(axis=-1)) / scales
-    worst = np.nanmax(rest, axis=(-2, -1)) / scales
-    of_units, of_rest = np.quantile([largest, worst], 1 - alarms / 2, axis=1)
-    return float(of_units), float(of_rest)
+    scales = scales_of(rest)
+    largest = np.maximum(senders.max(axis=-1), receivers.max(axis=-1))
+    return Limits(limit(largest, scales), limit(worst(rest), scales), of_pairs, plain)
 
 
 def middle(values: Numbers) -> float:
@@ -316,24 +464,29 @@ def middle(values: Numbers) -> float:
 
 
 def within_hosts(
-    matrix: Matrix, part: Numbers, alarms: float
+    matrix: Matrix, part: Numbers, judged: Sequence[str], alarms: float
 ) -> tuple[Numbers, dict[str, Finding]]:
-    """Pairs of the same host without what is their host's, and the hosts that are slow inside."""
+    """Pairs of the same host without what is their host's, and the hosts that are slow inside.
+
+    ``judged`` are the hosts that have a median of their own; pairs of others are compared with the
+    usual one.
+    """
     names = np.array(matrix.hosts)
     blocks = {host: np.ix_(names == host, names == host) for host in dict.fromkeys(matrix.hosts)}
-    own = {host: middle(part[block]) for host, block in blocks.items()}
-    known = {host: cost for host, cost in own.items() if np.isfinite(cost)}
-    usual = float(np.median(list(known.values())))
+    known = {host: middle(part[blocks[host]]) for host in judged}
+    enough = len(known) >= FEWEST_UNITS
+    usual = float(np.quantile(list(known.values()), 0.5, method="linear" if enough else "lower"))
     rest = part.copy()
-    for host, cost in known.items():
-        rest[blocks[host]] -= cost
+    for host, block in blocks.items():
+        rest[block] -= known.get(host, usual)
     noise = max(SMALLEST_NOISE, scale(rest))
+    least = np.log(UNIT_FACTOR if enough else PLAIN_FACTOR)
     found = {}
     for host, cost in known.items():
         pairs = int(np.isfinite(part[blocks[host]]).sum())
         limit = quantile(alarms / len(known)) * noise * (np.pi / 2 / pairs) ** 0.5
         fastest = usual - min(known.values())
-        if cost - usual > max(limit, np.log(UNIT_FACTOR), BEYOND_FASTEST * fastest):
+        if cost - usual > max(limit, least, BEYOND_FASTEST * fastest):
             factor = float(np.exp(cost - usual))
             found[host] = Finding(f"all pairs within host {host}", pairs, factor)
     return rest, found
@@ -346,7 +499,10 @@ def split(
 
     None where the pairs are not of two tiers. Between hosts, a group has whole hosts.
     """
-    for costs in (part, part - sum_of_parts(part)):
+    tried = [part]
+    if fewest_partners(np.isfinite(part)) >= FEWEST_PARTNERS:
+        tried.append(part - sum_of_parts(part))
+    for costs in tried:
         symmetric = np.nanmean([costs, costs.T], axis=0) if np.isfinite(costs).any() else costs
         if not inside:
             symmetric = over_hosts(symmetric, names)

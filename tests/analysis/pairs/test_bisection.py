@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omb_py.analysis.pairs.bisection import Halves, culprits, sentences
+from omb_py.analysis.pairs.bisection import Halves, culprits, needed, sentences
 from omb_py.measure.bisection import halvings, needed_tests
 
 
@@ -64,6 +64,21 @@ def test_noise_alone_is_slow_as_rarely_as_is_said() -> None:
 
 
 def test_sentences_say_what_was_found() -> None:
-    assert sentences(measured(8, {})) == ["no half is slow for one of its members"]
+    (said,) = sentences(measured(8, {}))
+    assert said.startswith("no half is slow because of one of its members: such halves would have")
     (said,) = sentences(measured(8, {(2, 5): 4.0}))
     assert said.startswith("slow: halves with both n2 and n5 take")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_needed_factor_is_found_and_half_of_it_is_not(seed: int) -> None:
+    factor = needed(measured(16, {}, noise=0.2, seed=seed))
+    assert factor is not None
+    assert culprits(measured(16, {(3,): factor**1.5}, noise=0.2, seed=seed))
+    assert not culprits(measured(16, {(3,): factor**0.3}, noise=0.2, seed=seed))
+
+
+def test_three_tests_are_too_few_to_find_anything() -> None:
+    halves = measured(8, {(2,): 100.0})
+    few = Halves(halves.names, halves.sides[:3], halves.seconds[:3])
+    assert sentences(few) == ["3 tests cannot show which of them is slow"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from omb_py.analysis.pairs.findings import ALARMS, judge
 from omb_py.analysis.pairs.matrix import Matrix, Numbers
+from omb_py.measure.pairs import tournament
 
 Change = Callable[[Numbers], None]
 
@@ -176,13 +178,87 @@ def test_pairs_that_were_not_measured_are_nobody_s_fault() -> None:
     assert [one.subject for one in judge(matrix).findings] == ["all pairs with n5"]
 
 
-def test_fewer_than_four_are_not_judged() -> None:
-    judgement = judge(made(3, 1, ranks(slice(1, 2), 5)))
-    assert judgement.findings == ()
-    assert judgement.sentences() == ["4 or more are needed to tell which of them is slow"]
+def only(rounds: int) -> Change:
+    """Pairs of the first so many rounds of a tournament."""
+
+    def change(values: Numbers) -> None:
+        measured = np.zeros(values.shape, bool)
+        for one in tournament(len(values))[:rounds]:
+            for pair in one:
+                measured[pair] = measured[pair[::-1]] = True
+        values[~measured] = np.nan
+
+    return change
 
 
-@pytest.mark.parametrize(("hosts", "per_host"), [(6, 1), (16, 1), (1, 8), (4, 4)])
+@pytest.mark.parametrize(
+    ("hosts", "per_host", "pair", "rounds"),
+    [
+        *((2, 2, pair, None) for pair in ((0, 1), (0, 2))),
+        *((2, 3, pair, None) for pair in ((0, 1), (2, 4))),
+        *((4, 2, pair, None) for pair in ((2, 3), (1, 6))),
+        (5, 2, (2, 3), None),
+        (3, 1, (0, 1), None),
+        (1, 3, (1, 2), None),
+        (5, 1, (0, 1), None),
+        *((4, 1, pair, rounds) for pair, rounds in (((1, 2), 1), ((0, 2), 2))),
+        *((12, 1, (0, 11), rounds) for rounds in (1, 2, 5)),
+        (30, 1, (0, 29), 2),
+    ],
+)
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_link_1000_times_as_slow_is_found_in_any_matrix(
+    hosts: int, per_host: int, pair: tuple[int, int], rounds: int | None, noise: float
+) -> None:
+    changes = [link(*pair, 1000.0), *([] if rounds is None else [only(rounds)])]
+    matrix = made(hosts, per_host, *changes, noise=noise)
+    names = " and ".join(map(matrix.name, pair))
+    assert subjects_of(matrix) == [f"the pair {names}"]
+
+
+def test_two_slow_links_of_six_are_found() -> None:
+    matrix = made(4, 1, link(0, 1, 1000), link(2, 3, 900), noise=0.01)
+    assert subjects_of(matrix) == ["the pair n1 and n2", "the pair n3 and n4"]
+
+
+def test_slow_host_of_two_is_found_inside() -> None:
+    def change(values: Numbers) -> None:
+        values[4:, 4:] *= 1000
+
+    assert subjects_of(made(2, 4, change)) == ["all pairs within host n2"]
+
+
+def needed_of(sentence: str) -> float:
+    """How slow a pair would have to be, by a sentence."""
+    return float(re.findall(r"a pair would have to take ([\d.]+) times", sentence)[0])
+
+
+@pytest.mark.parametrize(("hosts", "noise"), [(3, 0.05), (4, 0.03), (4, 0.3), (8, 0.03), (32, 0.1)])
+def test_what_would_be_found_is_stated_and_found(hosts: int, noise: float) -> None:
+    (said,) = judge(made(hosts, noise=noise)).sentences()
+    assert said.startswith("no pair")
+    factor = needed_of(said)
+    assert 1.2 <= factor < 100
+    assert judge(made(hosts, 1, link(0, 1, 2 * factor), noise=noise)).findings
+    assert not judge(made(hosts, 1, link(0, 1, factor**0.3), noise=noise)).findings
+
+
+def test_single_pair_of_a_kind_is_said_to_be_unjudged() -> None:
+    assert judge(made(2)).sentences() == ["there is one pair, and no other to compare it with"]
+    matrix = made(3)
+    hosts = Matrix("latency", 8, "us", matrix.ranks, ("a", "a", "b"), matrix.values)
+    said = judge(hosts).sentences()
+    assert said[0] == "within hosts, there is one pair, and no other to compare it with"
+    assert said[1].startswith(
+        "between hosts, no pair is slow: a pair would have to take 3.00 times"
+    )
+
+
+def test_pairs_that_were_not_measured_are_counted() -> None:
+    assert judge(made(8, 1, only(2))).sentences()[-1] == "20 pairs were not measured"
+
+
+@pytest.mark.parametrize(("hosts", "per_host"), [(6, 1), (16, 1), (1, 8), (4, 4), (2, 2)])
 def test_noise_alone_is_slow_as_rarely_as_is_said(hosts: int, per_host: int) -> None:
     matrices = 150
     alarms = sum(
@@ -195,7 +271,9 @@ def test_noise_alone_is_slow_as_rarely_as_is_said(hosts: int, per_host: int) -> 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("noise", [0.02, 0.2])
-@pytest.mark.parametrize(("hosts", "per_host"), [(4, 1), (6, 1), (16, 1), (1, 8), (4, 4), (32, 1)])
+@pytest.mark.parametrize(
+    ("hosts", "per_host"), [(4, 1), (2, 2), (6, 1), (16, 1), (1, 8), (4, 4), (32, 1)]
+)
 def test_a_thousand_clean_matrices(hosts: int, per_host: int, noise: float) -> None:
     alarms = sum(
         bool(judge(made(hosts, per_host, noise=noise, seed=seed)).findings) for seed in range(1000)
