@@ -98,8 +98,8 @@ class CompareCommand(click.Command):
     "--fail-above",
     metavar="P%|Fx",
     help="Exit with code 4 if a size (after --correction) or the average is slower than BASE by "
-    "more than 5% or 1.05x beyond the noise, or if points of BASE are missing. Unclear points do "
-    "not fail.",
+    "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
+    "noise cannot exclude that.",
 )
 @bounds_option
 @launch_spread_option
@@ -214,6 +214,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         click.echo(note, err=for_program)
     if reasons:
         ctx.exit(verdict.FAILED)
+    if allowed is not None and verdict.undecided(points, allowed):
+        ctx.exit(verdict.UNDECIDED)
 
 
 def kind_of(kind: str | None, output: str | None) -> str:
@@ -444,10 +446,10 @@ def say_verdicts(
         click.echo(f"Note: {remark}", err=err)
     if allowed is None:
         return
-    unjudged = verdict.without_verdict(points)
-    if unjudged is not None:
-        click.echo(f"UNCLEAR: {unjudged}", err=err)
-    if not reasons and points["slowdown_low"].notna().any():
+    undecided = verdict.undecided_text(points, allowed)
+    if undecided is not None:
+        click.echo(f"CANNOT TELL: {undecided}", err=err)
+    elif not reasons:
         click.echo(f"PASS: nothing is more than {verdict.factor(allowed)} slower", err=err)
     for reason in reasons[:MAX_REASONS]:
         click.echo(f"FAIL: {reason}", err=err)

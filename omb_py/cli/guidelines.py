@@ -21,6 +21,7 @@ from omb_py.cli.analysis_options import (
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text import files
+from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION, SIZE_LIST, NewFolder, WholeNumber
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ MAX_REASONS = 20
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 if a guideline is violated by more than 5% or 1.05x beyond the noise.",
+    help="Exit with code 4 if a guideline is violated by more than 5% or 1.05x beyond the noise; "
+    "with code 7 if the noise cannot exclude that.",
 )
 @row_options
 @output_options("text", "markdown", *FOR_PROGRAMS)
@@ -141,6 +143,13 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         ctx.exit(verdict.FAILED)
     if failed:
         ctx.exit(1)
+    if allowed is not None and (open_points := int((~(points["ratio_high"] <= allowed)).sum())):
+        click.echo(
+            f"CANNOT TELL: {open_points} of {count(len(points), 'check')} may be more than "
+            f"{verdict.factor(allowed)} slower: measure more launches",
+            err=True,
+        )
+        ctx.exit(verdict.UNDECIDED)
 
 
 def rows_of(values: dict[str, Any]) -> pd.DataFrame:

@@ -17,6 +17,8 @@ from omb_py.analysis.compare.verdict import (
     sentences,
     summary,
     titles,
+    undecided,
+    undecided_text,
 )
 
 
@@ -27,7 +29,8 @@ def csv(points: pd.DataFrame, base: str, allowed: float | None) -> str:
 
 def json_document(points: pd.DataFrame, base: str, allowed: float | None) -> str:
     """An object: ``base``; ``verdicts``, a sentence for each other; ``summary`` of each pair;
-    ``points`` with the columns of `compare`; ``failures`` and ``remarks``, sentences.
+    ``points`` with the columns of `compare`; ``failures``, ``undecided`` and ``remarks``,
+    sentences.
     """
     document = {
         "base": base,
@@ -35,6 +38,7 @@ def json_document(points: pd.DataFrame, base: str, allowed: float | None) -> str
         "summary": records(summary(points)),
         "points": records(points),
         "failures": [] if allowed is None else [item.text for item in failures(points, allowed)],
+        "undecided": [] if allowed is None else [item.text for item in undecided(points, allowed)],
         "remarks": remarks(points),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -49,8 +53,8 @@ def records(frame: pd.DataFrame) -> list[dict[str, object]]:
 def github(points: pd.DataFrame, base: str, allowed: float | None) -> str:
     """Workflow commands that GitHub Actions shows as annotations.
 
-    A notice with the verdict on each other, an error for each reason to fail; without a limit a
-    warning for each point that is slower.
+    A notice with the verdict on each other, an error for each reason to fail, a warning where that
+    cannot be told; without a limit a warning for each point that is slower.
     """
     found = [("notice", text) for text in sentences(points).values()]
     if allowed is None:
@@ -59,6 +63,8 @@ def github(points: pd.DataFrame, base: str, allowed: float | None) -> str:
         found += [("warning", point_text(row, named[row.pair])) for row in slower.itertuples()]
     else:
         found += [("error", item.text) for item in failures(points, allowed)]
+        cannot_tell = undecided_text(points, allowed)
+        found += [("warning", f"cannot tell: {cannot_tell}")] if cannot_tell is not None else []
     return "".join(f"::{kind} title=omb-py compare::{escaped(text)}\n" for kind, text in found)
 
 
@@ -70,7 +76,8 @@ def escaped(text: str) -> str:
 def junit(points: pd.DataFrame, base: str, allowed: float | None) -> str:
     """A test suite for each other, a test case for each point and for each pair on average.
 
-    Without a limit every point that is slower fails. Points without a verdict are skipped.
+    Without a limit every point that is slower fails. Points without a verdict are skipped, and with
+    a limit those that may be above it; of a pair with such points, so is the average.
     """
     named = titles(points)
     failed = {
@@ -78,15 +85,20 @@ def junit(points: pd.DataFrame, base: str, allowed: float | None) -> str:
         for item in failures(points, 1.0 if allowed is None else allowed)
         if allowed is not None or item.bytes != "missing"
     }
+    found = [] if allowed is None else undecided(points, allowed)
+    open_points = {(item.pair, item.bytes): item.text for item in found}
+    open_pairs = {item.pair for item in found}
     root = ElementTree.Element("testsuites", name="omb-py compare")
     for other, members in points.groupby("other", sort=False):
         suite = ElementTree.SubElement(root, "testsuite", name=f"{other} against {base}")
         for pair, rows in members.groupby("pair", sort=False):
-            case(suite, named[pair], "average", failed.get((pair, "average")), "")
+            open_text = "of points that may be slower" if pair in open_pairs else ""
+            case(suite, named[pair], "average", failed.get((pair, "average")), open_text)
             for row in rows.itertuples():
-                skipped = row.verdict if row.verdict in (*ALONE, "unclear") else ""
-                name = at(row.bytes).removeprefix(", ") or "value"
                 key = (pair, None if pd.isna(row.bytes) else int(row.bytes))
+                skipped = row.verdict if row.verdict in (*ALONE, "unclear") else ""
+                skipped = open_points.get(key, skipped)
+                name = at(row.bytes).removeprefix(", ") or "value"
                 missing = failed.get((pair, "missing")) if row.verdict in MISSING else None
                 case(suite, named[pair], name, failed.get(key, missing), skipped)
         cases = list(suite)

@@ -24,10 +24,16 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.units import digits, size_text, value_text
-from omb_py.core.text.words import first_of
+from omb_py.core.text.words import count, first_of
 
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""
+
+UNDECIDED = 7
+"""Exit code of a comparison that cannot tell whether a slowdown is above what was allowed."""
+
+MOST_UNDECIDED = 3
+"""Points that cannot be judged that a sentence names."""
 
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more, by turns, or "
@@ -292,18 +298,6 @@ def limit(text: str) -> float:
     return found
 
 
-def without_verdict(points: pd.DataFrame) -> str | None:
-    """A sentence about the points that have no verdict and cannot fail; None if all have one."""
-    unclear = int((points["verdict"] == "unclear").sum())
-    if not unclear:
-        return None
-    count = int(points["slowdown"].notna().sum())
-    return (
-        f"{unclear} of {count} points have no verdict and cannot fail: repeat the runs to guard "
-        "them"
-    )
-
-
 @dataclass(frozen=True)
 class Failure:
     """Why a comparison fails: of which pair, at which size (``average``: over all), in words."""
@@ -318,8 +312,7 @@ def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
 
     A point fails where it is slower and its slowdown's whole interval is above ``allowed``; a pair
     of several points where the lower end of its mean's interval (`mean_intervals`) is; and points
-    of the base that are missing do, since nothing guards them. Unclear points do not fail: see
-    `without_verdict`.
+    of the base that are missing do, since nothing guards them. Others may be `undecided`.
     """
     found = []
     named = titles(points)
@@ -342,6 +335,44 @@ def failures(points: pd.DataFrame, allowed: float) -> list[Failure]:
         text = f"{members['other'].iloc[0]}: {named[number]}: {what}{sizes}"
         found.append(Failure(number, "missing", text))
     return found
+
+
+def undecided(points: pd.DataFrame, allowed: float) -> list[Failure]:
+    """Points of both sides that neither fail nor pass: their slowdown may be above ``allowed``.
+
+    Such a point has no interval, or its interval reaches beyond ``allowed`` and it is none of the
+    `failures`.
+    """
+    failed = {(item.pair, item.bytes) for item in failures(points, allowed)}
+    named = titles(points)
+    found = []
+    for row in points[
+        points["slowdown"].notna() & ~(points["slowdown_high"] <= allowed)
+    ].itertuples():
+        size = None if pd.isna(row.bytes) else int(row.bytes)
+        if (row.pair, size) in failed:
+            continue
+        how = (
+            "no interval"
+            if pd.isna(row.slowdown_high)
+            else f"95 % interval to {factor(row.slowdown_high, row.rounding)}"
+        )
+        text = f"{row.other}: {named[row.pair]}{at(row.bytes)}: {how}"
+        found.append(Failure(row.pair, size, text))
+    return found
+
+
+def undecided_text(points: pd.DataFrame, allowed: float) -> str | None:
+    """A sentence about the points that are `undecided`, and what to do; None where all are not."""
+    found = undecided(points, allowed)
+    if not found:
+        return None
+    there = int(points["slowdown"].notna().sum())
+    texts = first_of([item.text for item in found], MOST_UNDECIDED)
+    return (
+        f"{len(found)} of {count(there, 'point')} may be more than {factor(allowed)} slower "
+        f"({texts}): repeat the runs"
+    )
 
 
 def point_text(row: Any, title: str) -> str:

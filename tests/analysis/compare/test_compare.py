@@ -17,7 +17,13 @@ from omb_py.analysis.compare import pairing, ratio, verdict
 from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import text as compare_text
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
-from omb_py.analysis.compare.verdict import failures, limit, summary, without_verdict
+from omb_py.analysis.compare.verdict import (
+    failures,
+    limit,
+    summary,
+    undecided,
+    undecided_text,
+)
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.row import Row
@@ -717,13 +723,25 @@ def test_a_difference_within_the_noise_does_not_fail_at_a_size() -> None:
     assert failures(compare(base, table(*after), launch_spread=0.001), 1.05) == []
 
 
-def test_unclear_points_do_not_fail_and_are_said_not_to_be_guarded() -> None:
+def test_point_without_an_interval_is_undecided() -> None:
     points = compare(runs([1.0]), runs([3.0]))
     assert failures(points, 1.05) == []
-    assert without_verdict(points) == (
-        "1 of 1 points have no verdict and cannot fail: repeat the runs to guard them"
-    )
-    assert without_verdict(compare(runs([1.0]), runs([3.0]), launch_spread=0.03)) is None
+    said = undecided_text(points, 1.05)
+    assert said is not None
+    assert said.startswith("1 of 1 point may be more than 1.050x slower (other: latency, 2 ranks")
+    assert "no interval" in said
+    judged = compare(runs([1.0]), runs([3.0]), launch_spread=0.03)
+    assert undecided_text(judged, 1.05) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "decided"),
+    [(1.0, 0.03, False), (1.0, 0.01, True), (2.26, 0.5, False), (1.06, 0.001, True)],
+)
+def test_interval_across_the_limit_is_undecided(value: float, spread: float, decided: bool) -> None:
+    points = compare(runs([1.0]), runs([value]), launch_spread=spread)
+    assert (undecided(points, 1.05) == []) == decided
+    assert bool(failures(points, 1.05)) == (decided and value > 1.05)
 
 
 def test_a_verdict_claims_no_change_where_all_is_within_noise() -> None:

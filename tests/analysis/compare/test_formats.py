@@ -37,7 +37,9 @@ def test_github_gets_an_annotation_for_each_reason(points: pd.DataFrame) -> None
     lines = github(points, "open", 1.05).splitlines()
     assert lines[0].startswith("::notice title=omb-py compare::mpich: 1.")
     assert "95 %25 interval" in lines[0]
-    assert all(line.startswith("::error title=omb-py compare::mpich: ") for line in lines[1:])
+    *errors, open_points = lines[1:]
+    assert all(line.startswith("::error title=omb-py compare::mpich: ") for line in errors)
+    assert open_points.startswith("::warning title=omb-py compare::cannot tell: ")
     slower = (points["verdict"] == "slower").sum()
     assert github(points, "open", None).count("\n::warning ") == slower > 0
     assert escaped("a%\r\nb") == "a%25%0D%0Ab"
@@ -60,6 +62,16 @@ def test_what_is_missing_fails_only_under_a_limit(points: pd.DataFrame) -> None:
     for allowed, tag in ((None, "skipped"), (1.05, "failure")):
         (suite,) = ElementTree.fromstring(junit(alone, "open", allowed))
         assert int(suite.get({"skipped": "skipped", "failure": "failures"}[tag], "")) == len(alone)
+
+
+def test_undecided_points_are_in_every_format() -> None:
+    unclear = compare(OPEN_MPI, MPICH, names=["open", "mpich"])
+    unclear = unclear[unclear["benchmark"] == "latency"]
+    document = json.loads(json_document(unclear, "open", 1.05))
+    assert (len(document["undecided"]), document["failures"]) == (len(unclear), [])
+    assert github(unclear, "open", 1.05).count("\n::warning title=omb-py compare::cannot tell") == 1
+    (suite,) = ElementTree.fromstring(junit(unclear, "open", 1.05))
+    assert suite.get("skipped") == suite.get("tests")
 
 
 @pytest.mark.parametrize("kind", ["json", "junit", "csv"])
