@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.options.types import PRECISION
 
@@ -121,20 +121,45 @@ def page_options(command: Command) -> Command:
     return command
 
 
-FORMATS = {".txt": "text", ".csv": "csv", ".md": "markdown", ".json": "json"}
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".xml": "junit",
+}
 """The format of each suffix of ``--output``."""
 
 
 def output_options(*formats: str) -> Callable[[Command], Command]:
-    """``--format`` (as ``kind``), one of ``formats``, and ``--output``."""
+    """``--format`` (as ``kind``), one of ``formats``, and ``--output``.
+
+    A file whose suffix is of none of them is refused unless ``--format`` is given.
+    """
+
+    def checked(ctx: click.Context, _: click.Parameter, output: str | None) -> str | None:
+        if output is not None and ctx.params.get("kind") is None:
+            suffix = Path(output).suffix
+            if SUFFIXES.get(suffix) not in formats:
+                known = ", ".join(name for name, kind in SUFFIXES.items() if kind in formats)
+                raise UsageError(
+                    f"--output {output}: end its name in one of {known}, or add --format"
+                )
+        return output
 
     def add(command: Command) -> Command:
         command = click.option(
-            "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=checked,
+            help="File to write instead of standard output.",
         )(command)
         return click.option(
             "--format",
             "kind",
+            is_eager=True,
             type=click.Choice(sorted(formats)),
             help="Format; by default that of the suffix of --output, else text.",
         )(command)
@@ -144,7 +169,7 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
 
 def format_of(kind: str | None, output: str | None) -> str:
     """The format that is asked for, else that of a file's suffix, else text."""
-    return kind or (FORMATS.get(Path(output).suffix, "text") if output else "text")
+    return kind or (SUFFIXES[Path(output).suffix] if output else "text")
 
 
 def write_table(write: Callable[..., None], kind: str | None, output: str | None) -> None:

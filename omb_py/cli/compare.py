@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import (
-    FORMATS as SUFFIXES_OF_TABLES,
-)
-from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
+    format_of,
     input_options,
     launch_spread_option,
     name_option,
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "csv", "json", "github", "junit")
 FOR_PROGRAMS = ("csv", "json", "junit")
 """Formats beside which nothing else may stand."""
-
-SUFFIXES = SUFFIXES_OF_TABLES | {".xml": "junit"}
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 """What ends rounds beside native OMB where nothing else does."""
@@ -188,7 +184,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis.compare.side_by_side import compare
 
     allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
-    kind = kind_of(values["kind"], values["output"])
+    kind = format_of(values["kind"], values["output"])
     judge = partial(
         compare,
         statistic=values["statistic"],
@@ -216,22 +212,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         ctx.exit(verdict.FAILED)
     if allowed is not None and verdict.undecided(points, allowed):
         ctx.exit(verdict.UNDECIDED)
-
-
-def kind_of(kind: str | None, output: str | None) -> str:
-    """The format that is written.
-
-    Raises `UsageError` when a file's suffix tells none and none is named.
-    """
-    if kind is not None:
-        return kind
-    if output is None:
-        return "text"
-    suffix = Path(output).suffix
-    if suffix not in SUFFIXES:
-        known = ", ".join(sorted(SUFFIXES))
-        raise UsageError(f"--output {output}: end its name in one of {known}, or add --format")
-    return SUFFIXES[suffix]
 
 
 def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:

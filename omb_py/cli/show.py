@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
+    format_of,
     input_options,
     listed,
     name_option,
@@ -21,10 +23,14 @@ from omb_py.cli.analysis_options import (
     write_table,
 )
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text import files
 from omb_py.options.types import PRECISION, Seconds
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
+
+DATA = ("csv", "json", "parquet")
+"""Formats of whole results, as of `omb-py convert`."""
 
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
@@ -53,6 +59,19 @@ def runs_of(results: Results) -> dict[str, Mapping[str, str]]:
         if "launch_seconds" in runs.get(run, {}):
             runs[run] = {**runs[run], "launch_seconds": seconds}
     return runs
+
+
+def write_results(results: Results, kind: str, output: str | None) -> None:
+    """Write all rows as a file of one of `DATA`, or print them."""
+    from omb_py.analysis import export
+
+    content = export.content(results, f".{kind}")
+    if output is not None:
+        files.write(output, content)
+    elif kind == "parquet":
+        raise UsageError("--format parquet is no text: name a file with --output")
+    else:
+        click.echo(content, nl=False)
 
 
 @click.command("show")
@@ -99,9 +118,12 @@ def runs_of(results: Results) -> dict[str, Mapping[str, str]]:
 )
 @bounds_option
 @name_option
-@output_options("text", "markdown")
+@output_options("text", "markdown", *DATA)
 @input_options
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     columns: tuple[str, ...] | None,
     rows: int | None,
@@ -121,7 +143,8 @@ def command(
     """Show results as aligned tables in readable units.
 
     FILE is a file or a folder of any suite that omb-py reads, compressed or not; - is standard
-    input. Each benchmark has a table, above which stands what all of its rows share.
+    input. Each benchmark has a table, above which stands what all of its rows share. CSV, JSON and
+    Parquet have all rows and columns of the results.
     """
     with needing("analysis"):
         from omb_py.analysis import contest, launches, listing
@@ -133,6 +156,17 @@ def command(
         raise UsageError("--max-time and --precision are for --launches: add it")
     if max_time is not None and precision is not None:
         raise UsageError("--max-time and --precision exclude each other: leave out one")
+    format_ = format_of(kind, output)
+    if format_ in DATA:
+        for name in ("columns", "rows", "across", "by_launches", "bounds_file", "statistic"):
+            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                option = next(one.opts[0] for one in ctx.command.params if one.name == name)
+                raise UsageError(
+                    f"{option} is for tables: a file of format {format_} has all rows and columns "
+                    "as they were measured"
+                )
+        write_results(read(paths, where, assume, names or None), format_, output)
+        return
     results = read(paths, where, assume, names or (None if by_launches else ()))
     if by_launches:
         found = launches.launches(results.rows, runs_of(results), statistic)

@@ -11,7 +11,10 @@ import pyarrow
 import pytest
 from click.testing import CliRunner
 
+import omb_py
+from omb_py.cli import lazy_command
 from omb_py.cli.show import command
+from omb_py.core.errors import UsageError
 from tests import ROOT
 
 REFERENCE = ROOT / "results" / "families-mpich.csv"
@@ -70,6 +73,44 @@ def test_standard_input_may_be_compressed(compression: str) -> None:
     )
     assert (piped.returncode, piped.stderr) == (0, b"")
     assert piped.stdout.decode() == show(REFERENCE).replace(str(REFERENCE), "-")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_results_are_written_as_data_and_read_again(suffix: str, tmp_path: Path) -> None:
+    file = tmp_path / f"x.{suffix}"
+    show(REFERENCE, "-o", file)
+    again, first = omb_py.load(file), omb_py.load(REFERENCE)
+    assert list(again.latency_us.dropna()) == list(first.latency_us.dropna())
+    if suffix != "parquet":
+        assert show(REFERENCE, "--format", suffix) == file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("-o", "x.xyz"),
+            "--output x.xyz: end its name in one of .txt, .md, .csv, .json, .parquet",
+        ),
+        (("-o", "x"), "or add --format"),
+        (("-o", "x.csv", "--rows", "5"), "--rows is for tables"),
+        (("-o", "x.csv", "--across", "binding"), "--across is for tables"),
+        (("--format", "parquet"), "name a file with --output"),
+    ],
+)
+def test_file_that_cannot_be_written_is_refused(words: tuple[str, ...], sentence: str) -> None:
+    result = CliRunner().invoke(command, [str(REFERENCE), *words])
+    assert sentence in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("model", "m.parquet"), ("guidelines", "g.xyz"), ("compare", "c.pdf"), ("simulate", "s.xml")],
+)
+def test_unknown_suffix_is_refused_by_every_command(name: str, file: str) -> None:
+    with pytest.raises(UsageError, match=f"--output {file}: end its name in one of .txt, .md"):
+        lazy_command(name).main(["x.csv", "-o", file], standalone_mode=False)
+    assert not Path(file).exists()
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
