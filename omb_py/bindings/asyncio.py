@@ -9,16 +9,17 @@ from typing import Any
 
 from omb_py.bindings.tcp import connected
 from omb_py.bindings.transports.coroutines import AsyncTransport, AsyncTransportBinding
-from omb_py.bindings.transports.sockets import HEADER
+from omb_py.bindings.transports.sockets import filled
 from omb_py.core.errors import OmbError
 from omb_py.core.job.control import Control
+from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 
 
 class StreamTransport(AsyncTransport):
     """A stream to each rank. What arrives is bytes, which are copied to their place."""
 
-    serialization = "none: 8 bytes of length, then the bytes"
+    serialization = "none"
 
     def __init__(
         self, control: Control, options: Options, event_loop: asyncio.AbstractEventLoop
@@ -29,22 +30,18 @@ class StreamTransport(AsyncTransport):
             peer: event_loop.run_until_complete(_opened(stream)) for peer, stream in streams.items()
         }
 
+    def prepared(self, memory: Memory, binding: str) -> memoryview:
+        return filled(super().prepared(memory, binding))
+
     async def send(self, peer: int, data: memoryview) -> None:
         _, writer = self._streams[peer]
-        writer.write(HEADER.pack(len(data)))
         writer.write(data)
         await writer.drain()
 
     async def receive(self, peer: int, data: memoryview) -> None:
         reader, _ = self._streams[peer]
         try:
-            (length,) = HEADER.unpack(await reader.readexactly(HEADER.size))
-            if length != len(data):
-                raise OmbError(
-                    f"rank {peer} sent {length} bytes where {len(data)} were expected: start all "
-                    "ranks with the same options"
-                )
-            data[:] = await reader.readexactly(length)
+            data[:] = await reader.readexactly(len(data))
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise OmbError(f"the connection to rank {peer} is closed: see what ended it") from error
 

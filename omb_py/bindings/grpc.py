@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import queue
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,8 @@ from typing import Any
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else it logs the end of each connection
 import grpc
 
-from omb_py.bindings.transports import Transport, TransportBinding
+from omb_py.bindings import BoundCall
+from omb_py.bindings.transports import KEY_BYTES, Transport, TransportBinding, mark
 from omb_py.core.errors import OmbError
 from omb_py.core.job.control import Control
 from omb_py.core.job.network import address_of
@@ -20,8 +22,25 @@ from omb_py.core.options import Options
 SERVICE = "omb_py.Messages"
 RANK = "omb-py-rank"
 NUMBER = "omb-py-number"
+MARK = "omb-py-mark"
 CHANNEL = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 END = object()
+
+
+class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The methods of a rank, for calls with the mark of another rank; others find none."""
+
+    def __init__(self, methods: dict[str, Any], marks: Sequence[str]) -> None:
+        self._methods = methods
+        self._marks = marks
+
+    def service(self, details: Any) -> Any:
+        given = dict(details.invocation_metadata)
+        sender, shown = str(given.get(RANK, "")), str(given.get(MARK, ""))
+        if not (sender.isdigit() and int(sender) < len(self._marks)):
+            return None
+        known = hmac.compare_digest(shown.encode(), self._marks[int(sender)].encode())
+        return self._methods.get(details.method) if known else None
 
 
 class GrpcTransport(Transport):
@@ -47,8 +66,11 @@ class GrpcTransport(Transport):
             "unary": grpc.unary_unary_rpc_method_handler(self._take),
             "stream": grpc.stream_unary_rpc_method_handler(self._take_all),
         }
-        service = grpc.method_handlers_generic_handler(SERVICE, handlers)
-        self._server.add_generic_rpc_handlers((service,))
+        key, rank, ranks = control.bcast(os.urandom(KEY_BYTES)), control.rank, range(control.size)
+        marks = [mark(key, b"", sender, rank).hex() for sender in ranks]
+        self._marks = [mark(key, b"", rank, receiver).hex() for receiver in ranks]
+        methods = {f"/{SERVICE}/{name}": handler for name, handler in handlers.items()}
+        self._server.add_generic_rpc_handlers((Service(methods, marks),))
         port = self._server.add_insecure_port(f"{address}:0")
         self._server.start()
         places = [place.decode() for place in control.allgather(f"{address}:{port}".encode())]
@@ -60,23 +82,35 @@ class GrpcTransport(Transport):
         self._unary = [channel.unary_unary(method) for channel in self._channels]
         self._outgoing: list[queue.SimpleQueue[Any]] = []
         self._streams = []
-        for channel in self._channels if self._call == "stream" else ():
+        for peer, channel in enumerate(self._channels if self._call == "stream" else ()):
             outgoing: queue.SimpleQueue[Any] = queue.SimpleQueue()
             stream = channel.stream_unary(method)
             messages = iter(outgoing.get, END)
-            self._streams.append(stream.future(messages, metadata=self._metadata(0)))
+            self._streams.append(stream.future(messages, metadata=self._metadata(peer, 0)))
             self._outgoing.append(outgoing)
 
-    def send(self, peer: int, data: memoryview) -> None:
-        if self._outgoing:
-            self._outgoing[peer].put(bytes(data))
-            return
-        try:
-            self._unary[peer](bytes(data), metadata=self._numbered(peer))
-        except grpc.RpcError as error:
-            raise self._lost(peer, error) from error
+    def sends(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
+        if len(messages) > 1 or self._outgoing:
+            return lambda: self.wait([self.start_send(peer, data) for data in messages])
+        unary, (data,) = self._unary[peer], messages
+
+        def call() -> None:
+            try:
+                unary(bytes(data), metadata=self._numbered(peer))
+            except grpc.RpcError as error:
+                raise self._lost(peer, error) from error
+
+        return call
+
+    def receives(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
+        def call() -> None:
+            for data in messages:
+                self.receive(peer, data)
+
+        return call
 
     def receive(self, peer: int, data: memoryview) -> None:
+        """Receive the next message from a rank."""
         number = self._received[peer]
         self._received[peer] += 1
         early, message = self._early[peer], None
@@ -124,14 +158,14 @@ class GrpcTransport(Transport):
     def describe(self) -> dict[str, str]:
         return {"grpc": grpc.__version__, "grpc_call": self._call}
 
-    def _metadata(self, number: int) -> tuple[tuple[str, str], ...]:
-        return ((RANK, str(self._rank)), (NUMBER, str(number)))
+    def _metadata(self, peer: int, number: int) -> tuple[tuple[str, str], ...]:
+        return ((RANK, str(self._rank)), (MARK, self._marks[peer]), (NUMBER, str(number)))
 
     def _numbered(self, peer: int) -> tuple[tuple[str, str], ...]:
         """The metadata of the next message, since calls may overtake each other."""
         number = self._sent[peer]
         self._sent[peer] += 1
-        return self._metadata(number)
+        return self._metadata(peer, number)
 
     def _take(self, message: bytes, context: Any) -> bytes:
         sender, number = _origin(context)

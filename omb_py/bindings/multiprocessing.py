@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Sequence
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection
 from threading import Event, Thread
 from typing import Any
 
+from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import Transport, TransportBinding
-from omb_py.bindings.unix import check_one_host
+from omb_py.bindings.unix import connected
 from omb_py.core.errors import OmbError
 from omb_py.core.job.control import Control
 from omb_py.core.options import Options
-
-KEY_BYTES = 32
 
 
 class Sender:
@@ -69,37 +67,37 @@ class ConnectionTransport(Transport):
     serialization = "none: send_bytes, 4 bytes of length (12 from 2 GiB on), then the bytes"
 
     def __init__(self, control: Control, options: Options) -> None:
-        check_one_host(control, "multiprocessing")
-        key = control.bcast(os.urandom(KEY_BYTES))
-        name = f"\0omb-py {os.getpid()} {os.urandom(8).hex()}"
-        listener = Listener(name, "AF_UNIX", control.size, key)
-        names = [one.decode() for one in control.allgather(name.encode())]
-        self._connections: dict[int, Connection] = {}
-        for peer in range(control.rank):
-            connection = Client(names[peer], "AF_UNIX", key)
-            connection.send_bytes(b"%d" % control.rank)
-            self._connections[peer] = connection
-        while len(self._connections) < control.size - 1:
-            connection = listener.accept()
-            self._connections[int(connection.recv_bytes(16))] = connection
-        listener.close()
+        streams = connected(control, "multiprocessing")
+        self._connections = {peer: Connection(one.detach()) for peer, one in streams.items()}
         self._senders: dict[int, Sender] = {}
         self._receives: dict[int, list[Received]] = {peer: [] for peer in self._connections}
 
-    def send(self, peer: int, data: memoryview) -> None:
-        sender = self._senders.get(peer)
-        if sender is not None and sender.last is not None:
-            sender.last.wait()
-            sender.last = None
-        try:
-            self._connections[peer].send_bytes(data)
-        except OSError as error:
-            raise self._lost(peer) from error
+    def sends(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
+        send, senders = self._connections[peer].send_bytes, self._senders
 
-    def receive(self, peer: int, data: memoryview) -> None:
-        if self._receives[peer]:
-            self.wait(list(self._receives[peer]))
-        self.receive_next(peer, data)
+        def call() -> None:
+            sender = senders.get(peer)
+            if sender is not None and sender.last is not None:
+                sender.last.wait()
+                sender.last = None
+            try:
+                for data in messages:
+                    send(data)
+            except OSError as error:
+                raise self._lost(peer) from error
+
+        return call
+
+    def receives(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
+        waiting, receive = self._receives[peer], self.receive_next
+
+        def call() -> None:
+            if waiting:
+                self.wait(list(waiting))
+            for data in messages:
+                receive(peer, data)
+
+        return call
 
     def receive_next(self, peer: int, data: memoryview) -> None:
         """Receive the next message from a rank, whatever was started before."""

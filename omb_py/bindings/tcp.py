@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from omb_py.bindings.transports import TransportBinding
-from omb_py.bindings.transports.sockets import SocketTransport, mesh
+from omb_py.bindings.transports.sockets import STRANGERS, SocketTransport, mesh
 from omb_py.core.job.control import Control
 from omb_py.core.job.network import address_of
 from omb_py.core.options import Options
@@ -15,7 +15,7 @@ def connected(control: Control, options: Options) -> tuple[str, dict[int, socket
     """This rank's address, and a socket to each other rank, which sends at once; collective."""
     address = address_of(control, options.interface)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.create_server((address, 0), family=family, backlog=control.size)
+    listener = socket.create_server((address, 0), family=family, backlog=control.size + STRANGERS)
     streams = mesh(control, listener, f"{address}:{listener.getsockname()[1]}")
     for stream in streams.values():
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -34,7 +34,7 @@ class TcpTransport(SocketTransport):
 
 
 class TcpBinding(TransportBinding):
-    """``socket.sendmsg([length, array])`` and ``recvmsg_into`` over TCP, without Nagle's delay."""
+    """``socket.sendall(array)`` and ``recv_into`` over TCP, without Nagle's delay."""
 
     name = "tcp"
     connect = TcpTransport

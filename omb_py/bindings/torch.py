@@ -439,13 +439,15 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
     own = address_of(control, interface)
     if backend == "gloo" and (known := interface_of(own)) is not None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", known)  # else it is what the host's name means
-    host = control.bcast(own.encode()).decode()
     size, leads = control.size, control.rank == 0
-    if leads:
-        store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)
-        control.bcast(b"%d" % store.port)
-    else:
-        store = dist.TCPStore(host, int(control.bcast(b"")), size, False, patience)
+    store = getattr(control, "store", None)  # torchrun's
+    if store is None:
+        host = control.bcast(own.encode()).decode()
+        if leads:
+            store = dist.TCPStore(host, 0, size, True, patience, wait_for_workers=False)
+            control.bcast(b"%d" % store.port)
+        else:
+            store = dist.TCPStore(host, int(control.bcast(b"")), size, False, patience)
     try:
         dist.init_process_group(backend, store=store, rank=control.rank, world_size=size)
     except (RuntimeError, ValueError, AssertionError) as error:

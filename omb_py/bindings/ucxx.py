@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import Transport, TransportBinding
 from omb_py.bindings.transports.ucx import (
     Array,
     choose_interface,
     libucxx,
     not_connected,
+    tags_of,
     versions,
 )
 from omb_py.core.job.control import Control
@@ -31,12 +34,12 @@ class UcxTransport(Transport):
     serialization = "none"
 
     def __init__(self, control: Control, options: Options) -> None:
-        choose_interface(options)
+        choose_interface(control, options)
         self._context = libucxx.UCXContext(feature_flags=(libucxx.Feature.TAG,))
         self._worker = libucxx.UCXWorker(self._context)
         self._progress = self._worker.progress
-        self._sent = libucxx.UCXXTag(control.rank)
-        self._tags = [libucxx.UCXXTag(rank) for rank in range(control.size)]
+        self._tags = [libucxx.UCXXTag(tag) for tag in tags_of(control)]
+        self._sent = self._tags[control.rank]
         addresses = control.allgather(bytes(memoryview(self._worker.address)))
         try:
             self._endpoints = [
@@ -55,11 +58,12 @@ class UcxTransport(Transport):
     def prepared(self, memory: Memory, binding: str) -> Any:
         return Array(memory.array)
 
-    def send(self, peer: int, data: Any) -> None:
-        self._finish(self._sends[peer](data, self._sent))
+    def sends(self, peer: int, messages: Sequence[Any]) -> BoundCall:
+        return self._bound([partial(self._sends[peer], data, self._sent) for data in messages])
 
-    def receive(self, peer: int, data: Any) -> None:
-        self._finish(self._receives[peer](data, self._tags[peer]))
+    def receives(self, peer: int, messages: Sequence[Any]) -> BoundCall:
+        receive, tag = self._receives[peer], self._tags[peer]
+        return self._bound([partial(receive, data, tag) for data in messages])
 
     def start_send(self, peer: int, data: Any) -> Any:
         return self._sends[peer](data, self._sent)
@@ -73,6 +77,13 @@ class UcxTransport(Transport):
 
     def describe(self) -> dict[str, str]:
         return versions()
+
+    def _bound(self, starts: Sequence[BoundCall]) -> BoundCall:
+        finish = self._finish
+        if len(starts) == 1:
+            (start,) = starts
+            return lambda: finish(start())
+        return lambda: self.wait([start() for start in starts])
 
     def _finish(self, request: Any) -> None:
         progress, polls = self._progress, 0

@@ -10,6 +10,7 @@ from omb_py.bindings.transports.ucx import (
     Array,
     choose_interface,
     not_connected,
+    tags_of,
     ucxx,
     versions,
 )
@@ -29,8 +30,9 @@ class UcxEndpoints(AsyncTransport):
     def __init__(
         self, control: Control, options: Options, event_loop: asyncio.AbstractEventLoop
     ) -> None:
-        choose_interface(options)
-        self._rank, self._event_loop = control.rank, event_loop
+        choose_interface(control, options)
+        self._tags, self._event_loop = tags_of(control), event_loop
+        self._sent = self._tags[control.rank]
         self._endpoints = event_loop.run_until_complete(self._connected(control))
 
     async def _connected(self, control: Control) -> list[Any]:
@@ -50,10 +52,10 @@ class UcxEndpoints(AsyncTransport):
         return Array(memory.array)
 
     async def send(self, peer: int, data: Any) -> None:
-        await self._endpoints[peer].send(data, tag=self._rank, force_tag=True)
+        await self._endpoints[peer].send(data, tag=self._sent, force_tag=True)
 
     async def receive(self, peer: int, data: Any) -> None:
-        await self._endpoints[peer].recv(data, tag=peer, force_tag=True)
+        await self._endpoints[peer].recv(data, tag=self._tags[peer], force_tag=True)
 
     def close(self) -> None:
         for endpoint in self._endpoints:

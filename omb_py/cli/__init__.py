@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from omb_py.core import VERSION, archive
-from omb_py.core.errors import INTERRUPTED, OmbError, OneRankError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
 TYPE_CHECKING = False
@@ -278,8 +278,7 @@ def run() -> NoReturn:
 
             print_exception(error)
         alone = isinstance(error, OmbError) and not error.shared
-        unheard = isinstance(error, OneRankError) and launcher.without_mpi()
-        leave(sentence(error), getattr(error, "exit_code", 1), alone, unheard)
+        leave(sentence(error), getattr(error, "exit_code", 1), alone)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -291,11 +290,10 @@ def show_commands(error: click.ClickException) -> NoReturn:
     sys.exit(error.exit_code)
 
 
-def leave(text: str, exit_code: int, alone: bool = False, unheard: bool = False) -> NoReturn:
+def leave(text: str, exit_code: int, alone: bool = False) -> NoReturn:
     """Say ``text``, on rank 0 for all that fail alike, and end this process and the job.
 
-    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init. ``unheard``: rank 0
-    does not know of it.
+    ``alone``: the other ranks have not failed, and may be waiting in MPI_Init.
     """
     rank, text = launcher.rank(), " ".join(text.split())
     if rank == 0:
@@ -307,10 +305,10 @@ def leave(text: str, exit_code: int, alone: bool = False, unheard: bool = False)
             discard_output()  # Python would try once more at its end, and say so in its own words
     else:
         launcher.stagger(rank)
-        if unheard or launcher.ends_with_first():  # so rank 0 has not failed
+        if launcher.by_torchrun() or launcher.ends_with_first():  # so rank 0 has not failed
             print(f"omb-py: rank {rank}: {text}", file=sys.stderr, flush=True)
     launcher.end_job(exit_code)
-    others_wait = launcher.ranks() > 1 and not launcher.without_mpi()
+    others_wait = launcher.ranks() > 1 and not launcher.by_torchrun()
     if alone and others_wait and not launcher.ends_with_first():
         abort(exit_code)
     sys.exit(exit_code)

@@ -48,7 +48,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         names = chosen(bindings)
         optional = bindings in (None, "all")
         load_before_mpi(names)
-        if launcher.without_mpi() and not any(BINDINGS.load(name).needs_mpi for name in names):
+        if launcher.by_torchrun() and not any(BINDINGS.load(name).needs_mpi for name in names):
             options = replace(options, binding=names[0])
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             from omb_py.measure.overhead import OverheadMeasurement

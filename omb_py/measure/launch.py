@@ -99,21 +99,28 @@ def start_job(
 
 
 def _control(options: Options, stages: Stages, guest: bool) -> Control:
-    """What keeps the ranks together: MPI, unless the environment starts ranks without it.
+    """What keeps the ranks together: MPI, or torch where torchrun started them.
 
     Raises `UsageError` where there is no MPI, `UnsupportedError` where torchrun starts ranks whose
     binding needs it.
     """
     if "RANK" in os.environ and not guest:
-        from omb_py.core.job import by_sockets
+        needs_mpi = BINDINGS.load(options.binding).needs_mpi
+        if launcher.by_torchrun() and not needs_mpi:
+            from omb_py.core.job import by_torch
 
-        found = by_sockets.environment()
-        if found is not None and not BINDINGS.load(options.binding).needs_mpi:
-            return by_sockets.SocketControl(found)
-        if found is not None and launcher.by_torchrun() and not launcher.by_mpi():
+            return by_torch.world(options.interface)
+        if launcher.by_torchrun() and not launcher.by_mpi():
             raise UnsupportedError(
                 f"binding {options.binding} needs MPI, and torchrun starts ranks without it: start "
                 "them with mpiexec, or choose another --binding, such as torch or tcp"
+            )
+        ranks = os.environ.get("WORLD_SIZE", "")
+        if not needs_mpi and not launcher.by_mpi() and ranks not in ("", "1"):
+            raise UsageError(
+                f"RANK and WORLD_SIZE={ranks} are set, but neither mpiexec nor torchrun started "
+                f"this process, and ranks of binding {options.binding} meet through one of them: "
+                f"start them with mpiexec -n {ranks}, or torchrun --nproc_per_node {ranks}"
             )
     from omb_py.core.job.by_mpi import MPIWorld
 

@@ -1,36 +1,18 @@
-"""Messages that are not MPI's, between hosts: ranks started by mpiexec, and by the environment."""
+"""Messages that are not MPI's, between hosts: ranks started by mpiexec, and by torchrun."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import OMB_PY
-from tests.helpers.without_mpi import ended, free_port
+from tests.helpers import torchrun
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
 
 BETWEEN_HOSTS = ("tcp", "asyncio", "grpc")
 QUICK = ("-c", "-i", "10", "-x", "1", "-m", "8:16")
-
-
-def without_mpi(hosts: Hosts, *words: str, folder: Path) -> tuple[list[int], str, str]:
-    """Exit codes, output and errors of a rank on each of two hosts, which node1 brings together."""
-    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "node1", "MASTER_PORT": str(free_port())}
-    ranks = [
-        subprocess.Popen(
-            host.inside([OMB_PY, *words], folder),
-            env=os.environ | given | {"RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank, host in enumerate(hosts.hosts[:2])
-    ]
-    return ended(ranks)
 
 
 @pytest.mark.parametrize("binding", BETWEEN_HOSTS)
@@ -39,13 +21,30 @@ def test_mpi_starts_ranks_that_send_without_it(near: Hosts, tmp_path: Path, bind
     assert (done.code, done.out.count("Pass")) == (0, 2), done.err
 
 
-@pytest.mark.parametrize("binding", BETWEEN_HOSTS)
-def test_ranks_without_mpi_find_each_other(near: Hosts, tmp_path: Path, binding: str) -> None:
-    codes, out, error = without_mpi(near, "latency", "--binding", binding, *QUICK, folder=tmp_path)
-    assert (codes, out.count("Pass")) == ([0, 0], 2), error
+@torchrun.needs_torchrun
+@pytest.mark.parametrize("binding", ["tcp", "torch"])
+def test_torchrun_connects_ranks_over_hosts(near: Hosts, tmp_path: Path, binding: str) -> None:
+    place = ("--master_addr", "node1", "--master_port", str(torchrun.free_port()), "--nnodes", "2")
+    agents = []
+    for number, host in enumerate(near.hosts[:2]):
+        words = ("latency", "--binding", binding, *QUICK)
+        rendezvous = (*place, "--node_rank", str(number))
+        line = torchrun.command(*words, ranks=1, rendezvous=rendezvous)
+        agents.append(
+            subprocess.Popen(
+                host.inside(line, tmp_path),
+                env=torchrun.environment(tmp_path),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    printed = [agent.communicate(timeout=120) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], printed
+    assert "".join(out for out, _ in printed).count("Pass") == 2, printed
 
 
 def test_what_connects_processes_of_one_host_says_so(near: Hosts, tmp_path: Path) -> None:
-    codes, _, error = without_mpi(near, "latency", "--binding", "unix", *QUICK, folder=tmp_path)
-    assert 0 not in codes
-    assert error.count("connects processes of one host, and this job has several") == 1
+    done = job(near, 2, 1, "latency", "--binding", "unix", *QUICK, folder=tmp_path)
+    assert done.code != 0
+    assert done.err.count("connects processes of one host, and this job has several") == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
-from tests.conftest import Finished, rows_of, run
+from tests.conftest import OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, passes
 from tests.mpi.lines import CHECKED, lines, named
 
@@ -71,7 +71,7 @@ def test_results_say_how_messages_travel_and_what_they_cost(
     assert finished.code == 0, finished.err
     assert "own algorithm by_size" in finished.out
     text = (tmp_path / "o.csv").read_text().splitlines()
-    assert "# serialization: none: 8 bytes of length, then the bytes" in text
+    assert "# serialization: none" in text
     assert "# address: 127.0.0.1" in text
     (row,) = csv.DictReader(line for line in text if not line.startswith("#"))
     assert row["algorithm"] == "by_size"
@@ -94,6 +94,27 @@ def test_options_of_a_binding_tell_results_apart(
     rows = rows_of(tmp_path / "o.csv")
     labels = list(dict.fromkeys(row["variant"] for row in rows))
     assert labels == ["progress mode busy", "event loop asyncio", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("binding", "words", "named"),
+    [
+        ("tcp", "-m 8:8", "smallest, largest"),
+        ("asyncio", "--sizes 4,8", "smallest, largest, sizes"),
+        ("unix", "-m 4:4 -i 7", "iterations"),
+        pytest.param("grpc", "-m 4:4 -x 7", "warmup", marks=needs_grpc),
+        ("tcp", "-m 4:4 --binding unix", "binding"),
+    ],
+)
+def test_ranks_with_other_options_end_soon(
+    mpi: str, tmp_path: Path, binding: str, words: str, named: str
+) -> None:
+    first = (OMB_PY, "latency", "-m", "4:4", "--binding", binding)
+    other = (OMB_PY, "latency", "--binding", binding, *words.split())
+    done = run([mpi, "-n", "1", *first, ":", "-n", "1", *other], {}, tmp_path, timeout=60)
+    assert done.code == 2
+    assert done.err.count(f"rank 1 was started with another {named} than rank 0") == 1
+    assert done.seconds < 10
 
 
 @needs_grpc

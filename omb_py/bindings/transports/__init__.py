@@ -6,18 +6,51 @@ two ranks becomes these; collectives are made of them by `omb_py.benchmarks.algo
 
 from __future__ import annotations
 
+import hmac
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls import Call, Message, Slot, Step, Window
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import SharedError, UnsupportedError, UsageError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Local, Memory
 from omb_py.core.options import Options
+
+KEY_BYTES = 32
+"""Bytes of the secret by which the ranks of a job know each other."""
+
+AGREED = (
+    *("binding", "grpc_call", "types", "smallest", "largest", "sizes", "iterations", "warmup"),
+    *("window", "vary_window", "pairs", "in_place", "root", "algorithm", "segment", "validate"),
+    *("auto_warmup", "precision", "max_time", "max_iterations", "sync", "rounds", "in_flight"),
+)
+"""Options that decide what is sent: no message says how long it is."""
+
+
+def mark(key: bytes, nonce: bytes, sender: int, receiver: int) -> bytes:
+    """What only a rank that has the job's key can send from one rank to another."""
+    return hmac.digest(key, b"%s %d %d" % (nonce, sender, receiver), "sha256")
+
+
+def check_agreed(control: Control, options: Options) -> None:
+    """Raise `SharedError` on all ranks where they have different options; collective."""
+    mine = [repr(getattr(options, name)) for name in AGREED]
+    those = control.bcast("\n".join(mine).encode()).decode().split("\n")
+    differing = [name for name, a, b in zip(AGREED, mine, those, strict=True) if a != b]
+    lowest = control.rank if differing else control.size
+    first = int(control.allreduce(array("d", [lowest]), "min")[0])
+    if first < control.size:
+        names = control.bcast(", ".join(differing).encode(), first).decode().replace("_", "-")
+        raise SharedError(
+            f"rank {first} was started with another {names} than rank 0: start all ranks with the "
+            "same options",
+            UsageError.exit_code,
+        )
 
 
 class Connections(ABC):
@@ -58,12 +91,12 @@ class Transport(Connections):
     """Connections whose sends and receives block, or are started and waited for."""
 
     @abstractmethod
-    def send(self, peer: int, data: Any) -> None:
-        """Send what `prepared` gave; return when it may be changed."""
+    def sends(self, peer: int, messages: Sequence[Any]) -> BoundCall:
+        """A call that sends what `prepared` gave, in order, and returns when it may be changed."""
 
     @abstractmethod
-    def receive(self, peer: int, data: Any) -> None:
-        """Receive the next message into ``data``, which has its length."""
+    def receives(self, peer: int, messages: Sequence[Any]) -> BoundCall:
+        """A call that receives the next messages, which have the lengths of these."""
 
     @abstractmethod
     def start_send(self, peer: int, data: Any) -> Any:
@@ -76,6 +109,12 @@ class Transport(Connections):
     @abstractmethod
     def wait(self, started: Sequence[Any]) -> None:
         """Return when all of these sends and receives are done."""
+
+    def exchange(self, to: int, outgoing: Any, source: int, incoming: Any) -> BoundCall:
+        """A call that sends and receives at once."""
+        receive = partial(self.start_receive, source, incoming)
+        send = partial(self.start_send, to, outgoing)
+        return partial(_start_and_wait, [receive, send], self.wait)
 
 
 class TransportBinding(Binding):
@@ -90,6 +129,7 @@ class TransportBinding(Binding):
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         control = control_of(comm)
+        check_agreed(control, options)
         self.rank = control.rank
         self.transport = type(self).connect(control, options)
         self._cells: dict[Slot, list[Any]] = {}
@@ -98,12 +138,13 @@ class TransportBinding(Binding):
         if isinstance(step, Local):
             return step.run
         if isinstance(step, Window):
-            started = [self._start(call) for group in step.groups for call in group]
-            return partial(_start_and_wait, started, self.transport.wait)
+            calls = [call for group in step.groups for call in group]
+            if len({(call.function, call.peer) for call in calls}) == 1:
+                return self._in_order(calls)  # nothing else can be under way meanwhile
+            return partial(_start_and_wait, list(map(self._start, calls)), self.transport.wait)
         function = step.function
         if function in ("send", "recv") and step.cell is None:
-            method = self.transport.send if function == "send" else self.transport.receive
-            return partial(method, _peer(step), self._view(*step.messages))
+            return self._in_order([step])
         if function in ("isend", "irecv") and step.cell is not None:
             held = held_in(self._cells, step.cell)
             return partial(_keep, self._start(step), held, step.index)
@@ -134,12 +175,19 @@ class TransportBinding(Binding):
             raise UnsupportedError(self.lacks(call.function))
         return partial(starts[call.function], _peer(call), self._view(*call.messages))
 
+    def _in_order(self, calls: Sequence[Call]) -> BoundCall:
+        """A call that makes all of these sends to one rank, or receives from one."""
+        function = calls[0].function
+        if function not in ("send", "isend", "recv", "irecv"):
+            raise UnsupportedError(self.lacks(function))
+        messages = [self._view(*call.messages) for call in calls]
+        move = self.transport.sends if function.endswith("send") else self.transport.receives
+        return move(_peer(calls[0]), messages)
+
     def _exchange(self, call: Call) -> BoundCall:
         to, _, source, _ = call.values
         outgoing, incoming = map(self._view, call.messages)
-        receive = partial(self.transport.start_receive, source, incoming)
-        send = partial(self.transport.start_send, to, outgoing)
-        return partial(_start_and_wait, [receive, send], self.transport.wait)
+        return self.transport.exchange(to, outgoing, source, incoming)
 
     def _view(self, message: Message) -> Any:
         return self.transport.of_message(message, self.name)

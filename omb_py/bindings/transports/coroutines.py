@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from array import array
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import cycle, islice
 from time import perf_counter, process_time
 from typing import Any, TypeAlias
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings.transports import Connections, held_in
+from omb_py.bindings.transports import Connections, check_agreed, held_in
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Loop, Pace, no_garbage_collection
 from omb_py.core.errors import MissingPackageError, UnsupportedError
@@ -147,6 +147,7 @@ class AsyncTransportBinding(AsyncBinding):
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         control = control_of(comm)
+        check_agreed(control, options)
         self.rank = control.rank
         self.transport = type(self).connect(control, options, self.event_loop)
         self._cells: dict[Slot, list[Any]] = {}
@@ -157,7 +158,7 @@ class AsyncTransportBinding(AsyncBinding):
             return partial(_local, step.run)
         if isinstance(step, Window):
             calls = [call for group in step.groups for call in group]
-            return partial(self._all, [self._part(call) for call in calls])
+            return self._together([self._part(call) for call in calls])
         function = step.function
         if function in ("wait", "waitall") and step.cell is not None:
             held = held_in(self._cells, step.cell)
@@ -167,7 +168,7 @@ class AsyncTransportBinding(AsyncBinding):
                 self._begin, self._part(step), held_in(self._cells, step.cell), step.index
             )
         if function in ("send", "recv"):
-            return partial(self._all, [self._part(step)])
+            return self._together([self._part(step)])
         local = self.local_step(step, self.rank)
         if local is not None:
             return partial(_local, local)
@@ -175,7 +176,7 @@ class AsyncTransportBinding(AsyncBinding):
             to, tag, source, _ = step.values
             outgoing, incoming = step.messages
             both = Call("irecv", (incoming,), source, tag), Call("isend", (outgoing,), to, tag)
-            return partial(self._all, [self._part(call) for call in both])
+            return self._together([self._part(call) for call in both])
         raise UnsupportedError(self.lacks(function))
 
     def describe(self) -> dict[str, str]:
@@ -200,13 +201,20 @@ class AsyncTransportBinding(AsyncBinding):
         move = self.transport.send if sends else self.transport.receive
         return (sends, call.peer), partial(move, call.peer, data)
 
-    async def _all(self, parts: Sequence[tuple[Link, AsyncCall]]) -> None:
-        if len(parts) == 1 and not self._last:
-            await parts[0][1]()
-            return
+    def _together(self, parts: Sequence[tuple[Link, AsyncCall]]) -> AsyncCall:
+        """A coroutine function that moves messages, those of different links at once."""
         by_link: dict[Link, list[AsyncCall]] = {}
         for link, move in parts:
             by_link.setdefault(link, []).append(move)
+        if len(by_link) > 1:
+            return partial(self._all, by_link)
+        ((link, moves),) = by_link.items()
+        if len(moves) > 1:
+            return partial(self._in_order, link, moves)
+        ((move,), last) = moves, self._last
+        return lambda: self._in_order(link, moves) if last else move()
+
+    async def _all(self, by_link: Mapping[Link, Sequence[AsyncCall]]) -> None:
         await asyncio.gather(*(self._in_order(link, moves) for link, moves in by_link.items()))
 
     async def _in_order(self, link: Link, moves: Sequence[AsyncCall]) -> None:

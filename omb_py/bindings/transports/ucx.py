@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+from omb_py.bindings.transports import KEY_BYTES, mark
 from omb_py.core.errors import MissingPackageError, UnsupportedError, installing
+from omb_py.core.job.control import Control
+from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.options import Options
 
 os.environ.setdefault("UCX_WARN_UNUSED_ENV_VARS", "n")  # UCX warns of variables that ucxx sets
@@ -17,17 +20,28 @@ except ModuleNotFoundError as error:
 except OSError as error:
     raise UnsupportedError(
         f"ucxx cannot load its UCX beside that of the MPI library ({error}): import ucxx before "
-        "mpi4py.MPI in programs, or start without MPI, by RANK, WORLD_SIZE, MASTER_ADDR and "
-        "MASTER_PORT"
+        "mpi4py.MPI in programs, or start the ranks with torchrun"
     ) from error
 
-__all__ = ["Array", "choose_interface", "libucxx", "not_connected", "ucxx", "versions"]
+__all__ = ["Array", "choose_interface", "libucxx", "not_connected", "tags_of", "ucxx", "versions"]
+
+TAG_BYTES = 8
 
 
-def choose_interface(options: Options) -> None:
-    """Let UCX use the network that ``--interface`` names; before its context is made."""
+def choose_interface(control: Control, options: Options) -> None:
+    """Let UCX use one network, before its context is made: ``--interface``, or loopback alone
+    where all ranks are on one host; collective."""
     if options.interface is not None:
         os.environ.setdefault("UCX_NET_DEVICES", options.interface)
+    elif (own := address_of(control, None)) == "127.0.0.1":
+        os.environ.setdefault("UCX_NET_DEVICES", interface_of(own) or "all")
+
+
+def tags_of(control: Control) -> list[int]:
+    """The tag of each rank's messages, which UCX takes from anybody: known to this job alone."""
+    key = control.bcast(os.urandom(KEY_BYTES))
+    marks = (mark(key, b"", rank, rank) for rank in range(control.size))
+    return [int.from_bytes(one[:TAG_BYTES], "little") for one in marks]
 
 
 def not_connected(error: Exception) -> UnsupportedError:
@@ -44,4 +58,5 @@ def versions() -> dict[str, str]:
         "ucxx": ucxx.__version__,
         "ucx": ".".join(map(str, ucxx.get_ucx_version())),
         "ucx_tls": str(libucxx.get_current_options().get("TLS", "")),
+        "ucx_net_devices": os.environ.get("UCX_NET_DEVICES", "all"),
     }

@@ -96,7 +96,7 @@ class Job:
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         code = getattr(error, "exit_code", code)
         if shared:
-            if self.rank == 0:
+            if self.rank == 0 and (self.ranks > 1 or launcher.rank() == 0):
                 self._say(sentence(error), error)
             if self._lost_ranks:  # MPI_Finalize may hang, and the launcher reports success
                 time.sleep(launcher.SECONDS_TO_BE_HEARD)
@@ -268,7 +268,8 @@ class Job:
     def check_launcher(self) -> None:
         """Raise `UsageError` when the launcher started more ranks than MPI knows of."""
         if self.ranks == 1 and launcher.ranks() > 1:
+            by_slurm = " (or srun --mpi=pmix)" if "SLURM_PROCID" in os.environ else ""
             raise UsageError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
-                f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}"
+                f"use the mpiexec{by_slurm} that belongs to mpi4py's library, {mpi.name()}"
             )

@@ -1,7 +1,7 @@
 """What keeps the ranks of a job together outside of what is timed: agreement, statistics, the end.
 
-MPI does it where it is running (`omb_py.core.job.by_mpi`), sockets where it is not
-(`omb_py.core.job.by_sockets`). Data is small, and bytes or numbers: nothing is pickled.
+MPI does it (`omb_py.core.job.by_mpi`), and torch for ranks that torchrun started
+(`omb_py.core.job.by_torch`). Data is small, and bytes or numbers: nothing is pickled.
 """
 
 from __future__ import annotations
@@ -93,10 +93,6 @@ class Control(ABC):
     def allreduce(self, values: array[float], op: Op) -> array[float]:
         """The values of all ranks combined element by element, on all ranks."""
         return array("d", self.bcast(self.reduce(values, op).tobytes()))
-
-    def address(self) -> str | None:
-        """This rank's address on the network that the ranks agree by; None where nobody knows."""
-        return None
 
     def describe(self) -> dict[str, str]:
         """What a reader of the results needs to know of the job's start."""

@@ -17,19 +17,22 @@ SOMEWHERE = ("192.0.2.1", 9)
 
 
 def address_of(control: Control, interface: str | None) -> str:
-    """This rank's address, on ``interface`` if one is named; collective.
-
-    Loopback where all ranks are on one host, otherwise that of its connection with rank 0, or that
-    by which the host reaches others. Raises `OneRankError` where there is none.
-    """
+    """This rank's address, as `own_address` chooses it; collective."""
     host = control.on_host()
     host.free()
+    return own_address(host.size == control.size, interface)
+
+
+def own_address(one_host: bool, interface: str | None) -> str:
+    """This process's address, on ``interface`` if one is named.
+
+    Loopback where all ranks are on one host, otherwise that by which the host reaches others.
+    Raises `OneRankError` where there is none.
+    """
     if interface is not None:
         return _of_interface(interface)
-    if host.size == control.size:
+    if one_host:
         return "127.0.0.1"
-    if (connected := control.address()) is not None:
-        return connected
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         with suppress(OSError):
             probe.connect(SOMEWHERE)

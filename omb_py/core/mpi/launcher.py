@@ -17,6 +17,9 @@ LAUNCHER_SECONDS = 1.0
 """Of ranks that fail alike, each speaks later than the one before it, and rank 0 so early that
 the launcher has ended the others by then: one speaks for all."""
 
+TORCHRUN_SECONDS = 4.0
+"""The same for torchrun, which looks for ranks that have ended every 0.1 s, or 5 s before 2.4."""
+
 SECONDS_TO_BE_HEARD = 0.3
 """How long the launcher gets to pass on what a rank printed before the rank ends the job."""
 
@@ -34,6 +37,7 @@ SIZE_VARIABLES = (
     "PMI_SIZE",
     "MV2_COMM_WORLD_SIZE",
     "FLUX_JOB_SIZE",
+    "SLURM_STEP_NUM_TASKS",
 )
 LOCAL_RANK_VARIABLES = (
     "OMB_PY_LOCAL_RANK",
@@ -72,7 +76,7 @@ before_output: Callable[[], None] | None = None
 
 def rank() -> int:
     """This process's rank in the job, 0 when no known launcher started it."""
-    return _first(("RANK",) if without_mpi() else RANK_VARIABLES, 0)
+    return _first(("RANK",) if by_torchrun() else RANK_VARIABLES, 0)
 
 
 def by_mpi() -> bool:
@@ -85,20 +89,9 @@ def by_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def without_mpi() -> bool:
-    """Whether RANK is this process's rank: torchrun's, or somebody's who names a binding.
-
-    It can be left over in an environment in which other commands are given.
-    """
-    if by_torchrun():
-        return True
-    named = any(word.startswith("--binding") for word in sys.argv)
-    return named and "RANK" in os.environ and not by_mpi()
-
-
 def ranks() -> int:
     """How many ranks the launcher started, 1 when it does not say."""
-    return _first(("WORLD_SIZE",) if without_mpi() else SIZE_VARIABLES, 1)
+    return _first(("WORLD_SIZE",) if by_torchrun() else SIZE_VARIABLES, 1)
 
 
 def expected_ranks() -> int | None:
@@ -181,7 +174,8 @@ def launcher_process(direct: bool = False) -> int | None:
 def stagger(rank: int) -> None:
     """Let lower ranks report the same failure, and end the job, first."""
     if rank > 0:
-        time.sleep(LAUNCHER_SECONDS + min(STAGGER_SECONDS * rank, 2.0))
+        first = TORCHRUN_SECONDS if by_torchrun() else LAUNCHER_SECONDS
+        time.sleep(first + min(STAGGER_SECONDS * rank, 2.0))
 
 
 def ends_with_first() -> bool:

@@ -1,0 +1,158 @@
+"""Ranks that ``torchrun`` started, kept together by torch: by its store, and by gloo.
+
+They find each other as a training program's ranks do, by torchrun's store. torch ends a rank that
+waits for one that is gone, and torchrun ends all ranks when one fails.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from omb_py.core.errors import OneRankError, UnsupportedError, needing
+from omb_py.core.job.control import Control, Op
+from omb_py.core.job.network import interface_of, own_address
+from omb_py.core.mpi import launcher
+
+with needing("torch"):
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+CONNECT_SECONDS = 60.0
+PATIENCE = timedelta(days=30)
+"""How long a rank waits for another one that is there: as MPI does, to the end of its job."""
+
+GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
+"""The variable that names the interface on which gloo listens."""
+
+
+class TorchControl(Control):
+    """Ranks of one of gloo's groups, which they find by ``store``."""
+
+    def __init__(self, store: Any, rank: int, size: int, name: str) -> None:
+        """Connect the ranks as the group ``name``; collective.
+
+        Raises `UnsupportedError` where torch cannot.
+        """
+        self.store = store
+        self.rank = rank
+        self.size = size
+        self._host: TorchControl | None = None
+        try:
+            own = dist.PrefixStore(name, store)
+            self._gloo = dist.ProcessGroupGloo(own, rank, size, timeout=PATIENCE)
+        except (AttributeError, RuntimeError) as error:
+            raise UnsupportedError(
+                f"torch {torch.__version__} cannot connect the ranks by gloo ({_brief(error)}): "
+                f"choose a network by --interface or {GLOO_INTERFACE}, or start them with mpiexec"
+            ) from error
+
+    @property
+    def communicator(self) -> TorchControl:
+        return self
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        lengths = [int(length) for length in self._gathered(torch.tensor([len(data)]))]
+        longest = max(*lengths, 1)  # gloo divides by the length
+        own = torch.frombuffer(bytearray(data.ljust(longest, b"\0")), dtype=torch.uint8)
+        gathered = self._gathered(own)
+        return [
+            bytes(memoryview(one.numpy())[:length])
+            for one, length in zip(gathered, lengths, strict=True)
+        ]
+
+    def gather(self, data: bytes) -> list[bytes]:
+        gathered = self.allgather(data)
+        return [] if self.rank else gathered
+
+    def bcast(self, data: bytes, root: int = 0) -> bytes:
+        return self.allgather(data if self.rank == root else b"")[root]
+
+    def barrier(self) -> None:
+        self._finish(self._gloo.barrier)
+
+    def reduce(self, values: array[float], op: Op) -> array[float]:
+        result = self.allreduce(values, op)
+        return array("d", bytes(8 * len(values))) if self.rank else result
+
+    def allreduce(self, values: array[float], op: Op) -> array[float]:
+        if not values:
+            return array("d")
+        result = array("d", values)
+        tensor = torch.frombuffer(result, dtype=torch.float64)
+        how = {"sum": dist.ReduceOp.SUM, "min": dist.ReduceOp.MIN, "max": dist.ReduceOp.MAX}[op]
+        self._finish(self._gloo.allreduce, tensor, how)
+        return result
+
+    def on_host(self) -> Control:
+        if self._host is None:
+            hosts = self.allgather(_host().encode())
+            same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+            name = f"omb-py host {same[0]}"
+            self._host = TorchControl(self.store, same.index(self.rank), len(same), name)
+        return self._host
+
+    def abort(self, exit_code: int) -> NoReturn:
+        os._exit(exit_code)
+
+    def close(self) -> None:
+        self.barrier()
+        if self._host is not None:
+            self._host._gloo = None
+        self._gloo = None  # joins its threads, which must not outlive Python
+
+    def describe(self) -> dict[str, str]:
+        return {"started_by": "torchrun"}
+
+    def _gathered(self, tensor: Any) -> list[Any]:
+        gathered = [torch.empty_like(tensor) for _ in range(self.size)]
+        self._finish(self._gloo.allgather, gathered, tensor)
+        return gathered
+
+    def _finish(self, start: Callable[..., Any], *arguments: Any) -> None:
+        """Do what gloo starts; where another rank is gone, torchrun ends this one, or it does."""
+        try:
+            start(*arguments).wait()
+        except RuntimeError:
+            time.sleep(launcher.LAUNCHER_SECONDS)
+            os._exit(1)
+
+
+def world(interface: str | None) -> TorchControl:
+    """All ranks that torchrun started, connected over ``interface`` if one is named; collective.
+
+    gloo listens only there: on loopback where torchrun started ranks on one host. Raises
+    `OneRankError` where the ranks do not find each other.
+    """
+    one_host = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    known = interface_of(own_address(one_host, interface))
+    if known is not None:
+        os.environ.setdefault(GLOO_INTERFACE, known)
+    try:
+        found = rendezvous("env://", timeout=timedelta(seconds=CONNECT_SECONDS))
+        store, rank, size = next(found)
+    except (RuntimeError, ValueError) as error:
+        raise OneRankError(
+            f"torchrun's store cannot be reached ({_brief(error)}): start the ranks anew, and name "
+            "a host and port that all of them reach by torchrun's --rdzv_endpoint"
+        ) from error
+    return TorchControl(store, rank, size, "omb-py")
+
+
+def _brief(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _host() -> str:
+    """What the processes of one host have in common, also where names are the same."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            identity = file.read().strip()
+    except OSError:
+        identity = ""
+    return f"{os.uname().nodename} {identity}"
