@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi import launcher
 from omb_py.results.row import columns, percent_text
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
@@ -20,20 +19,28 @@ RUN = b"# run: "
 
 
 class CsvWriter(Writer[Any]):
-    """Adds lines, each whole, to a table; the header is written where nothing else is yet."""
+    """Adds lines, each whole, to a table; the header is written where nothing else is yet.
+
+    The metadata of a run are written with its first row, on a stream at once.
+    """
 
     def __init__(self, sink: Sink, record: type[Any]) -> None:
         self._sink = sink
         self._columns = columns(record)
+        self._metadata = ""
 
     def start(self, metadata: dict[str, str]) -> None:
-        text = comments(metadata).encode(errors="backslashreplace")
-        self._sink.append(text, first=text + header_of(self._columns).encode())
+        self._metadata += comments(metadata)
+        if not self._sink.rewritable:
+            self._append("")
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
         # named, since another job may have begun a run in the same file
         text = comments({"run": run} | metadata)
-        self._sink.append(text.encode(errors="backslashreplace"))
+        if self._metadata:
+            self._metadata += text
+        else:
+            self._sink.append(text.encode(errors="backslashreplace"))
 
     def row(self, row: Any) -> None:
         self.together([row])
@@ -42,10 +49,15 @@ class CsvWriter(Writer[Any]):
         text = io.StringIO()
         lines = ([cell(getattr(row, column)) for column in self._columns] for row in rows)
         csv.writer(text, lineterminator="\n").writerows(lines)
-        self._sink.append(text.getvalue().encode(errors="backslashreplace"))
+        self._append(text.getvalue())
 
     def finish(self) -> None:
         self._sink.close()
+
+    def _append(self, text: str) -> None:
+        before, self._metadata = self._metadata, ""
+        both = before + text, before + header_of(self._columns) + text
+        self._sink.append(*(one.encode(errors="backslashreplace") for one in both))
 
 
 def comments(metadata: dict[str, str]) -> str:
@@ -63,26 +75,23 @@ def open_csv(path: Path, record: type[Any], clear: bool) -> CsvWriter:
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
-    sink = FileSink(path, clear)
-    content = sink.content()
-    lines = content.splitlines(keepends=True)
     expected = header_of(columns(record)).encode()
-    header = next((line for line in lines if line.strip() and line[:1] != b"#"), None)
-    if header is not None and header != expected and expected.startswith(header):
-        header = None  # a run that was killed before its first row
-    if header is None and not content.startswith(RUN) and content.strip():
-        header = lines[0]
-    if header not in (None, expected):
-        sink.leave()
-        raise UsageError(
-            f"{path} is not a table of this version's columns: choose another name for --output, "
-            "or overwrite it with --force"
-        )
-    whole = content.rfind(b"\n") + 1 if header is not None else 0
-    if whole < len(content):
-        launcher.note(f"an incomplete line at the end of {path} is removed", rank=0)
-        sink.cut(whole)
-    return CsvWriter(sink, record)
+
+    def kept(content: bytes) -> int:
+        lines = content.splitlines(keepends=True)
+        header = next((line for line in lines if line.strip() and line[:1] != b"#"), None)
+        if header is not None and header != expected and expected.startswith(header):
+            header = None  # a run that was killed in its first write
+        if header is None and not content.startswith(RUN) and content.strip():
+            header = lines[0]
+        if header not in (None, expected):
+            raise UsageError(
+                f"{path} is not a table of this version's columns: choose another name for "
+                "--output, or overwrite it with --force"
+            )
+        return content.rfind(b"\n") + 1 if header is not None else 0
+
+    return CsvWriter(FileSink(path, clear, kept), record)
 
 
 def cell(value: object) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.core.mpi import launcher
 from omb_py.results.row import columns, percent_text
 from omb_py.results.sink import FileSink, Sink
 from omb_py.results.writer import Writer
@@ -21,23 +20,32 @@ RUN = START + b'{"metadata"'
 class JsonWriter(Writer[Any]):
     """Adds objects to an array, whose end follows the last one at any time.
 
-    On a stream, where nothing can be replaced, the end comes with `finish`.
+    The metadata of a run are written with its first row. On a stream, where nothing can be
+    replaced, they are written at once, and the end comes with `finish`.
     """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self._metadata: list[dict[str, object]] = []
 
     def start(self, metadata: dict[str, str]) -> None:
-        self._append({"metadata": metadata})
+        self._metadata.append({"metadata": metadata})
+        if not self._sink.rewritable:
+            self.together([])
 
     def amend(self, run: str, metadata: dict[str, str]) -> None:
-        self._append({"metadata": {"run": run} | metadata})
+        item: dict[str, object] = {"metadata": {"run": run} | metadata}
+        if self._metadata:
+            self._metadata.append(item)
+        else:
+            self._append(item)
 
     def row(self, row: Any) -> None:
         self.together([row])
 
     def together(self, rows: Iterable[Any]) -> None:
-        self._append(*map(item_of, rows))
+        before, self._metadata = self._metadata, []
+        self._append(*before, *map(item_of, rows))
 
     def finish(self) -> None:
         if not self._sink.rewritable:
@@ -64,24 +72,20 @@ def open_json(path: Path, clear: bool) -> JsonWriter:
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
-    sink = FileSink(path, clear, closing=END)
-    content = sink.content()
-    if not content:
-        return JsonWriter(sink)
-    kept = content.removesuffix(END)
-    if kept == content:
-        kept = content[: max(content.rfind(b"}" + SEPARATOR), content.rfind(b"}\n")) + 1]
-    try:
-        items = json.loads(kept + END) if kept or not content.startswith(RUN) else []
-    except ValueError:
-        items = None
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        sink.leave()
-        raise UsageError(
-            f"{path} is not a file of results: choose another name for --output, or overwrite it "
-            "with --force"
-        )
-    if content != kept + END:
-        launcher.note(f"an incomplete object at the end of {path} is removed", rank=0)
-        sink.cut(len(kept))
-    return JsonWriter(sink)
+
+    def kept(content: bytes) -> int:
+        whole = content.removesuffix(END)
+        if whole == content:
+            whole = content[: max(content.rfind(b"}" + SEPARATOR), content.rfind(b"}\n")) + 1]
+        try:
+            items = json.loads(whole + END) if whole or not content.startswith(RUN) else []
+        except ValueError:
+            items = None
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise UsageError(
+                f"{path} is not a file of results: choose another name for --output, or overwrite "
+                "it with --force"
+            )
+        return len(whole)
+
+    return JsonWriter(FileSink(path, clear, kept, closing=END))

@@ -137,26 +137,30 @@ class NpyFile:
     """
 
     def __init__(self, path: Path, clear: bool) -> None:
-        """Open ``path`` to add to it, emptied with ``clear``; raises as `SampleFile`."""
+        """Open ``path`` to add to it, or to replace what it holds with ``clear``.
+
+        It stays as it is until something is added. Raises as `SampleFile`.
+        """
         self.path = path
+        self._clear = clear
         with failing("write", path, advice=ADVICE):
             make_folder(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
             lock(self._file, path)
-            if clear:
-                self._file.truncate(0)
-            size = os.fstat(descriptor).st_size
+            size = 0 if clear else os.fstat(descriptor).st_size
             found = read_header(self._file) if size else 0
             if found is None:
                 self._file.close()
                 raise not_samples(path)
             self.count = min(found, max(0, size - HEADER_BYTES) // DTYPE.itemsize)
-            self._write(header(self.count), 0)
 
     def append(self, samples: np.ndarray[Any, Any]) -> None:
         """Add samples; raises `OmbError` when they cannot be written."""
         with failing("write", self.path, advice=ADVICE):
+            if self._clear:
+                self._file.truncate(0)
+                self._clear = False
             self._write(samples.tobytes(), HEADER_BYTES + self.count * DTYPE.itemsize)
             self.count += len(samples)
             self._write(header(self.count), 0)
@@ -209,7 +213,7 @@ class SampleFile:
 
     def finish(self) -> None:
         """All samples were given; raises `OmbError` where the file cannot be completed."""
-        if self.path.suffix == ".parquet":
+        if self.path.suffix == ".parquet" and self._file.count:
             with failing("write", self.path, advice=ADVICE):
                 self._complete()
         self._file.close()

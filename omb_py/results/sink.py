@@ -10,10 +10,10 @@ import stat
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi import launcher
@@ -60,6 +60,7 @@ class StreamSink(Sink):
 class FileSink(Sink):
     """A file to which several jobs may add records, each brought to the disk at once.
 
+    What the file held stays until the first record: a run that is refused leaves it as it was.
     A job that is killed in the middle of a write can leave a record that ends with a page of the
     file: readers leave it out, and the next job removes it.
 
@@ -69,45 +70,61 @@ class FileSink(Sink):
     records of this run go on in a file of their own, and `close` says so.
     """
 
-    def __init__(self, path: Path, clear: bool, closing: bytes = b"") -> None:
-        """Open ``path`` for adding to what it holds; ``clear`` empties it.
+    def __init__(
+        self, path: Path, clear: bool, kept: Callable[[bytes], int], closing: bytes = b""
+    ) -> None:
+        """See that records can be added to ``path``, which is left as it is until the first one.
 
-        ``closing`` stands after the last record at any time. The lock is held until the first
-        record is written, so that what the file holds can be checked before. Raises `OmbError`
-        when it cannot be opened.
+        The first one comes after as many bytes of the file as ``kept`` tells of its content, 0 with
+        ``clear``; ``closing`` stands after the last one at any time. Raises `OmbError` when the
+        file cannot be written, and what ``kept`` raises of one that holds something else.
         """
         self._path = path
+        self._clear = clear
+        self._kept = kept
         self._closing = closing
         self._written: list[bytes] = []
         self._last = b""
         self._last_start = 0
         self._moved: str | None = None
+        self._descriptor: Any = None
         try:
             make_folder(path.parent)
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            self.rewritable = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-            self._lock()
-            if clear and self.rewritable:
-                os.ftruncate(self._descriptor, 0)
+            there = path.exists()
+            self._open()
+            content = self._content()
+            if not there and self.rewritable and not content:
+                os.unlink(path)  # under the lock, so that nobody has begun to write to it
         except OSError as error:
             raise self._failure(error) from error
+        try:
+            if content and not clear:
+                kept(content)
+        finally:
+            if self.rewritable:
+                self._close()
 
-    def content(self) -> bytes:
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _open(self) -> None:
+        """Open the file, and lock it where its name still stands for it."""
+        while True:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            self.rewritable = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+            self._lock()
+            if not self.rewritable or self._absence() is None:
+                return
+            self._close()
+
+    def _content(self) -> bytes:
         """All that the file holds; nothing where it is a device or a pipe."""
         if not self.rewritable:
             return b""
         with open(self._descriptor, "rb", closefd=False) as file:
             return file.read()
-
-    def cut(self, length: int) -> None:
-        """Shorten the file to ``length`` bytes, and what closes it."""
-        os.ftruncate(self._descriptor, length)
-        if length:
-            os.pwrite(self._descriptor, self._closing, length)
-
-    def leave(self) -> None:
-        """Close the file as it is: it is not for this run."""
-        os.close(self._descriptor)
 
     def append(self, record: bytes, first: bytes | None = None) -> None:
         if not self.rewritable:
@@ -115,10 +132,13 @@ class FileSink(Sink):
             return
         new = first if first is not None and not self._written else record
         try:
-            with self._locked():
-                damage = self._damage()
-                if damage is None:
-                    self._write(record if first is None or self._size() else first)
+            if not self._written:
+                damage = self._begin(record, first)
+            else:
+                with self._locked():
+                    damage = self._damage()
+                    if damage is None:
+                        self._write(record if first is None or self._size() else first)
         except OSError as error:
             raise self._failure(error) from error
         self._written.append(new)
@@ -127,6 +147,8 @@ class FileSink(Sink):
             self._move(damage)
 
     def close(self) -> None:
+        if self.rewritable and not self._written:
+            return
         if self.rewritable:
             try:
                 with self._locked():
@@ -135,7 +157,7 @@ class FileSink(Sink):
                 raise self._failure(error) from error
             if damage is not None:
                 self._move(damage)
-        os.close(self._descriptor)
+        self._close()
         if self._moved is not None:
             raise OmbError(self._moved)
 
@@ -146,20 +168,54 @@ class FileSink(Sink):
             raise self._failure(error) from error
         self._written.append(record)
 
-    def _write(self, record: bytes) -> None:
-        """Put ``record`` before what closes the file; on failure the file stays as it was."""
+    def _begin(self, record: bytes, first: bytes | None) -> str | None:
+        """Write the first record; what became of the file if it is no longer for this run."""
+        try:
+            self._open()
+        except FileNotFoundError:
+            return "was removed"
+        try:
+            start = self._start()
+            if start is not None:
+                self._write(record if first is None or start else first, start)
+        except OSError:
+            self._close()
+            raise
+        self._unlock()
+        return "became one of something else" if start is None else None
+
+    def _start(self) -> int | None:
+        """Where the first record goes; None where another job has made the file one of others."""
+        content = b"" if self._clear else self._content()
+        try:
+            start = self._kept(content) if content else 0
+        except OmbError:
+            return None
+        if start + len(self._closing) < len(content):
+            launcher.note(f"an incomplete end of {self._path} is replaced", rank=0)
+        return start
+
+    def _write(self, record: bytes, start: int | None = None) -> None:
+        """Put ``record`` at ``start``, by default before what closes the file, which ends there.
+
+        On failure the file stays as it was.
+        """
         size = self._size()
-        start = size - len(self._closing) if size else 0
+        if start is None:
+            start = size - len(self._closing) if size else 0
         new = record + self._closing
+        before = os.pread(self._descriptor, len(new), start)
         try:
             if os.pwrite(self._descriptor, new, start) != len(new):
                 raise OSError(errno.ENOSPC, "no space left for a whole row")
+            if size > start + len(new):
+                os.ftruncate(self._descriptor, start + len(new))
             os.fsync(self._descriptor)
         except OSError:
             with contextlib.suppress(OSError):
-                if self._size() <= start + len(new):  # without locks another job's row may follow
+                if self._size() <= max(size, start + len(new)):  # without locks a row may follow
                     os.ftruncate(self._descriptor, size)
-                    os.pwrite(self._descriptor, self._closing if size else b"", start)
+                    os.pwrite(self._descriptor, before, start)
             raise
         self._last_start = start
         self._last = record
@@ -188,7 +244,7 @@ class FileSink(Sink):
 
         Raises `OmbError` where there is no place for one.
         """
-        os.close(self._descriptor)
+        self._close()
         folders = dict.fromkeys((self._path.parent, Path(), Path(tempfile.gettempdir())))
         content = b"".join(self._written) + self._closing
         reason: OSError | None = None
@@ -215,13 +271,15 @@ class FileSink(Sink):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        if self._written:
-            self._lock()
+        self._lock()
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _lock(self) -> None:
         """Wait for the file's lock, where its file system has locks."""

@@ -104,8 +104,13 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     path.write_text(header_of(COLUMNS).replace("latency_us", "latency_ms"))
     with pytest.raises(UsageError, match="not a table of this version's columns"):
         open_file(path)
-    open_file(path, clear=True).start(METADATA)
+    old = path.read_text()
+    writer = open_file(path, clear=True)
+    writer.start(METADATA)
+    assert path.read_text() == old
+    writer.row(some_row())
     assert header_of(COLUMNS) in path.read_text()
+    assert "latency_ms" not in path.read_text()
 
 
 @pytest.mark.parametrize("content", ["{}", "no json", "[1,\n2", "\n]\n"])
@@ -330,11 +335,18 @@ def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> No
     assert path.read_text() == content
 
 
-@pytest.mark.parametrize("kept", [5, 30, -1, -20])
+def cut_within_metadata(path: Path, kept: int) -> None:
+    """Leave what a run that was killed in its first write can have left of it."""
+    write_rows(path, "r", 1)
+    content = path.read_bytes()
+    end = content.index(b"run,") if path.suffix == ".csv" else content.index(b",\n")
+    path.write_bytes(content[:end][:kept])
+
+
+@pytest.mark.parametrize("kept", [5, 30, -1, -3])
 def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "rows.csv"
-    open_file(path).start(METADATA)
-    path.write_bytes(path.read_bytes()[:kept])
+    cut_within_metadata(path, kept)
     if path.read_bytes().startswith(b"# run: "):
         write_rows(path, "r", 1)
         assert rows_in(path) == [("r", 0)]
@@ -343,13 +355,45 @@ def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> Non
             open_file(path)
 
 
-@pytest.mark.parametrize("kept", [14, 30, -5, -20])
+@pytest.mark.parametrize("kept", [14, 20, -1, -5])
 def test_a_start_of_json_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "rows.json"
-    open_file(path).start(METADATA)
-    path.write_bytes(path.read_bytes()[:kept])
+    cut_within_metadata(path, kept)
     write_rows(path, "r", 1)
     assert rows_in(path) == [("r", 0)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("clear", [True, False])
+def test_a_run_without_rows_leaves_the_file(tmp_path: Path, suffix: str, clear: bool) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    write_rows(path, "r", 2)
+    path.write_bytes(path.read_bytes()[:-5])
+    old = path.read_bytes()
+    writer = open_file(path, clear)
+    writer.start(METADATA)
+    writer.amend("r", {"ranks": "2"})
+    writer.finish()
+    assert path.read_bytes() == old
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    write_rows(path, "r", 1)
+    old = path.read_bytes()
+    code = (
+        "import resource, sys; sys.path.insert(0, '.')\n"
+        "from pathlib import Path\n"
+        "from tests.results.test_results import METADATA, open_file, some_row\n"
+        f"writer = open_file(Path({str(path)!r}), clear=True)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(old) + 9},) * 2)\n"
+        "writer.start(METADATA | {'long': 'x' * 9999})\n"
+        "try: writer.row(some_row())\n"
+        "except Exception as error: print(error)\n"
+    )
+    assert "cannot write" in in_own_process(code)
+    assert path.read_bytes() == old
 
 
 def test_only_the_last_folder_is_made(tmp_path: Path) -> None:

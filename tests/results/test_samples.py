@@ -103,6 +103,17 @@ def test_a_run_that_is_killed_leaves_all_counted_samples(tmp_path: Path, suffix:
 
 
 @SUFFIXES
+def test_a_run_without_samples_leaves_the_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run.{suffix}"
+    filled(path, samples(5))
+    old = path.read_bytes()
+    SampleFile(path, clear=True).finish()
+    assert path.read_bytes() == old
+    filled(path, samples(3), clear=True)
+    assert read(path).num_rows == 3
+
+
+@SUFFIXES
 @pytest.mark.parametrize("content", [b"something else", b"PAR1", header(0)[:20]])
 def test_another_file_is_left_alone(tmp_path: Path, suffix: str, content: bytes) -> None:
     path = tmp_path / f"run.{suffix}"

@@ -1,0 +1,78 @@
+"""A command that is refused, or fails before its first row, leaves old files as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished, rows_of
+from tests.helpers import torchrun
+from tests.helpers.torchrun import needs_torchrun
+
+OLD = b"run,benchmark\nold,latency\nhalf a li"
+START = Callable[..., Finished]
+
+
+def refused(start: Callable[[], Finished], path: Path) -> None:
+    """Run a command that fails; ``path`` keeps its bytes."""
+    path.write_bytes(OLD)
+    done = start()
+    assert done.code != 0
+    assert "Traceback" not in done.err or "omb_py/" not in done.err
+    assert path.read_bytes() == OLD
+    assert not [one for one in path.parent.iterdir() if "recovered" in one.name]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "latency --binding tcp -D vect:4:2",
+        "scan --binding tcp",
+        "latency --binding tcp --interface none0",
+        "bw --binding tcp --samples rows.npz",
+        "overhead latency --bindings tcp,unix -D vect:4:2",
+        "pairs latency --binding tcp -D vect:4:2",
+        "pairs allreduce",
+        "kmeans --binding tcp --backend nccl",
+        "checkpoint --dir none/none",
+    ],
+)
+def test_force_of_a_refused_command_leaves_the_file(
+    mpiexec: START, tmp_path: Path, words: str, suffix: str
+) -> None:
+    more = ("--output", f"rows.{suffix}", "--force")
+    refused(lambda: mpiexec(2, *words.split(), *more), tmp_path / f"rows.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+def test_force_of_a_refused_command_leaves_samples(
+    mpiexec: START, tmp_path: Path, suffix: str
+) -> None:
+    name = f"samples.{suffix}"
+    words = ("latency", "--binding", "tcp", "-D", "vect:4:2", "--samples", name, "--force")
+    refused(lambda: mpiexec(2, *words), tmp_path / name)
+
+
+@needs_torchrun
+@pytest.mark.parametrize("words", ["--samples new.npy", "--sync clock", "-D vect:4:2"])
+def test_force_under_torchrun_leaves_the_file(tmp_path: Path, words: str) -> None:
+    command = ("latency", "--binding", "tcp", *words.split(), "--output", "rows.csv", "--force")
+    refused(lambda: torchrun.run(*command, folder=tmp_path), tmp_path / "rows.csv")
+
+
+def test_a_refused_command_makes_no_file(mpiexec: START, tmp_path: Path) -> None:
+    done = mpiexec(2, "latency", "--binding", "tcp", "-D", "vect:4:2", "--output", "new.csv")
+    assert done.code != 0
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_force_replaces_the_file_by_the_first_row(mpiexec: START, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(OLD * 1000)
+    words = ("latency", "--binding", "tcp", "-i", "5", "-m", "8:8", "--output", "rows.csv")
+    done = mpiexec(2, *words, "--force")
+    assert done.code == 0, done.err
+    assert [row["bytes"] for row in rows_of(tmp_path / "rows.csv")] == ["8"]
+    assert b"old,latency" not in (tmp_path / "rows.csv").read_bytes()
