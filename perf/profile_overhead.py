@@ -3,8 +3,9 @@
     python -m perf.profile_overhead [--launches 6] [--bytes 1]
 
 prints the one-way time of mpi4py's Send and Recv (and of Isend, Irecv and their waits) between two
-ranks as it is, profiled from Python, with a timeline, and profiled from C: the median over launches
-of the minimum of several repetitions in each, and how far each is from the median without.
+ranks as it is, profiled from Python, with a timeline, traffic or call sites, and profiled from C:
+the median over launches of the minimum of several repetitions in each, and how far each is from the
+median without.
 
 ``by turns`` is how much longer a message takes with observed methods than with mpi4py's own in the
 same job: the median over blocks of 200 messages by turns. What a machine does that is slow now and
@@ -27,6 +28,8 @@ WAYS = {
     "as it is": None,
     "Python": [],
     "Python, timeline": ["--timeline", "t.json"],
+    "Python, traffic": ["--traffic"],
+    "Python, call sites": ["--call-sites"],
     "C": ["--intercept", "pmpi"],
     "C, timeline": ["--intercept", "pmpi", "--timeline", "t.json"],
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from math import isfinite
 from typing import Any
 
 from omb_py.apps import Alternative, Application, CheckedResult, Kernel, Sequential
@@ -236,11 +237,17 @@ def learned_part(training: Training, result: Any, reference: Any) -> CheckedResu
     """
     worst, different = result["worst"], result["different"]
     first, last = result["losses"][0], result["losses"][-1]
-    falls = last < first or len(result["losses"]) == 1
+    of_numpy = reference["losses"][-1]
+    if not isfinite(last) and not isfinite(of_numpy):
+        text = f"the training diverges (loss {last:.4g}), in NumPy, too: lower --learning-rate"
+        return CheckedResult(False, text, result["difference"])
+    one = len(result["losses"]) == 1
+    falls = last < first or one
     must_fall = training.model in SMALL_MODELS and training.learning_rate == Training.learning_rate
+    change = "falls" if falls else "does not fall"
+    loss = f"is {last:.4g}" if one else f"{change} from {first:.4g} to {last:.4g}"
     said = [
-        f"loss {'falls' if falls else 'does not fall'} from {first:.4g} to {last:.4g} "
-        f"(NumPy's: {reference['losses'][-1]:.4g})",
+        f"loss {loss} (NumPy's: {of_numpy:.4g})",
         f"every operation is within {worst.part:.2g} of what rounding allows (limit 1; largest: "
         f"{worst.where})",
         f"gradients of the first step differ from one process's by {result['difference']:.2g} of "

@@ -50,6 +50,7 @@ def test_what_cannot_be_done_is_said(
         (line(2, "matmul --output results.txt"), ".csv or .json"),
         (line(2, "matmul --force"), "--force"),
         (line(3, "matmul --binding pickle"), "binding pickle has no scatterv"),
+        (line(3, "matmul --binding pickle"), "or 1023 rows instead of 1024, which 3 ranks divide"),
         (line(2, "pi --scaling weak"), "pi has no weak scaling"),
     ],
     ids=str,

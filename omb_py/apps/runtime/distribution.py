@@ -11,13 +11,15 @@ from omb_py.apps import share, shares
 from omb_py.apps.runtime.team import Array, Team
 from omb_py.core.calls import Call, Message
 from omb_py.core.datatypes import Datatype
+from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import LIBRARY
 
 
 class Blocks:
     """Rows divided as evenly as can be: ``mine`` are this rank's, ``whole`` all of them on rank 0.
 
-    A single rank divides nothing: ``mine`` is ``whole``, and nothing is copied.
+    A single rank divides nothing: ``mine`` is ``whole``, and nothing is copied. Raises
+    `UnsupportedError` if the binding cannot move blocks of unequal sizes.
     """
 
     def __init__(self, team: Team, shape: tuple[int, ...], dtype: str = "float32") -> None:
@@ -38,8 +40,16 @@ class Blocks:
             whole = self.whole.message(counts, "" if even else "v")
         mine = self.mine.message()
         form = "" if even else "v"
-        self.scatter = team.bind(Call(f"scatter{form}", (whole, mine), root=0))
-        self.gather = team.bind(Call(f"gather{form}", (mine, whole), root=0))
+        try:
+            self.scatter = team.bind(Call(f"scatter{form}", (whole, mine), root=0))
+            self.gather = team.bind(Call(f"gather{form}", (mine, whole), root=0))
+        except UnsupportedError as error:
+            if even:
+                raise
+            near = max(1, rows // team.ranks) * team.ranks
+            raise UnsupportedError(
+                f"{error}, or {near} rows instead of {rows}, which {team.ranks} ranks divide evenly"
+            ) from error
 
 
 def broadcast(team: Team, array: Array, algorithm: str = LIBRARY) -> Callable[[], None]:

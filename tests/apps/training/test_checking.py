@@ -48,6 +48,20 @@ def test_what_went_wrong_is_said(wrong: dict[str, Any], words: str) -> None:
     assert words in found.text
 
 
+def test_a_training_that_diverges_in_numpy_is_called_that() -> None:
+    lost = result(losses=[2.0, float("nan")], worst=Worst(float("nan"), "dense4.bias"))
+    found = compare(TRAINING, lost, result(losses=[float("inf"), float("inf")]))
+    assert not found.passed
+    assert found.text == "the training diverges (loss nan), in NumPy, too: lower --learning-rate"
+    assert "dense4.bias" in compare(TRAINING, lost, result()).text
+
+
+def test_the_loss_of_one_epoch_neither_falls_nor_rises() -> None:
+    found = compare(Training(epochs=1), result(losses=[2.105]), result(losses=[2.105]))
+    assert found.passed
+    assert found.text.startswith("loss is 2.105 (NumPy's: 2.105); ")
+
+
 SMALL = (
     Training(data="generated", samples=16, layers=8),
     Training(data="generated", samples=16, model="cnn"),
