@@ -18,6 +18,11 @@ UNSAID = ("mpi", "ranks", "hosts")
 
 IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "hosts"}
 
+MANY_SCALES = (
+    "; if they ran on different numbers of ranks, give each number with a pattern of its files' "
+    "names: --assume 'PATTERN:ranks=...'"
+)
+
 MAX_FILES = 6
 """Files that a note names."""
 
@@ -89,10 +94,9 @@ def label_unsaid(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return rows, [
         f"{len(names)} files do not say their {' and '.join(IN_WORDS[name] for name in missing)}, "
         "so they are kept apart, not taken for repeated runs: "
-        f"{first_of(list(names.values()), MAX_FILES)}; of repeated runs say "
+        f"{first_of(list(names.values()), MAX_FILES)}; if they are repeated runs, add "
         + " ".join(f"--assume {name}=..." for name in missing)
-        + f", or --assume 'FILES:{missing[0]}=...' for a part of the files, whose names are like "
-        "FILES"
+        + (MANY_SCALES if "ranks" in missing else "")
     ]
 
 

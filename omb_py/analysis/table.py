@@ -108,6 +108,9 @@ def load(
     holds no result, or when a folder holds none; other trouble becomes a problem.
     """
     wanted = None if columns is None else {*ALWAYS, *columns}
+    known = dict.fromkeys([*(n for record in RECORDS for n in columns_of_record(record)), *EXTRA])
+    if unknown := sorted(set(assume or {}) - set(known)):
+        raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
     runs: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
     parts: dict[type[Any], list[Part]] = {record: [] for record in RECORDS}
@@ -395,8 +398,6 @@ def complete(
     With ``wanted`` it has those of these columns alone. ``parts`` is emptied, for rows may be many.
     """
     names = [*columns_of_record(record), *EXTRA]
-    if unknown := sorted(set(assume) - set(names)):
-        raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(names)}")
     names = [name for name in names if wanted is None or name in wanted]
     lengths = [len(part["benchmark"]) for part in parts]
     frame = pd.DataFrame(index=range(sum(lengths)))

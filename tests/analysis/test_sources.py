@@ -12,6 +12,7 @@ from omb_py.analysis.grouping import points_of, values_of
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.report.key_numbers import key_numbers
+from omb_py.analysis.select import assumptions
 from omb_py.analysis.table import Results, load
 from omb_py.cli import command
 from omb_py.cli.analysis_options import read
@@ -107,6 +108,22 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
             osu(tmp_path / f"{ranks}.txt", dict.fromkeys(SIZES, value), "Allreduce Latency")
         shown = lines_of(load(tmp_path, {"mpi": "MPICH 5.0.2", "hosts": 1}))
         assert shown == {"4.txt": [2.5] * 6, "8.txt": [4.5] * 6}
+
+    def test_of_several_scales_are_repeated_runs_by_patterns(self, tmp_path: Path) -> None:
+        for name, value in (("4-64-a", 2.5), ("4-64-b", 2.6), ("16-512-a", 4.5), ("16-512-b", 4.6)):
+            osu(tmp_path / f"x-{name}.txt", dict.fromkeys(SIZES, value), "Allreduce Latency")
+        texts = ["mpi=MPICH 5.0.2", "hosts=4", "*-16-512-*:ranks=512", "*-4-64-*:ranks=64"]
+        results = load(tmp_path, assumptions([*texts, "*-16-*:hosts=16"]))
+        assert results.notes == ()
+        rows = results.rows.groupby("ranks")
+        assert rows["hosts"].unique().map(list).to_dict() == {64: [4], 512: [16]}
+        assert rows["run"].nunique().to_dict() == {64: 2, 512: 2}
+
+    def test_of_unknown_ranks_are_told_of_patterns(self, tmp_path: Path) -> None:
+        for name in ("4-64", "16-512"):
+            osu(tmp_path / f"{name}.txt", dict.fromkeys(SIZES, 2.5), "Allreduce Latency")
+        (note,) = load(tmp_path).notes
+        assert "--assume 'PATTERN:ranks=...'" in note
 
     def test_of_different_ranks_need_no_name_of_a_file(self, tmp_path: Path) -> None:
         for ranks, value in ((4, 2.5), (8, 4.5)):

@@ -150,10 +150,28 @@ def test_what_files_do_not_say_can_be_assumed() -> None:
     assert set(load(REFERENCE, {"ranks": 16}).rows["ranks"]) == set(load(REFERENCE).rows["ranks"])
 
 
-@pytest.mark.parametrize("text", ["ranks", "rank=2", "=2", "ranks=two", "in_place=maybe"])
+def test_an_assumption_is_of_files_that_a_pattern_matches() -> None:
+    files = [NATIVE / "osu_allreduce.txt", NATIVE / "osu_bcast.txt"]
+    rows = load(files, assumptions(["*bcast*:ranks=4", "ranks=16", "threads=2:2"])).rows
+    told = rows.groupby("benchmark")["ranks"].unique().map(list).to_dict()
+    assert told == {"allreduce": [16], "bcast": [4]}
+    assert set(rows["threads"]) == {"2:2"}
+    rows = load(files, {"ranks": {"omb/*reduce*": 8}}).rows
+    assert rows.groupby("benchmark")["ranks"].nunique().to_dict() == {"allreduce": 1, "bcast": 0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ranks", "rank=2", "=2", "ranks=two", "in_place=maybe", "*:rank=2", "*:ranks", "*:ranks=2,3"],
+)
 def test_an_assumption_that_means_nothing_is_a_sentence(text: str) -> None:
     with pytest.raises(UsageError):
         assumptions([text])
+
+
+def test_a_column_of_some_files_has_one_value() -> None:
+    with pytest.raises(UsageError):
+        assumptions(["a*:ranks=2", "a*:ranks=3"])
 
 
 def test_rows_are_chosen_by_the_values_of_columns() -> None:

@@ -54,6 +54,9 @@ PART = re.compile(r"# (?P<part>[a-z ]+): (\S+) us \(of the ranks (\S+) to (\S+)\
 TELLING = ("#", "osu_", "Time took", "OSU ")
 """What lines have in them that matter outside a table."""
 
+MESSAGE = re.compile(r"osu_\w+: \S")
+"""What a program itself says, between its rows."""
+
 HASHES = re.compile(r"^#[# ]*(?=# )")
 HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
 LONGEST_TITLE = 60
@@ -133,7 +136,8 @@ class OmbTextReader:
                 text = HASHES.sub("", text)
             if begins(state, text, index):
                 continue
-            if state.table is None or ("osu_" in text and program_in(text)):
+            mentions = "osu_" in text and program_in(text) and not MESSAGE.match(text)
+            if state.table is None or mentions:
                 look_ahead(state, text, index)
             elif not detail(state, text, line, index):
                 row(state, line, index)

@@ -134,6 +134,11 @@ def test_rows_of_another_benchmark_are_not_of_the_one_above(
     assert word in problem.text
 
 
+def test_a_message_of_the_program_ends_no_table() -> None:
+    text = TABLE + HEADING + ROWS.replace("8 ", "osu_allreduce: a warning\n8 ")
+    assert numbers(read("job.log", text.encode())) == [(4, 3.05), (8, 3.09)]
+
+
 def test_a_heading_for_each_element_type_is_of_one_benchmark() -> None:
     text = TABLE + HEADING + ROWS + "# Datatype: MPI_INT.\n" + HEADING + ROWS
     part = read("job.log", text.encode())
