@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import omb_py
+from omb_py.analysis.plots.winner import TIMES
 from omb_py.cli import lazy_command
 from omb_py.cli.show import command
 from omb_py.core.errors import UsageError
@@ -123,11 +124,30 @@ def test_configurations_stand_side_by_side_with_their_ratios_and_the_best() -> N
     lines = show(REFERENCE, "--across", "binding", "--where", "benchmark=latency").splitlines()
     assert lines[0] == "latency, 2 ranks"
     assert lines[1].split() == ["size", "native", "buffer", "best"]
-    size, unit, native, _, ratio, buffer, _, best, lead = lines[3].split()
-    assert (size, unit, best) == ("8", "B", "native")
+    size, unit, native, _, ratio, buffer, _, best = lines[3].split()
+    assert (size, unit, best) == ("8", "B", "unclear")
     assert float(native) / 1000 / float(buffer) == pytest.approx(float(ratio[1:-2]), rel=0.01)
-    assert float(lead[:-1]) == pytest.approx(1 / float(ratio[1:-2]), rel=0.01)
     assert "how many times longer than buffer" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("factor", "runs", "said"),
+    [(2.0, 5, f"fast 2.00{TIMES}"), (1.001, 5, "fast, within noise"), (2.0, 1, "unclear")],
+)
+def test_best_is_what_compare_calls_faster(
+    factor: float, runs: int, said: str, tmp_path: Path
+) -> None:
+    lines = ["run,benchmark,bytes,ranks,latency_us,variant\n"]
+    for run in range(runs):
+        for name, value in (("fast", 1.0), ("slow", factor)):
+            lines.append(f"{name}{run},latency,8,2,{value * (1 + 0.01 * run)},{name}\n")
+    (tmp_path / "x.csv").write_text("".join(lines))
+    (row,) = [
+        line
+        for line in show(tmp_path / "x.csv", "--across", "variant").splitlines()
+        if line.startswith("8 B")
+    ]
+    assert row.endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, rounding,
 from omb_py.core.errors import UsageError
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
-WITHIN, EQUAL = "within noise", "equal"
+WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"
 NO_BASE, NO_OTHER = "no value in base", "no value in other"
 
 COLUMNS = (
@@ -472,7 +472,7 @@ def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval, rul
     verdicts = {
         ONLY_BASE: points["runs_y"].isna(),
         ONLY_OTHER: points["runs_x"].isna(),
-        "unclear": table["ratio_low"].isna(),
+        UNCLEAR: table["ratio_low"].isna(),
         "slower": (table["slowdown_low"] > 1) & significant,
         "faster": (table["slowdown_high"] < 1) & significant,
         EQUAL: (table["slowdown_low"] >= 1 / most) & (table["slowdown_high"] <= most),

@@ -85,7 +85,14 @@ def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:
 def test_bindings_stand_side_by_side_with_the_best_in_bold(tmp_path: Path) -> None:
     names = ("buffer", "native", "pickle")
     page = report(
-        read(tmp_path, [row(8, 1.0 + place, binding=name) for place, name in enumerate(names)])
+        read(
+            tmp_path,
+            [
+                row(8, (1.0 + place) * (1 + run / 1e5), binding=name, run=f"{name}{run}")
+                for place, name in enumerate(names)
+                for run in range(5)
+            ],
+        )
     )
     table = page[page.index('id="contest"') : page.index('id="findings"')]
     assert re.findall(r"<strong>(.*?)</strong>", table) == ["1.00 µs"]
