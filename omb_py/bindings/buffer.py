@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding
 from omb_py.bindings.machine.datatypes import Datatypes, constant
-from omb_py.bindings.machine.prototypes import PROTOTYPES
+from omb_py.bindings.machine.prototypes import PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot
 from omb_py.core.options import Options
 
@@ -143,6 +143,8 @@ class BufferBinding(MethodBinding):
 
     def _arguments(self, call: Call) -> Iterator[Any]:
         kinds = PROTOTYPES.get(call.function, "")
+        if not kinds and (call.operands or call.values or call.peer is not None):
+            raise no_row(call.function, self.name)
         operands, further = iter(call.operands), iter(call.further)
         last: Operand = None
         for position, kind in enumerate(kinds):

@@ -82,13 +82,15 @@ def host_lines(point: Point, machine: Machine, launcher: str) -> list[str] | Non
 class Where:
     """Where a point runs: the machine, its launcher, and a file of the nodes if one is needed.
 
-    ``profile`` is the folder for a profile of the recorder, where it is the one that profiles.
+    ``profile`` is the folder for a profile of the recorder, where it is the one that profiles. A
+    command line is only shown where the launcher is not ``installed``.
     """
 
     machine: Machine
     launcher: str
     hosts: Path | None = None
     profile: Path | None = None
+    installed: bool = True
 
 
 def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | None) -> list[str]:
@@ -111,7 +113,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     place = placement(point, where.machine, where.hosts)
     launcher = LAUNCHERS[where.launcher]
     return [
-        *launcher.command(place),
+        *launcher.command(place, where.installed),
         *(launcher.outliving_ranks if point.loses_ranks else ()),
         *(["env", *variables] if variables else []),
         *program(where.machine),

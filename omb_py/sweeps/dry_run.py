@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.table import Table
 
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import allocation, commands, launchers
@@ -77,14 +78,21 @@ def rounds(sweep: Sweep) -> str:
 def show_commands(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder) -> None:
     """Print the command line of each point of which something is missing, in order, for a shell.
 
-    Raises `OmbError` when there is no launcher, `UsageError` when it is another library's.
+    A launcher that the machine names need not be here. Raises `OmbError` when there is none to ask
+    for `auto`, `UsageError` when the one here is another library's.
     """
-    launcher = launchers.select(machine.launcher, machine.name)
+    launcher, installed = machine.launcher, True
+    try:
+        launcher = launchers.select(launcher, machine.name)
+    except OmbError as error:
+        if isinstance(error, UsageError) or launcher == launchers.AUTO:
+            raise
+        installed = False
     for point in in_order(plan.points, sweep):
         sizes = folder.missing(point)
         if sizes:
             values = commands.environment(point, machine, launcher)
-            where = commands.Where(machine, launcher, profile=folder.profile(point))
+            where = commands.Where(machine, launcher, None, folder.profile(point), installed)
             words = commands.command(point, sizes, where, folder.csv(point))
             print(shlex.join([*(["env"] if values else []), *assigned(values), *words]))
 

@@ -123,12 +123,13 @@ class Launcher:
     """Words for a job that goes on when ranks fail; none where it ends. Open MPI's collectives of
     component han, for several nodes, report success though a rank has failed."""
 
-    def command(self, place: Placement) -> list[str]:
+    def command(self, place: Placement, installed: bool = True) -> list[str]:
         """The words that a program and its arguments follow.
 
-        Raises `OmbError` when the launcher is not there.
+        Raises `OmbError` when the launcher is not there, unless it need not be ``installed``.
         """
-        return [find(self.program, self.in_venv), *self.words(place), *place.options]
+        program = find(self.program, self.in_venv) if installed else self.program
+        return [program, *self.words(place), *place.options]
 
 
 def hydra(place: Placement) -> list[str]:

@@ -81,6 +81,22 @@ def test_the_examples_run(mpi: str, tmp_path: Path, words: str) -> None:
     assert says in job.out
 
 
+@pytest.mark.any_library
+@pytest.mark.parametrize("binding", ["buffer", "native", "persistent"])
+def test_a_function_without_a_row_is_named_with_the_table(
+    mpi: str, tmp_path: Path, binding: str
+) -> None:
+    environment = installed(tmp_path)
+    module = tmp_path / "handover.py"
+    module.write_text(module.read_text().replace('"send"', '"sendrecv_replace"'))
+    words = ["handover", "-m", "8", "-i", "2", "--binding", binding]
+    job = run([mpi, "-n", "2", f"{BIN}/omb-py", *words], environment, tmp_path, timeout=60)
+    (sentence,) = job.sentences
+    assert "sendrecv_replace" in sentence
+    assert "omb_py/bindings/machine/prototypes.py" in sentence
+    assert job.code == 5
+
+
 def test_a_launcher_by_entry_point_makes_the_command_line(tmp_path: Path) -> None:
     program = "; ".join(
         [

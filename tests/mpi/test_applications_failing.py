@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,23 @@ def test_what_cannot_be_done_is_said(
 )
 def test_what_does_not_go_together_is_said(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)
+
+
+@pytest.mark.parametrize("application", ["matmul", "halo", "train"])
+def test_a_missing_package_ends_all_ranks_in_order(
+    mpi: str, tmp_path: Path, application: str
+) -> None:
+    program = (
+        "import sys; sys.modules['threadpoolctl'] = None; sys.argv[0] = 'omb-py'; "
+        "from omb_py.cli import main; main()"
+    )
+    job = run([mpi, "-n", "2", sys.executable, "-c", program, application], {}, tmp_path, 60)
+    assert job.code == 5
+    (sentence,) = job.sentences
+    assert "the Python package threadpoolctl" in sentence
+    assert "rank" not in sentence
+    assert "abort" not in job.err.lower()
+    assert job.out == ""
 
 
 @pytest.mark.parametrize("fault", ["raising", "killed"])

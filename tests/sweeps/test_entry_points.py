@@ -57,6 +57,12 @@ def test_points_are_started_by_the_launcher(
     assert "corral --head 4" in " ".join(omb_py(*words).out.split())
 
 
+def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: OmbPy) -> None:
+    done = omb_py("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
+    assert done.code == 0, done.err
+    assert "\ncorral --head 4" in done.out
+
+
 def test_an_algorithm_can_be_selected(mpiexec: OmbPy) -> None:
     words = ("bcast", "--p2p-algorithm", "relay", "--sizes", "8,1000", "-i", "2", "-x", "0", "-c")
     done = mpiexec(3, *words)

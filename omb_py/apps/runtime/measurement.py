@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -80,11 +81,13 @@ class Measurement:
         other = self._alternative
         alternative = self._kernel(other.problem) if other else None
         run, nodes = new_run(), self._nodes
-        writers: list[Writer[Any]] = start_writers(
-            setting, run, nodes, self.open_writers, [kernel.team.binding]
-        )
-        with math_threads.limit_threads(self._settings.threads):
-            blas = math_threads.describe()
+        with ExitStack() as limited:
+            with job.agreement():
+                limited.enter_context(math_threads.limit_threads(self._settings.threads))
+                blas = math_threads.describe()
+            writers: list[Writer[Any]] = start_writers(
+                setting, run, nodes, self.open_writers, [kernel.team.binding]
+            )
             host_load = HostLoad(job, job.ranks * self._settings.threads)
             turns = self._take_turns(kernel, first, alternative)
             metadata, note = host_load.finish()

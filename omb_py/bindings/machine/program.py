@@ -11,7 +11,7 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings.machine.datatypes import Datatypes, constant
-from omb_py.bindings.machine.prototypes import PROTOTYPES, SHAPES, TIMES, shape
+from omb_py.bindings.machine.prototypes import PROTOTYPES, SHAPES, TIMES, no_row, shape
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local
@@ -82,10 +82,7 @@ class Program:
     def _call(self, call: Call, requests: int, times: int = 1) -> None:
         kinds = PROTOTYPES.get(call.function)
         if kinds is None:
-            raise UnsupportedError(
-                f"binding native has no {call.function}, whose prototype is not in "
-                "bindings/_prototypes.py: use --binding buffer"
-            )
+            raise no_row(call.function, "native")
         large = any(message.elements > LARGEST_INT for message in call.messages)
         arguments = list(self._arguments(call, kinds, requests, large))
         self._function(call.function, arguments, large, times)

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from omb_py.core.errors import UnsupportedError
+
 COLLECTIVES = {
     "allgather": "bntbntc",
     "allgatherv": "bntbNDtc",
@@ -132,6 +134,15 @@ def shape(kinds: str, handle_bytes: int, large: bool) -> str:
     ``i`` has 32 bits, ``q`` 64; ``p`` is a pointer, and ``r`` one that moves from time to time.
     """
     return kinds.translate(machine_types(handle_bytes, large))
+
+
+def no_row(function: str, binding: str) -> UnsupportedError:
+    """Return the error for a function that `PROTOTYPES` has no row of."""
+    instead = "use --binding buffer, or " if binding == "native" else ""
+    return UnsupportedError(
+        f"binding {binding} has no {function}, whose row in omb_py/bindings/machine/prototypes.py "
+        f"is missing: {instead}add the row"
+    )
 
 
 @cache
