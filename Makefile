@@ -36,6 +36,9 @@ CUDA ?= cu13
 venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
 VENV := $(call venv,$(MPI))
 
+# What the commands in README.md need.
+EXTRAS := native,sweep,analysis,apps
+
 # Where eight ranks share fewer cores, MPICH's wait without yielding them unless told to step aside.
 ifneq ($(filter 1 2 3 4 5 6 7,$(shell nproc)),)
 export MPIR_CVAR_CH4_PROGRESS_THROTTLE := 1
@@ -57,6 +60,16 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/.installed
 	$(VENV)/bin/mpiexec -n 2 $(VENV)/bin/omb-py latency
 	$(VENV)/bin/mpiexec -n 8 $(VENV)/bin/omb-py allreduce --buffer numpy
+	@echo
+	@echo "# To go on, in this shell:"
+	@echo "source $(VENV)/bin/activate"
+ifeq ($(MPI),openmpi)
+	@echo "export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe   # more ranks than cores"
+ifeq ($(shell id -u),0)
+	@echo "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+endif
+endif
+	@echo "mpiexec -n 2 omb-py latency   # README.md has more"
 
 # The sample of make test: make test-all runs the cases that are not in it afterwards.
 ifndef SEED
@@ -203,12 +216,12 @@ keys: $(VENV)/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,native,sweep]"
+	.venv/bin/pip install -q -c constraints.txt -e ".[mpich,$(EXTRAS)]"
 	touch $@
 
 .venv-%/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,native,sweep]"
+	.venv-$*/bin/pip install -q -c constraints.txt -e ".[$*,$(EXTRAS)]"
 	touch $@
 
 # With an mpi4py built here: for the standard's ABI and, to compare with, in the same way for MPICH's.

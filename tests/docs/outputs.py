@@ -95,22 +95,25 @@ def steps(text: str) -> Iterator[Command | Shown | Content]:
             yield Shown(command, lines, mark.start("text"), mark.end("text"))
 
 
-def results(text: str, folder: Path) -> Iterator[tuple[Shown, Shown]]:
+def results(text: str, folder: Path, programs: Path = BIN) -> Iterator[tuple[Shown, Shown]]:
     """Each block of a page as it is, and as it should be after its commands have run."""
     (folder / "results").symlink_to(ROOT / "results")
     for step in steps(text):
         if isinstance(step, Content):
             (folder / step.name).write_text(step.text, encoding="utf-8")
         elif isinstance(step, Command):
-            printed(step, folder)
+            printed(step, folder, programs)
         else:
-            yield step, replace(step, lines=excerpt(printed(step.command, folder), step.lines))
+            yield (
+                step,
+                replace(step, lines=excerpt(printed(step.command, folder, programs), step.lines)),
+            )
 
 
-def printed(command: Command, folder: Path) -> tuple[str, ...]:
+def printed(command: Command, folder: Path, programs: Path) -> tuple[str, ...]:
     """The lines that a command prints, without empty ones around them; asserts its exit code."""
     environment: Mapping[str, str] = {
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "110",
     }
@@ -145,7 +148,8 @@ def mask(line: str) -> str:
 
 def documented() -> list[Path]:
     """The pages that show outputs of commands."""
-    return [page for page in sorted(DOCS.rglob("*.md")) if any(steps(page.read_text("utf-8")))]
+    found = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
+    return [page for page in found if any(steps(page.read_text("utf-8")))]
 
 
 def rewrite(page: Path) -> None:

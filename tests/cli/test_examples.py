@@ -1,0 +1,81 @@
+"""Examples in the help of commands run, each as it stands but for what this machine lacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from omb_py.cli.programs import command as programs
+from tests import ROOT
+from tests.conftest import BIN, run
+from tests.helpers.examples import examples
+
+pytestmark = pytest.mark.any_library
+
+IN_PLACE = {
+    "-n N ": "-n 2 ",
+    "-n 64 ": "-n 4 ",
+    "-n 4096 ": "-n 4 ",
+    "--by node": "--by rank",  # of which pairs needs two
+    "--workers N": "--workers 2",
+    "/scratch --size 1G": ". --size 64K",
+    "/opt/omb": "osu",
+    "omb-py job submit scaling": "omb-py job render scaling --one-job --dir job.sh",
+    " PROJECT": " project",
+    "bundle DIR && mpiexec -n 8 DIR/": "bundle b && mpiexec -n 2 b/",
+    "profile/": "omb-profile",
+}
+"""Words of examples, and those that run here."""
+
+QUICKLY = {
+    "pairs ": " -m 8:8 -i 10",
+    "checkpoint ": " --size 1K --rounds 2",
+    "tasks ": " --sizes 8 -i 10 --rounds 2",
+    "dask-cuda": " --size 200",
+    "overhead ": " --rounds 2 -i 10",
+    "/omb-py allreduce": " -i 10",
+    "--native": " -i 10 --rounds 2",
+    "guidelines --measure": " --only barrier --rounds 1 -i 10",
+    "omb-py train": " --steps 1 --batch 2",
+}
+"""What is appended to an example that would take long."""
+
+VERDICTS = {"--fail-above": (0, 4)}
+"""Exit codes of examples whose verdict depends on results."""
+
+TRAIN = "import sys\nfrom mpi4py import MPI\nMPI.COMM_WORLD.allreduce(len(sys.argv))\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
+    """A folder with the files that examples name."""
+    made = tmp_path_factory.mktemp("examples")
+    (made / "results").mkdir()
+    for name in ("results/a.csv", "before.csv", "after.csv"):
+        shutil.copyfile(ROOT / "results" / "two-core-vm.csv", made / name)
+    (made / "train.py").write_text(TRAIN)
+    programs.main([str(made / "osu")], standalone_mode=False)
+    command = [mpi, "-n", "2", str(BIN / "omb-py"), "profile", "train.py"]
+    assert run(command, {}, made, timeout=60).code == 0
+    return made
+
+
+def test_examples_are_found() -> None:
+    found = examples()
+    assert len(found) > 30
+    assert "omb-py sweep quick --machine local" in found
+
+
+@pytest.mark.parametrize("example", [one for one in examples() if "omb-py simulate" not in one])
+def test_example_in_a_help_runs(folder: Path, example: str) -> None:
+    words = example
+    for before, after in IN_PLACE.items():
+        words = words.replace(before, after)
+    words += "".join(more for part, more in QUICKLY.items() if part in words)
+    path = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    done = run(["bash", "-c", words], path, folder, timeout=300)
+    codes = next((codes for word, codes in VERDICTS.items() if word in words), (0,))
+    assert done.code in codes, f"{words}\n{done.err}"
