@@ -228,6 +228,7 @@ BENCHMARKS = (
         summary="Half the round-trip time while many pairs of ranks exchange messages.",
         ranks=Ranks.EVEN,
         paced=True,
+        defaults=replace(LATENCY, smallest=1),
         options=COMMON | {"buffer_num", "sync"},
     ),
     Benchmark(

@@ -23,15 +23,16 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Command:
     """The command that measures ``benchmark``; with all options of the ``native`` program."""
     if native:
-        from omb_py.options.native import has_program, program_parameters, translated
+        from omb_py.options import native as programs
 
-        native = has_program(benchmark)
-    params = program_parameters(benchmark) if native else parameters(benchmark)
-
+        native = programs.has_program(benchmark)
+    if native:
+        benchmark = programs.begun_as_native(benchmark)
+    params = programs.program_parameters(benchmark) if native else parameters(benchmark)
     takes_any_option = native and benchmark.start_up is not None
 
     def callback(**values: Any) -> None:
-        options = make_options(translated(values) if native else values)
+        options = make_options(programs.translated(values) if native else values)
         with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
             measurement(context).run()
 

@@ -10,6 +10,7 @@ import click
 
 from omb_py.benchmarks import Benchmark
 from omb_py.buffers import BUFFERS
+from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.options.option import OptionRow, note_once
@@ -132,6 +133,12 @@ SINCE_7_5 = ("partitioned_latency",)
 def has_program(benchmark: Benchmark) -> bool:
     """Whether native OMB 7.4 or 7.5 has a program of its name."""
     return benchmark.native or benchmark.name in SINCE_7_5
+
+
+def begun_as_native(benchmark: Benchmark) -> Benchmark:
+    """Return the benchmark with native OMB's smallest message: its programs skip 0 bytes."""
+    smallest = max(1, benchmark.defaults.smallest)
+    return replace(benchmark, defaults=replace(benchmark.defaults, smallest=smallest))
 
 
 def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:

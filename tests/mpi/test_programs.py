@@ -66,6 +66,26 @@ def test_options_without_effect_are_noted(
     assert re.findall(r"note: (\S+) has no effect on osu_", job.err) == [*ignored]
 
 
+@pytest.mark.parametrize(
+    ("words", "smallest"),
+    [
+        ("osu_latency -m 2", "1"),
+        ("osu_latency -m 0:2", "0"),
+        ("osu_latency_persistent -m 2", "1"),
+        ("osu_multi_lat -m 2", "1"),
+        ("osu_bw -m 2", "1"),
+    ],
+)
+def test_programs_begin_at_native_s_smallest_message(
+    mpi: str, tmp_path: Path, words: str, smallest: str
+) -> None:
+    name, *options = words.split()
+    write(tmp_path / name)
+    job = run([mpi, "-n", "2", str(tmp_path / name), *options, "-i", "5"], {}, tmp_path, timeout=60)
+    assert job.code == 0, job.err
+    assert job.rows[0][0] == smallest
+
+
 def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
     write(tmp_path / "osu_partitioned_latency")
     command = [mpi, "-n", "2", str(tmp_path / "osu_partitioned_latency"), "-q", "4"]
