@@ -85,9 +85,8 @@ def sheet(
         if len(ordered) > 1:
             first_two = ordered[0].name, ordered[1].name
             if first_two not in verdicts:
-                verdicts[first_two] = verdicts_of(
-                    *(measured[name] for name in first_two), statistic
-                )
+                best, second = (measured[name] for name in first_two)
+                verdicts[first_two] = verdicts_of(best, second, statistic)
             known = verdicts[first_two].get(key_of(size), UNCLEAR)
         lines.append(
             (
