@@ -7,6 +7,7 @@ import os
 import queue
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else it logs the end of each connection
@@ -20,9 +21,10 @@ from omb_py.core.job.network import address_of
 from omb_py.core.options import Options
 
 SERVICE = "omb_py.Messages"
-RANK = "omb-py-rank"
-NUMBER = "omb-py-number"
 MARK = "omb-py-mark"
+NUMBER_BYTES = 8
+"""Before each message of a call of its own, since calls may overtake each other."""
+
 CHANNEL = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 END = object()
 
@@ -30,17 +32,18 @@ END = object()
 class Service(grpc.GenericRpcHandler):  # type: ignore[misc]
     """The methods of a rank, for calls with the mark of another rank; others find none."""
 
-    def __init__(self, methods: dict[str, Any], marks: Sequence[str]) -> None:
+    def __init__(self, methods: Sequence[dict[str, Any]], marks: Sequence[str]) -> None:
+        """``methods`` and ``marks`` are those for the calls of each rank."""
         self._methods = methods
         self._marks = marks
 
     def service(self, details: Any) -> Any:
-        given = dict(details.invocation_metadata)
-        sender, shown = str(given.get(RANK, "")), str(given.get(MARK, ""))
+        given = dict(details.invocation_metadata).get(MARK, "")
+        sender = given.partition(" ")[0]
         if not (sender.isdigit() and int(sender) < len(self._marks)):
             return None
-        known = hmac.compare_digest(shown.encode(), self._marks[int(sender)].encode())
-        return self._methods.get(details.method) if known else None
+        known = hmac.compare_digest(given.encode(), self._marks[int(sender)].encode())
+        return self._methods[int(sender)].get(details.method) if known else None
 
 
 class GrpcTransport(Transport):
@@ -62,31 +65,31 @@ class GrpcTransport(Transport):
         address = address_of(control, options.interface)
         self._threads = ThreadPoolExecutor(2 * control.size + 2)
         self._server = grpc.server(self._threads, options=CHANNEL)
-        handlers = {
-            "unary": grpc.unary_unary_rpc_method_handler(self._take),
-            "stream": grpc.stream_unary_rpc_method_handler(self._take_all),
-        }
         key, rank, ranks = control.bcast(os.urandom(KEY_BYTES)), control.rank, range(control.size)
-        marks = [mark(key, b"", sender, rank).hex() for sender in ranks]
-        self._marks = [mark(key, b"", rank, receiver).hex() for receiver in ranks]
-        methods = {f"/{SERVICE}/{name}": handler for name, handler in handlers.items()}
+        marks = [_mark(key, sender, rank) for sender in ranks]
+        own = [((MARK, _mark(key, rank, receiver)),) for receiver in ranks]
+        methods = [self._methods(arrived) for arrived in self._arrived]
         self._server.add_generic_rpc_handlers((Service(methods, marks),))
         port = self._server.add_insecure_port(f"{address}:0")
         self._server.start()
         places = [place.decode() for place in control.allgather(f"{address}:{port}".encode())]
         self._channels = [grpc.insecure_channel(place, options=CHANNEL) for place in places]
         self._sent = [0] * control.size
-        self._early: list[dict[int, bytes]] = [{} for _ in range(control.size)]
+        self._early: list[dict[int, Any]] = [{} for _ in range(control.size)]
         self._received = [0] * control.size
         method = f"/{SERVICE}/{self._call}"
-        self._unary = [channel.unary_unary(method) for channel in self._channels]
+        calls = [channel.unary_unary(method) for channel in self._channels]
+        self._unary = [partial(call, metadata=one) for call, one in zip(calls, own, strict=True)]
+        self._futures = [
+            partial(call.future, metadata=one) for call, one in zip(calls, own, strict=True)
+        ]
         self._outgoing: list[queue.SimpleQueue[Any]] = []
         self._streams = []
         for peer, channel in enumerate(self._channels if self._call == "stream" else ()):
             outgoing: queue.SimpleQueue[Any] = queue.SimpleQueue()
             stream = channel.stream_unary(method)
             messages = iter(outgoing.get, END)
-            self._streams.append(stream.future(messages, metadata=self._metadata(peer, 0)))
+            self._streams.append(stream.future(messages, metadata=own[peer]))
             self._outgoing.append(outgoing)
 
     def sends(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
@@ -96,7 +99,7 @@ class GrpcTransport(Transport):
 
         def call() -> None:
             try:
-                unary(bytes(data), metadata=self._numbered(peer))
+                unary(self._numbered(peer, data))
             except grpc.RpcError as error:
                 raise self._lost(peer, error) from error
 
@@ -131,7 +134,7 @@ class GrpcTransport(Transport):
         if self._outgoing:
             self._outgoing[peer].put(bytes(data))
             return peer, None
-        return peer, self._unary[peer].future(bytes(data), metadata=self._numbered(peer))
+        return peer, self._futures[peer](self._numbered(peer, data))
 
     def start_receive(self, peer: int, data: memoryview) -> Any:
         return peer, data
@@ -158,34 +161,36 @@ class GrpcTransport(Transport):
     def describe(self) -> dict[str, str]:
         return {"grpc": grpc.__version__, "grpc_call": self._call}
 
-    def _metadata(self, peer: int, number: int) -> tuple[tuple[str, str], ...]:
-        return ((RANK, str(self._rank)), (MARK, self._marks[peer]), (NUMBER, str(number)))
-
-    def _numbered(self, peer: int) -> tuple[tuple[str, str], ...]:
-        """The metadata of the next message, since calls may overtake each other."""
+    def _numbered(self, peer: int, data: memoryview) -> bytes:
+        """The next message to a rank."""
         number = self._sent[peer]
         self._sent[peer] += 1
-        return self._metadata(peer, number)
+        return b"".join((number.to_bytes(NUMBER_BYTES, "little"), data))
 
-    def _take(self, message: bytes, context: Any) -> bytes:
-        sender, number = _origin(context)
-        self._arrived[sender].put((number, message))
-        return b""
+    def _methods(self, arrived: queue.SimpleQueue[Any]) -> dict[str, Any]:
+        """What takes the calls of one rank."""
 
-    def _take_all(self, messages: Iterator[bytes], context: Any) -> bytes:
-        sender, _ = _origin(context)
-        for numbered in enumerate(messages):
-            self._arrived[sender].put(numbered)
-        return b""
+        def take(message: bytes, context: Any) -> bytes:
+            number = int.from_bytes(message[:NUMBER_BYTES], "little")
+            arrived.put((number, memoryview(message)[NUMBER_BYTES:]))
+            return b""
+
+        def take_all(messages: Iterator[bytes], context: Any) -> bytes:
+            for numbered in enumerate(messages):
+                arrived.put(numbered)
+            return b""
+
+        return {
+            f"/{SERVICE}/unary": grpc.unary_unary_rpc_method_handler(take),
+            f"/{SERVICE}/stream": grpc.stream_unary_rpc_method_handler(take_all),
+        }
 
     def _lost(self, peer: int, error: Any) -> OmbError:
         return OmbError(f"gRPC cannot send to rank {peer} ({error.code().name}): see what ended it")
 
 
-def _origin(context: Any) -> tuple[int, int]:
-    """Which rank sends, and the number of its message."""
-    metadata = dict(context.invocation_metadata())
-    return int(metadata[RANK]), int(metadata[NUMBER])
+def _mark(key: bytes, sender: int, receiver: int) -> str:
+    return f"{sender} {mark(key, b'', sender, receiver).hex()}"
 
 
 class GrpcBinding(TransportBinding):

@@ -94,7 +94,7 @@ class Connection:
         """Receive the bytes of a message after the first ``done``."""
         total = len(data)
         while done < total:
-            count = self.stream.recv_into(data[done:], 0, socket.MSG_WAITALL)
+            count = self.stream.recv_into(data[done:])
             if count == 0:
                 raise self.lost(None)
             done += count
@@ -132,7 +132,7 @@ class SocketTransport(Transport):
         return call
 
     def receives(self, peer: int, messages: Sequence[memoryview]) -> BoundCall:
-        connection, busy, whole = self._connections[peer], self._busy, socket.MSG_WAITALL
+        connection, busy = self._connections[peer], self._busy
         receive = connection.stream.recv_into
         sized = [(data, len(data)) for data in map(filled, messages)]
 
@@ -142,7 +142,7 @@ class SocketTransport(Transport):
                 return
             try:
                 for data, size in sized:
-                    count = receive(data, size, whole)
+                    count = receive(data)
                     if count < size:
                         if count == 0:
                             raise connection.lost(None)
