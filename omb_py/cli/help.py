@@ -26,7 +26,8 @@ class GroupedCommand(OptionsCommand):
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            # from click 8.5.1 on, arguments have records, too
+            if record is not None and isinstance(parameter, click.Option):
                 group = parameter.group if isinstance(parameter, Option) else "Output"
                 groups.setdefault(group, []).append(record)
         for group, records in groups.items():

@@ -232,6 +232,15 @@ def test_no_command_reads_numbers_in_a_way_of_its_own() -> None:
             ), f"{name}: {parameter.opts}"
 
 
+def test_helps_list_options_alone_among_options() -> None:
+    for name, found in every_command(command):
+        text = help_of(*name.split())
+        for argument in (one for one in found.params if isinstance(one, click.Argument)):
+            word = re.escape(argument.human_readable_name)
+            listed = re.search(rf"^  \[?{word}\]?(\.\.\.)?(  |$)", text, re.MULTILINE)
+            assert listed is None, name
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
