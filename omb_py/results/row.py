@@ -30,8 +30,8 @@ class Row:
     alone. ``files`` is how many of them a part of the start opened, the mean over the ranks; such a
     part has neither calls nor samples. ``failed`` is how many of the ranks were killed before.
     ``library_algorithm`` is what the MPI library was told to do, ``algorithm`` the word of
-    ``--algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether each
-    write to a file was brought to the disk, ``variant`` the user's own name for what else was
+    ``--p2p-algorithm``, ``segment`` the bytes of what it cuts messages into, ``file_sync`` whether
+    each write to a file was brought to the disk, ``variant`` the user's own name for what else was
     chosen. ``split`` is how the ranks were divided into groups, ``group`` the ranks of the row's.
     ``congestor`` is what other ranks ran meanwhile, in ``rounds`` turns with and without it; the
     ``impact`` factors are congested times over times alone, of medians and of 99th percentiles.

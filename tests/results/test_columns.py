@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import click
 import pytest
 
 import omb_py
 from omb_py.analysis.table import EXTRA
+from omb_py.benchmarks import all_benchmarks
+from omb_py.options.table import parameters
 from omb_py.results import columns
 from omb_py.results.application import ApplicationRow
 from omb_py.results.row import OverheadRow, PairRow, Row
@@ -72,3 +75,17 @@ def test_a_table_carries_the_metadata_of_its_runs() -> None:
     assert known["hosts"]
     assert known["omb_py"]
     assert part.attrs["runs"] is rows.attrs["runs"]
+
+
+def known_parameters() -> Iterator[click.Parameter]:
+    for benchmark in all_benchmarks():
+        yield from parameters(benchmark)
+
+
+def test_options_that_columns_name_are_there() -> None:
+    words = [*(text for table in TABLES for text in table.values())]
+    words += [kind.__doc__ or "" for kind in (Row, OverheadRow, PairRow, ApplicationRow)]
+    named = {option for text in words for option in re.findall(r"`(--[a-z0-9-]+)`", text)}
+    known = {option for parameter in known_parameters() for option in parameter.opts}
+    assert "--p2p-algorithm" in named
+    assert named <= known, named - known
