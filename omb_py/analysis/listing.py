@@ -40,8 +40,12 @@ FACTS = (
 )
 """Columns that stand above a table where all its rows have one value."""
 
-HIDDEN = ("validated", "mpi_type")
-"""Columns that are shown only where they are chosen."""
+HEADINGS = {
+    "bytes": "size",
+    "latency_min_us": "fastest rank",
+    "latency_max_us": "slowest rank",
+}
+"""Headings of columns whose own names say less; the ranks' are means."""
 
 IMPORTANT = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_p50_us"),
@@ -87,9 +91,7 @@ def sheet(
         shown = [name for name in columns if name in rows and name != "benchmark"]
     else:
         apart = [
-            n
-            for n in (*SERIES, "sender", "receiver", "bytes")
-            if n in there and n not in (*same, *HIDDEN)
+            n for n in (*SERIES, "sender", "receiver", "bytes") if n in there and n not in same
         ]
         if not apart or rows.duplicated(apart).any():
             apart[:0] = [name for name in ("run",) if name not in same]
@@ -128,8 +130,8 @@ def unit_of(name: str) -> tuple[str, float] | None:
 
 def heading(name: str) -> str:
     """A column's name without its unit, which the cells have."""
-    if name == "bytes":
-        return "size"
+    if name in HEADINGS:
+        return HEADINGS[name]
     end = next((end for end in UNITS if end[0] == "_" and name.endswith(end)), "")
     return name.removesuffix(end)
 

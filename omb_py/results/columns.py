@@ -24,7 +24,7 @@ MEASURED = {
     ),
     "dtype, mpi_type": "element type, in NumPy's and in MPI's words",
     "latency_us": "latency in microseconds (definitions); empty for bandwidths",
-    "latency_min_us, latency_max_us": "minimum and maximum mean of a rank",
+    "latency_min_us, latency_max_us": "mean of the fastest and of the slowest rank",
     "bandwidth_MBps": "bandwidth in 10^6 bytes per second; empty for latencies",
     "messages_per_s": "messages per second over the whole job; empty for latencies",
     "algbw_GBps, busbw_GBps": (

@@ -37,6 +37,35 @@ def test_what_tells_rows_apart_is_a_column_and_what_they_share_stands_above() ->
     assert len({len(line) for line in lines[2:8]}) == 1, "columns are aligned"
 
 
+TYPES = """
+# OSU MPI Allreduce Latency Test v7.4
+# Datatype: MPI_CHAR.
+# Size       Avg Latency(us)
+4                       0.37
+8                       0.22
+# Datatype: MPI_INT.
+# Size       Avg Latency(us)
+4                       0.22
+8                       0.23
+"""
+
+
+def test_rows_of_several_element_types_say_which(tmp_path: Path) -> None:
+    path = tmp_path / "types.txt"
+    path.write_text(TYPES)
+    lines = show(path).splitlines()
+    assert lines[2].split() == ["mpi_type", "size", "latency"]
+    assert [line.split()[0] for line in lines[4:8]] == ["MPI_CHAR", "8", "MPI_INT", "8"]
+
+
+def test_means_of_the_fastest_and_the_slowest_rank_are_named_as_that() -> None:
+    names = "bytes,latency_us,latency_min_us,latency_max_us"
+    heading = show(REFERENCE, "--where", "benchmark=allreduce", "--columns", names).splitlines()[2]
+    assert "fastest rank" in heading
+    assert "slowest rank" in heading
+    assert "latency_min" not in heading
+
+
 def test_every_benchmark_has_a_table_of_all_its_rows() -> None:
     text = show(REFERENCE)
     assert text.count(" rows; ") + text.count(" row; ") > 100
