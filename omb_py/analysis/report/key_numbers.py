@@ -9,7 +9,6 @@ from math import log2
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.contest import MPI
 from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
 from omb_py.core.text.units import digits, size_text, value_text
@@ -31,7 +30,7 @@ KNOWN = (
 MAX_CARDS = len(KNOWN)
 
 SETUP = ("source", "suite", "mpi", "binding", "buffer")
-"""Columns by which one line is followed from card to card."""
+"""Columns of a setup: the commonest one decides what is the same for lines by named columns."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,11 @@ class Line:
 
 @dataclass(frozen=True)
 class KeyNumber:
-    """One line's value at one message size, and where it stands among the others.
+    """The best line's value at one message size.
 
     ``title`` says what, at which size and on how many ranks, ``nearest`` that the usual size was
-    not measured, ``how`` which line it is, ``spread`` how well the value is known, ``place`` where
-    it stands among all lines of the same experiment, ``change`` how it compares with the base.
+    not measured, ``how`` which line it is, ``spread`` how well the value is known, ``place`` that
+    it is the best of how many lines, ``change`` how it compares with the base.
     ``lines`` has up to `MAX_LINES` of them, the best first, and is empty where there is only one;
     ``left_out`` counts the others.
     """
@@ -70,10 +69,7 @@ def key_numbers(points: Points, lines: Sequence[str] = ()) -> list[KeyNumber]:
     """The numbers of `KNOWN` that points have; where they have none, those of other benchmarks.
 
     ``lines`` are the columns that distinguish the lines beside each, none for all of
-    `CONFIGURATION`.
-
-    Each is of the same setup where lines differ, the one with most points, so that cards belong
-    together and none picks its best line.
+    `CONFIGURATION`. Each is that of its best line.
     """
     every = points.points.join(points.series, on="series")
     every = every[(every["value"] > 0) & ~every["benchmark"].str.startswith("overhead ")]
@@ -104,15 +100,8 @@ def key_number(
     names = distinguishing_columns(frame)
     named = names or ["binding", "buffer", "mpi"]
     labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
-    # of equally common setups MPI as most programs call it, or the first of the file, not the best
-    order = frame.assign(other=frame["binding"] != MPI)
-    order = order.sort_values(["common", "other", "series"], ascending=[False, True, True])
-    chosen = int(order.index[0])
-    row = frame.iloc[chosen]
-    best = float(frame["value"].iloc[0])
-    shown = sorted({*range(min(MAX_LINES, len(frame))), chosen})
-    if len(shown) > MAX_LINES:
-        del shown[-2]
+    row = frame.iloc[0]
+    values = [float(value) for value in frame["value"].iloc[:MAX_LINES]]
     at = "" if pd.isna(row["bytes"]) else f" at {size_text(row['bytes'])}"
     ranks = frame["ranks"].unique()
     on = f", {count(int(ranks[0]), 'rank')}" if len(ranks) == 1 and not pd.isna(ranks[0]) else ""
@@ -120,22 +109,22 @@ def key_number(
         title=f"{name}{at}{on}",
         nearest=f"{size_text(wanted)} was not measured" if nearest and at else "",
         value=value_text(row["value"], unit),
-        how=labels[chosen],
+        how=labels[0],
         spread=spread(row),
-        place="" if len(frame) == 1 else place_text(chosen + 1, len(frame)),
+        place="" if len(frame) == 1 else f"best of {len(frame)} lines",
         change=change(row),
         lines=tuple(
             Line(
                 labels[place],
                 value_text(value, unit),
-                max(1, round(100 * (best / value if lower else value / best))),
-                place == chosen,
+                max(1, round(100 * (values[0] / value if lower else value / values[0]))),
+                place == 0,
             )
-            for place, value in ((place, float(frame["value"].iloc[place])) for place in shown)
+            for place, value in enumerate(values)
         )
         if len(frame) > 1
         else (),
-        left_out=len(frame) - len(shown),
+        left_out=len(frame) - len(values),
     )
 
 
@@ -199,16 +188,6 @@ def span_text(low: float, high: float, unit: str) -> str:
         return f"within {max(0.1, 100 * (high / low - 1)):.1f} %"
     number, name = first.split(" ", 1)
     return f"{number if last.endswith(f' {name}') else first} to {last}"
-
-
-def place_text(place: int, lines: int) -> str:
-    """A place among lines.
-
-    >>> place_text(1, 4), place_text(2, 4), place_text(4, 4)
-    ('best of 4 lines', 'number 2 of 4 lines', 'last of 4 lines')
-    """
-    word = "best" if place == 1 else "last" if place == lines else f"number {place}"
-    return f"{word} of {lines} lines"
 
 
 def change(row: pd.Series) -> str:
