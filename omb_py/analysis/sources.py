@@ -16,7 +16,7 @@ from omb_py.results.readers import Problem
 UNSAID = ("mpi", "ranks", "hosts")
 """Columns without which rows of two files cannot be told to be repeated runs."""
 
-IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "hosts"}
+IN_WORDS = {"mpi": "MPI library", "ranks": "number of ranks", "hosts": "number of hosts"}
 
 MANY_SCALES = (
     "; if they ran on different numbers of ranks, give each number with a pattern of its files' "

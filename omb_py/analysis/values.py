@@ -77,6 +77,9 @@ HALF_DIGIT = 0.005
 MEDIAN = r"(?:^| )p50=(\S+)"
 """The median among printed percentiles."""
 
+HOST = "H"
+"""The placement of messages in host memory."""
+
 PLACE = re.compile(r":\d+\Z")
 """What the name of a run ends with that is the place of a table in a text."""
 
@@ -100,6 +103,8 @@ def value_column(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
 def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     """`value_column` that keeps rows whose number is not above 0, with a missing ``value``."""
     frame = rows.copy()
+    if "placement" in frame:
+        frame["placement"] = with_host(frame["placement"])
     latency = frame["latency_us"].notna()
     bandwidth = ~latency & frame["bandwidth_MBps"].notna()
     rate = ~latency & ~bandwidth & frame["messages_per_s"].notna()
@@ -134,6 +139,14 @@ def with_values(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
     outside = (frame["value"] < frame["spread_low"]) | (frame["value"] > frame["spread_high"])
     frame.loc[outside, ["spread_low", "spread_high"]] = float("nan")
     return frame[latency | bandwidth | rate]
+
+
+def with_host(placement: pd.Series) -> pd.Series:
+    """Placements, those that a file lacks being on the host where all others are.
+
+    Else rows of a file without the column would be a line of their own.
+    """
+    return placement.fillna(HOST) if set(placement.dropna()) == {HOST} else placement
 
 
 def printed_medians(rows: pd.DataFrame) -> pd.Series:

@@ -92,7 +92,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
             plot, [*map(str, two_libraries), "--figure", str(tmp_path / "figure.png")]
         )
         assert result.exit_code == 0
-        assert "MPI library and hosts" in result.stderr
+        assert "MPI library and number of hosts" in result.stderr
         assert "mpich.txt, openmpi.txt" in result.stderr
         assert "--assume mpi=... --assume hosts=..." in result.stderr
 

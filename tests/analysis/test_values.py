@@ -114,6 +114,14 @@ class TestRatiosOfNumbersThatWereRounded:
         assert points["rounding"].iloc[0] == 0
         assert "(mean slowdown 1.900)" in sentences(points)["other"]
 
+    def test_differ_by_no_digit_that_they_do_not_have(self) -> None:
+        sizes = range(1, 7)
+        base = table(*({"bytes": n, "latency_us": 0.19 + 0.1 * n} for n in sizes))
+        other = table(*({"bytes": n, "latency_us": 0.19 + 0.12 * n} for n in sizes))
+        lines = compare_text(compare(base, other), "base").splitlines()
+        cells = [line.partition("+")[2].split()[:2] for line in lines if " ns " in line]
+        assert cells == [[str(20 * n), "ns"] for n in sizes]
+
     def test_fail_no_guard_by_their_rounding_alone(self) -> None:
         base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
         assert failures(compare(base, near, launch_spread=0.03), 1.05) == []
@@ -175,6 +183,20 @@ class TestNumbersThatAreNoTime:
         (chart,) = pictures(load(path), Request("size")).values()
         assert isinstance(chart, Chart)
         assert [point.x for point in chart.lines[0].points] == [16, 32]
+
+
+def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path: Path) -> None:
+    rows = "20260101T000000Z-{run},latency,{size},2,numpy,buffer,{value}"
+    head = "run,benchmark,bytes,ranks,buffer,binding,latency_us"
+    older, newer = tmp_path / "older.csv", tmp_path / "newer.csv"
+    lines = [rows.format(run="a", size=8, value=1.0), rows.format(run="a", size=16, value=1.5)]
+    older.write_text("\n".join([head, *lines]) + "\n")
+    lines = [rows.format(run="b", size=8, value=1.1), rows.format(run="b", size=16, value=1.6)]
+    newer.write_text("\n".join([f"{head},placement", *(f"{line},H" for line in lines)]) + "\n")
+    rows_of_both = load([older, newer], {"mpi": "MPICH", "hosts": 1})
+    (chart,) = pictures(rows_of_both, Request("size")).values()
+    assert isinstance(chart, Chart)
+    assert [[point.runs for point in line.points] for line in chart.lines] == [[2, 2]]
 
 
 def test_groups_and_congestion_are_compared_with_their_like_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import floor, log10
 from typing import Any, NamedTuple, TextIO
 
 import pandas as pd
@@ -176,13 +177,30 @@ def cell(row: dict[Any, Any] | None, name: str) -> str:
             else words_of(row["verdict"], row["equal_within"])
         )
     if name == "difference":
-        return ("+" if row["difference"] > 0 else "") + value_text(row["difference"], row["unit"])
+        return difference_text(row["difference"], row["unit"], row["rounding"] * row["base"])
     if name == "ratio":
         return number(row["ratio"], row["rounding"])
     if row["ratio_low"] != row["ratio_low"]:
         return "-"
     rounding = row["rounding"]
     return f"{number(row['ratio_low'], rounding)} to {number(row['ratio_high'], rounding)}"
+
+
+def difference_text(difference: float, unit: str, step: float) -> str:
+    """Return a difference with its sign and no digit below ``step``, what its sides may be off.
+
+    >>> difference_text(-0.00001, "us", 0.01), difference_text(0.021, "us", 0.01)
+    ('0 ns', '+20 ns')
+    >>> difference_text(0.021, "us", 0.0)
+    '+21.0 ns'
+    """
+    if step > 0:
+        difference = round(difference, -floor(log10(step)))
+    text = value_text(difference, unit)
+    if step > 0:
+        value, _, rest = text.partition(" ")
+        text = f"{value.rstrip('0').rstrip('.') if '.' in value else value} {rest}"
+    return f"+{text}" if difference > 0 else text
 
 
 def number(ratio: float, rounding: float = 0.0) -> str:
