@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from omb_py.benchmarks import Benchmark, Case, Plan
@@ -26,7 +26,7 @@ from omb_py.measure.conditions import coarse, examine, tick
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
-from omb_py.measure.validation import DataCheck
+from omb_py.measure.validation import DataCheck, prove
 from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
@@ -345,6 +345,9 @@ class Measurement(ABC):
         job, options = self.group, self.options
         with self.agreement():
             self._buffer = devices.placed(self._context.buffer, options, job.rank, job.ranks)
+            for datatype in self._context.datatypes if options.validate else ():
+                with suppress(UnsupportedError):  # left out when its turn comes
+                    prove(self._buffer, datatype)
         if job.total(int(self._buffer.place is Place.DEVICE)) == 0:
             devices.check_host_only(options, self._context.buffer.device)
         self.resources.buffer = self._buffer

@@ -6,9 +6,11 @@ import os
 from functools import lru_cache
 
 from omb_py.benchmarks import CheckedIteration, Content
+from omb_py.buffers import PAGE, Buffer
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import OmbError
+from omb_py.core.memory import Memory
 from omb_py.core.text.folders import make_folder
 
 # The data that messages carry: a function of rank, block, element, size and iteration.
@@ -64,6 +66,46 @@ def _tile(datatype: Datatype, period: int, scale: int, seed: int) -> bytes:
 @lru_cache(maxsize=64)
 def _two_periods(datatype: Datatype, period: int, scale: int) -> bytes:
     return datatype.pack(scale * value for value in range(1, period + 1)) * 2
+
+
+def prove(buffer: Buffer, datatype: Datatype) -> None:
+    """Show that the buffer's comparison finds a changed byte, and that its memory is aligned.
+
+    The first, a middle and the last byte of two tiles and an element are changed one by one.
+    Raises `OmbError` if a change is not found where it is, or if the memory does not begin at a
+    page, `UnsupportedError` if the library has no such elements.
+    """
+    pattern = _tile(datatype, _period(datatype, 1), 1, 0)
+    itemsize = datatype.itemsize
+    memory = buffer.allocate(2 * len(pattern) + itemsize, datatype)
+    wrong = f"buffer {buffer.name} cannot be checked: first_difference of its memory"
+    memory.fill(pattern)
+    if (offset := memory.first_difference(pattern)) is not None:
+        raise OmbError(f"{wrong} finds one at byte {offset} of what fill has written")
+    for offset in (0, memory.nbytes // 2, memory.nbytes - 1):
+        start = offset // itemsize * itemsize
+        element = bytearray(memory.read(start, itemsize))
+        element[offset - start] ^= 1
+        memory.slice(start, itemsize).fill(bytes(element))
+        if (found := memory.first_difference(pattern)) != offset:
+            where = "none" if found is None else f"byte {found}"
+            raise OmbError(f"{wrong} finds {where} where byte {offset} was changed")
+        memory.fill(pattern)
+    if apart := address_of(memory) % PAGE:
+        raise OmbError(
+            f"memory of buffer {buffer.name} begins {apart} bytes after a page of {PAGE}, and that "
+            "of other buffers at a page: allocate must return aligned memory"
+        )
+
+
+def address_of(memory: Memory) -> int:
+    """Return where memory of at least one byte is, on the host or on a device."""
+    interface = getattr(memory.array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return int(interface["data"][0])
+    from ctypes import addressof, c_char
+
+    return memory.address or addressof(c_char.from_buffer(memory.view()))
 
 
 @dataclass(frozen=True)

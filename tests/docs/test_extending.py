@@ -82,7 +82,7 @@ def test_the_examples_run(mpi: str, tmp_path: Path, words: str) -> None:
 
 
 @pytest.mark.any_library
-@pytest.mark.parametrize("binding", ["buffer", "native", "persistent"])
+@pytest.mark.parametrize("binding", ["buffer", "native"])
 def test_a_function_without_a_row_is_named_with_the_table(
     mpi: str, tmp_path: Path, binding: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Sequence
 
 from omb_py.buffers import Buffer
 from omb_py.buffers.bytearray import BytearrayMemory
@@ -63,5 +64,38 @@ class InterfaceBuffer(MappedBuffer):
         return InterfaceMemory(super().allocate(nbytes, datatype).array)
 
 
+class BlindMemory(BytearrayMemory):
+    """Memory whose comparison never finds a difference."""
+
+    def slice(self, start: int, nbytes: int) -> BlindMemory:
+        return BlindMemory(self.array[start : start + nbytes])
+
+    def first_difference(self, tile: bytes) -> int | None:
+        return None
+
+
+class BlindBuffer(MappedBuffer):
+    name = "blind"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> BlindMemory:
+        return BlindMemory(super().allocate(nbytes, datatype).array)
+
+
+class ShiftedBuffer(MappedBuffer):
+    """Memory that begins 7 bytes after a page, on rank 1 only."""
+
+    name = "shifted"
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> BytearrayMemory:
+        shift = 7 * self._rank
+        return super().allocate(nbytes + shift, datatype).slice(shift, nbytes)
+
+    def prepare(self, local_rank: int, devices: Sequence[int] = ()) -> Buffer:
+        self._rank = local_rank
+        return self
+
+
 MAPPED = MappedBuffer()
+BLIND = BlindBuffer()
+SHIFTED = ShiftedBuffer()
 INTERFACE = InterfaceBuffer()
