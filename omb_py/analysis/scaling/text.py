@@ -18,9 +18,10 @@ PUBLISHED = (
 
 
 def sheets(every: Sequence[Series], ranks: int) -> Iterator[Sheet]:
-    """Two tables for each series: its points, and its predictions for so many ranks."""
+    """Three tables for each series: its points, their phases, and predictions for so many ranks."""
     for series in every:
         yield of_points(series)
+        yield of_phases(series)
         fits = fits_of(series)
         yield of_predictions(series, fits, ranks)
 
@@ -59,7 +60,6 @@ def of_points(series: Series) -> Sheet:
             "efficiency",
             "per core",
             f"serial ({source})",
-            *(PHASES[place] for place in series.phases),
         ),
         tuple(cells_of(point, series) for point in series.points),
         tuple(remarks),
@@ -111,7 +111,7 @@ def cells_of(point: Point, series: Series) -> tuple[str, ...]:
     """A row of the table of points."""
     speedup, seconds = point.speedup, point.seconds
     return (
-        f"{point.ranks}{' *' if point.oversubscribed else ''}",
+        name_of(point),
         f"{min(point.cores, point.there)}",
         value_text(1e6 * seconds.value, "us"),
         f"{value_text(1e6 * seconds.low, 'us')} to {value_text(1e6 * seconds.high, 'us')}",
@@ -121,8 +121,26 @@ def cells_of(point: Point, series: Series) -> tuple[str, ...]:
         percent(point.efficiency),
         percent(point.efficiency_of_cores),
         percent(serial_fraction(point, series.scaling)),
-        *(percent(point.shares[place]) for place in series.phases),
     )
+
+
+def of_phases(series: Series) -> Sheet:
+    """Which share of the time each phase takes on each number of ranks."""
+    return Sheet(
+        "Share of the time by phase",
+        ("ranks", *(PHASES[place] for place in series.phases)),
+        tuple(
+            (name_of(point), *(percent(point.shares[place]) for place in series.phases))
+            for point in series.points
+        ),
+        (),
+        0,
+    )
+
+
+def name_of(point: Point) -> str:
+    """A point's number of ranks, with a mark where they took turns."""
+    return f"{point.ranks}{' *' if point.oversubscribed else ''}"
 
 
 def of_predictions(series: Series, fits: Sequence[Fit], ranks: int) -> Sheet:
