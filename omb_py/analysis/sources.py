@@ -10,7 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
 from omb_py.core.errors import UsageError
-from omb_py.core.text.words import first_of
+from omb_py.core.text.words import count, first_of
 from omb_py.results.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")
@@ -175,8 +175,8 @@ def without_copies(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Problem]]:
         copied |= duplicates_of(rows[texts], rows[~texts & ~rows.index.isin(list(copied))])
     counts = Counter((rows.at[index, "file"], other) for index, other in copied.items())
     problems = [
-        Problem(file, None, f"{count} rows of a run that is in {other}, too: counted once")
-        for (file, other), count in counts.items()
+        Problem(file, None, f"{count(rows, 'row')} of a run that is in {other}, too: counted once")
+        for (file, other), rows in counts.items()
     ]
     return rows.drop(index=list(copied)).reset_index(drop=True) if copied else rows, problems
 

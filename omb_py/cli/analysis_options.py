@@ -15,6 +15,7 @@ import click
 
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
+from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
@@ -272,10 +273,11 @@ def note_problems(problems: Sequence[object]) -> None:
 def note_others(results: Results, command: str) -> None:
     """Say that rows of ``omb-py overhead`` and ``pairs`` are no part of what a command does."""
     for rows, made_by in ((results.overhead, "overhead"), (results.pairs, "pairs")):
-        if count := len(rows):
+        if len(rows):
+            are = "is" if len(rows) == 1 else "are"
             note(
-                f"{count} rows of omb-py {made_by} are left out: omb-py {command} is about "
-                "benchmarks"
+                f"{count(len(rows), 'row')} of omb-py {made_by} {are} left out: omb-py {command} "
+                "is about benchmarks"
             )
 
 

@@ -9,6 +9,7 @@ import click
 from omb_py.cli.analysis_options import name_option, note, read, row_options
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
+from omb_py.core.text.words import count
 
 FORMATS = (".csv", ".json", ".parquet")
 
@@ -43,4 +44,5 @@ def command(
     results = read(paths, where, assume, names or None)
     content = export.content(results, kind)
     files.write(output, content)
-    note(f"{output}: {sum(map(len, (results.rows, results.overhead, results.pairs)))} rows")
+    rows = sum(map(len, (results.rows, results.overhead, results.pairs)))
+    note(f"{output}: {count(rows, 'row')}")

@@ -14,6 +14,7 @@ from omb_py.core.errors import MissingPackageError, OmbError, OneRankError, Usag
 from omb_py.core.mpi import launcher
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.ranks import some_ranks
+from omb_py.core.text.words import count
 from omb_py.tracing import records
 from omb_py.tracing.records.layout import PROTOBUF, path_in, record_names
 
@@ -100,7 +101,7 @@ def report(
             timeline_files.write(timeline, Path(name), force=True)
     if not quiet:
         names: Sequence[object] = (written[0], *timelines)
-        launcher.note(f"profile of {ranks} ranks: {', '.join(map(str, names))}", 0)
+        launcher.note(f"profile of {count(ranks, 'rank')}: {', '.join(map(str, names))}", 0)
 
 
 def wait_for(folder: str, ranks: int) -> list[int]:

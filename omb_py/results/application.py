@@ -128,7 +128,8 @@ class ApplicationWriter(Writer[ApplicationRow]):
         line(f"# {row.scaling} scaling, {count(row.ranks, 'rank')} on {count(row.nodes, 'node')}")
         line(f"# {count(row.threads, 'thread')} in each rank for {row.blas}")
         spread = f"{seconds(row.time_low_s)} to {seconds(row.time_high_s)}"
-        line(f"{'Time to solution(s)':<22}{seconds(row.time_s)}   {row.repeats} repeats: {spread}")
+        repeats = count(row.repeats, "repeat")
+        line(f"{'Time to solution(s)':<22}{seconds(row.time_s)}   {repeats}: {spread}")
         if row.value is not None:
             line(f"{row.unit or '':<22}{row.value:.6g}")
         if row.one_rank_s is not None:
@@ -166,7 +167,7 @@ class ApplicationWriter(Writer[ApplicationRow]):
                 return
         found = [f"{row.part:<34}"]
         if row.calls is not None:
-            found.append(f"{row.calls} calls of {row.call_bytes:.10g} bytes")
+            found.append(f"{count(row.calls, 'call')} of {row.call_bytes:.10g} bytes")
         if row.time_s is not None:
             found.append(f"{seconds(row.time_s)} s")
         if row.value is not None:

@@ -8,6 +8,7 @@ from omb_py.benchmarks import Benchmark, Metric
 from omb_py.core import VERSION
 from omb_py.core.datatypes import Datatype
 from omb_py.core.options import Options
+from omb_py.core.text.words import count
 from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
 
@@ -40,7 +41,7 @@ class OverheadWriter(Writer[OverheadRow]):
         unit = "of a call" if latency else "of one message of a window"
         self._line(
             f"# OMB-Py Overhead of {self._benchmark.title} v{VERSION} "
-            f"(buffer {self._options.buffer}, {self._rounds} rounds, time {unit})"
+            f"(buffer {self._options.buffer}, {count(self._rounds, 'round')}, time {unit})"
         )
         self._line(PAIRED)
 
