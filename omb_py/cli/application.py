@@ -50,11 +50,14 @@ def application_command(application: Application[Any]) -> click.Command:
             )
 
     text = f"{application.summary}\n\n{application.details}".strip()
+    parameters = application_parameters(application)
+    arguments = [one.human_readable_name for one in parameters if isinstance(one, click.Argument)]
+    example = " ".join(["mpiexec -n N omb-py", application.name, *arguments])
     return GroupedCommand(
         application.name,
         callback=callback,
-        params=application_parameters(application),
+        params=parameters,
         short_help=application.summary,
-        help=f"{text}\n\nmpiexec -n N omb-py {application.name}",
+        help=f"{text}\n\n{example}",
         context_settings=CONTEXT,
     )
