@@ -15,7 +15,7 @@ from omb_py.bindings import BINDINGS
 from omb_py.core.calls.loop import Pace
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
-from omb_py.core.job.by_mpi import MPIControl, communicator_of
+from omb_py.core.job.by_mpi import MPIControl
 from omb_py.core.job.node_map import first_ranks
 from omb_py.core.statistics import percentile
 from omb_py.measure import devices
@@ -146,7 +146,7 @@ class BisectionMeasurement(Measurement):
         """The seconds of an iteration in either half, of its slowest rank; collective."""
         job, options = self.job, self.options
         side = self._halvings[test][self._unit]
-        half: Any = communicator_of(job.control).Split(side + 1, job.rank)
+        half: Any = job.comm_for("--bisect").Split(side + 1, job.rank)
         loop = None
         binding = BINDINGS.load(options.binding)(half, options)
         iterations, warmup = self.benchmark.counts(options, case.size)

@@ -148,7 +148,7 @@ class Measurement(ABC):
         if options.sync == "clock":
             from omb_py.core.mpi.clock import SharedClock
 
-            self._clock = SharedClock(self.group.comm)
+            self._clock = SharedClock(self.group.comm_for("--sync clock"))
         # processes that the benchmark starts are no others
         alone = self.times_calls and "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None

@@ -65,7 +65,7 @@ class SampleKeeper:
                 from omb_py.results.samples import SampleFile
 
                 self._file = SampleFile(Path(path), force)
-        self._clock = SharedClock(job.comm)
+        self._clock = SharedClock(job.comm_for("--samples"))
         self._zero = job.bcast_from_root(perf_counter())
 
     def start_times(self) -> StartTimes:

@@ -15,7 +15,7 @@ OLD = b"run,benchmark\nold,latency\nhalf a li"
 START = Callable[..., Finished]
 
 
-def refused(start: Callable[[], Finished], path: Path) -> None:
+def refused(start: Callable[[], Finished], path: Path) -> Finished:
     """Run a command that fails; ``path`` keeps its bytes."""
     path.write_bytes(OLD)
     done = start()
@@ -23,6 +23,7 @@ def refused(start: Callable[[], Finished], path: Path) -> None:
     assert "Traceback" not in done.err or "omb_py/" not in done.err
     assert path.read_bytes() == OLD
     assert not [one for one in path.parent.iterdir() if "recovered" in one.name]
+    return done
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -57,10 +58,22 @@ def test_force_of_a_refused_command_leaves_samples(
 
 
 @needs_torchrun
-@pytest.mark.parametrize("words", ["--samples new.npy", "--sync clock", "-D vect:4:2"])
-def test_force_under_torchrun_leaves_the_file(tmp_path: Path, words: str) -> None:
-    command = ("latency", "--binding", "tcp", *words.split(), "--output", "rows.csv", "--force")
-    refused(lambda: torchrun.run(*command, folder=tmp_path), tmp_path / "rows.csv")
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        ("latency --samples new.npy", "--samples needs MPI"),
+        ("allreduce --sync clock", "or leave out --sync clock"),
+        ("latency -D vect:4:2", "leave out -D"),
+        ("get_latency", "start them with mpiexec"),
+        ("halo", "halo needs MPI"),
+    ],
+)
+def test_force_under_torchrun_leaves_the_file(tmp_path: Path, words: str, way_out: str) -> None:
+    command = (*words.split(), "--binding", "tcp", "--output", "rows.csv", "--force")
+    done = refused(lambda: torchrun.run(*command, folder=tmp_path), tmp_path / "rows.csv")
+    said = [line for line in done.err.splitlines() if "omb-py: " in line]
+    (sentence,) = [line for line in said if "note: " not in line]
+    assert way_out in sentence
 
 
 def test_a_refused_command_makes_no_file(mpiexec: START, tmp_path: Path) -> None:

@@ -164,7 +164,12 @@ class Measurement:
         """What solves a problem on all ranks; collective."""
         setting, job = self._setting, self._job
         with job.agreement():
-            team = Team(job.comm, setting.buffer, setting.options, self._settings.split_wait)
+            team = Team(
+                job.comm_for(self._application.name),
+                setting.buffer,
+                setting.options,
+                self._settings.split_wait,
+            )
             job.at_end(team.close)
         with job.agreement():
             return self._application.kernel(team, problem)

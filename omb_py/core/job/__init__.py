@@ -71,9 +71,16 @@ class Job:
     @property
     def comm(self) -> MPI.Intracomm:
         """MPI's communicator of all ranks; raises `UsageError` where there is no MPI."""
+        return self.comm_for("this command")
+
+    def comm_for(self, user: str) -> MPI.Intracomm:
+        """Return MPI's communicator of all ranks for an option or a benchmark.
+
+        Raises `UsageError`, which names ``user``, where there is no MPI.
+        """
         from omb_py.core.job.by_mpi import communicator_of
 
-        return communicator_of(self.control)
+        return communicator_of(self.control, user)
 
     def __enter__(self) -> Job:
         return self

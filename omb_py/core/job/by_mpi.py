@@ -97,13 +97,17 @@ def control_of(communicator: Any) -> Control:
     return communicator if isinstance(communicator, Control) else MPIControl(communicator)
 
 
-def communicator_of(control: Control) -> MPI.Intracomm:
-    """MPI's communicator of the ranks; raises `UsageError` where the job has none."""
+def communicator_of(control: Control, user: str = "this command") -> MPI.Intracomm:
+    """MPI's communicator of the ranks.
+
+    Raises `UsageError`, which names the ``user`` (an option, or what else uses it), where the job
+    has none.
+    """
     if isinstance(control, MPIControl):
         return control.comm
+    without = f", or leave out {user}" if user.startswith("-") else ""
     raise UsageError(
-        "this needs MPI, and RANK, WORLD_SIZE and MASTER_ADDR have started the job without it: "
-        "start it with mpiexec"
+        f"{user} needs MPI, and torchrun starts ranks without it: start them with mpiexec{without}"
     )
 
 
