@@ -100,7 +100,10 @@ def installing(extra: str) -> str:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if not os.path.exists(os.path.join(root, "pyproject.toml")):
         return f"pip install '{DISTRIBUTION}[{extra}]'"
-    folder = "." if os.path.samefile(root, ".") else root
+    try:
+        folder = "." if os.path.samefile(root, ".") else root
+    except OSError:  # the working directory was removed
+        folder = root
     return f"pip install -e '{folder}[{extra}]'"
 
 

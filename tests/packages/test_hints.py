@@ -74,6 +74,16 @@ def test_hint_in_a_checkout_installs_the_checkout(
     assert installing("apps") == f"pip install -e '{ROOT}[apps]'"
 
 
+def test_hint_in_a_folder_that_was_removed_names_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert installing("apps") == f"pip install -e '{ROOT}[apps]'"
+
+
 def test_hint_of_a_wheel_names_the_distribution(tmp_path: Path) -> None:
     (tmp_path / "omb_py").symlink_to(ROOT / "omb_py")
     code = "from omb_py.core.errors import installing; print(installing('apps'))"
