@@ -16,10 +16,17 @@ from omb_py.cli import main
 from omb_py.core.mpi import launcher
 
 
+LIMIT = 300.0
+"""Seconds after which the test that would say go has ended."""
+
+
 def late(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def wait_and_call(*arguments: Any) -> Any:
+        deadline = time.monotonic() + LIMIT
         while not Path("go").exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError("nobody said go")
             time.sleep(0.01)
         return function(*arguments)
 
