@@ -15,7 +15,6 @@ from omb_py.bindings.transports import sockets
 from omb_py.cli import main
 from omb_py.core.mpi import launcher
 
-
 LIMIT = 300.0
 """Seconds after which the test that would say go has ended."""
 
