@@ -55,10 +55,17 @@ class NoLibraryError(OmbError):
     shared = True
 
 
-class MissingPackageError(UnsupportedError):
+class MissingError(UnsupportedError):
+    """A package, device or library is not here; it may be there another time or elsewhere."""
+
+    exit_code = 8
+
+
+class MissingPackageError(MissingError):
     """A Python package is not installed; the text says how to get it."""
 
     def __init__(self, what: str, package: str | None, install: str) -> None:
+        self.package = package
         super().__init__(
             f"{what} needs the Python package {package}, which is not installed: {install}"
         )

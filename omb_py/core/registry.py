@@ -12,6 +12,9 @@ from omb_py.core.errors import MissingPackageError, UsageError, installing
 
 Row = TypeVar("Row")
 
+REQUIRED = ("mpi4py", "numpy", "click")
+"""Packages that the suite itself needs, which are in no member's extra."""
+
 
 @dataclass(frozen=True)
 class Registry:
@@ -59,8 +62,8 @@ class Registry:
         try:
             return self._load(name)
         except ModuleNotFoundError as error:
-            ours = name in self.builtin()
-            install = installing(name) if ours else f"pip install {error.name}"
+            has_extra = name in self.builtin() and error.name not in REQUIRED
+            install = installing(name) if has_extra else f"pip install {error.name}"
             raise MissingPackageError(f"{self.kind} {name}", error.name, install) from error
 
     def _load(self, name: str) -> Any:

@@ -12,7 +12,7 @@ from omb_py.bindings import BINDINGS, Binding, load_before_mpi
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.job.control import Control
 from omb_py.core.memory import Place
@@ -105,7 +105,12 @@ def _control(options: Options, stages: Stages, guest: bool) -> Control:
     binding needs it.
     """
     if "RANK" in os.environ and not guest:
-        needs_mpi = BINDINGS.load(options.binding).needs_mpi
+        try:
+            needs_mpi = BINDINGS.load(options.binding).needs_mpi
+        except MissingPackageError as error:
+            if error.package != "mpi4py":
+                raise
+            needs_mpi = True
         if launcher.by_torchrun() and not needs_mpi:
             from omb_py.core.job import by_torch
 

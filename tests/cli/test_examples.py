@@ -27,6 +27,7 @@ IN_PLACE = {
     " PROJECT": " project",
     "bundle DIR && mpiexec -n 8 DIR/": "bundle b && mpiexec -n 2 b/",
     "profile/": "omb-profile",
+    "scaling dask.csv": "scaling applications.csv",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",
     "machine new": "machine new --force",
@@ -63,6 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
     (made / "results").mkdir()
     for name in ("results/a.csv", "before.csv", "after.csv"):
         shutil.copyfile(ROOT / "results" / "two-core-vm.csv", made / name)
+    shutil.copyfile(ROOT / "results" / "applications-mpich.csv", made / "applications.csv")
     (made / "train.py").write_text(TRAIN)
     programs.main([str(made / "osu")], standalone_mode=False)
     command = [mpi, "-n", "2", str(BIN / "omb-py"), "profile", "train.py"]

@@ -86,12 +86,13 @@ def test_a_program_s_state_is_unchanged_by_a_run(mpi: str, tmp_path: Path) -> No
 
 
 AFTER_AN_ERROR = """
+import os, sys
 import omb_py
 try:
     omb_py.run("allreduce", OPTION, sizes="8", iterations=5)
 except omb_py.OmbError:
     from mpi4py import MPI
-    print("sum", MPI.COMM_WORLD.allreduce(1), flush=True)
+    sys.stdout.write(f"sum {MPI.COMM_WORLD.allreduce(1)}{os.linesep}")
 """
 
 

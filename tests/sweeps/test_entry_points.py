@@ -60,7 +60,7 @@ def test_points_are_started_by_the_launcher(
 def test_commands_are_shown_without_the_launcher(ranch: Path, omb_py: OmbPy) -> None:
     done = omb_py("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
     assert done.code == 0, done.err
-    assert "\ncorral --head 4" in done.out
+    assert " corral --head 4" in done.out
 
 
 def test_an_algorithm_can_be_selected(mpiexec: OmbPy) -> None:

@@ -279,10 +279,15 @@ def has_marks(path: Path) -> bool:
     """Whether a file begins like one with results of some format."""
     try:
         with path.open("rb") as file:
-            beginning = b"\n" + file.read(BEGINNING)
+            beginning = file.read(BEGINNING)
     except OSError:
         return False
-    return any(b"\n" + mark in beginning for one in all_readers().values() for mark in one.marks)
+    marks = tuple(mark for one in all_readers().values() for mark in one.marks)
+    return any(
+        part.startswith(marks)
+        for line in beginning.splitlines()
+        for part in (line, line.lstrip(b"# "))
+    )
 
 
 def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:
