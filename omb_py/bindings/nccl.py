@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omb_py.bindings import Binding, BoundCall, calls_of
 from omb_py.core.calls import Call, Iteration, Message, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
-from omb_py.core.errors import UnsupportedError, installing_cuda
+from omb_py.core.errors import MissingError, UnsupportedError, installing_cuda
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 
@@ -101,7 +101,7 @@ class NcclBinding(Binding):
                 signed = tuple(memoryview(identity).cast("b"))
                 return make(self.comm.size, signed, self.comm.rank)
         except self._nccl.NcclError as error:
-            raise UnsupportedError(
+            raise MissingError(
                 f"NCCL cannot connect the ranks ({error}): it wants a device for each rank; from "
                 "2.30 on NCCL_MULTI_RANK_GPU_ENABLE=1 lets ranks share one"
             ) from error
@@ -234,19 +234,19 @@ def _address(operand: Any) -> int:
 def _load() -> tuple[Any, Any]:
     """CuPy's modules for streams and for NCCL.
 
-    Raises `UnsupportedError` when there is no NCCL, or no device.
+    Raises `MissingError` when there is no NCCL, or no device.
     """
     try:
         from cupy import cuda
         from cupy.cuda import nccl
     except ImportError as error:
-        raise UnsupportedError(f"binding nccl needs CuPy: {installing_cuda()}") from error
+        raise MissingError(f"binding nccl needs CuPy: {installing_cuda()}") from error
     if not nccl.available:
-        raise UnsupportedError(
+        raise MissingError(
             "CuPy finds no NCCL here: pip install nvidia-nccl-cu13 (or -cu12, as CuPy's own)"
         )
     if not cuda.is_available():
-        raise UnsupportedError("binding nccl needs an NVIDIA device, and CuPy finds none")
+        raise MissingError("binding nccl needs an NVIDIA device, and CuPy finds none")
     return cuda, nccl
 
 

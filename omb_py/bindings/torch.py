@@ -22,7 +22,7 @@ from omb_py.bindings import Binding, BoundCall, BoundRound, calls_of
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Iteration, Message, Slot, Step
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop
-from omb_py.core.errors import LeftOutError, UnsupportedError
+from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job.by_mpi import control_of
 from omb_py.core.job.control import Control
 from omb_py.core.job.network import address_of, interface_of
@@ -423,12 +423,12 @@ def _connect(control: Control, backend: str, interface: str | None) -> tuple[Any
 
 
 def _initialize(control: Control, backend: str, interface: str | None) -> None:
-    """Connect all ranks by ``backend``; collective. Raises `UnsupportedError` where it cannot."""
+    """Connect all ranks by ``backend``; collective. Raises `MissingError` where it cannot."""
     there = [name for name in BACKENDS if getattr(dist, f"is_{name}_available", bool)()]
     if "gloo" not in there and not hasattr(dist, "is_gloo_available"):
         there.insert(0, "gloo")
     if backend in BACKENDS and backend not in there:
-        raise UnsupportedError(
+        raise MissingError(
             f"this torch ({torch.__version__}) is built without {backend}: choose --backend from "
             f"{', '.join(there)}, or install a torch that has it"
         )
@@ -452,7 +452,7 @@ def _initialize(control: Control, backend: str, interface: str | None) -> None:
         dist.init_process_group(backend, store=store, rank=control.rank, world_size=size)
     except (RuntimeError, ValueError, AssertionError) as error:
         text = " ".join(str(error).split())[:200]
-        raise UnsupportedError(
+        raise MissingError(
             f"torch cannot connect the ranks by {backend} ({text}): choose another --backend, or "
             "--interface"
         ) from error

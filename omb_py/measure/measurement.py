@@ -15,7 +15,7 @@ from omb_py.core import BEGAN
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import Datatype
-from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError, UsageError
+from omb_py.core.errors import LeftOutError, MissingError, SharedError, UnsupportedError, UsageError
 from omb_py.core.job import Combined, Job
 from omb_py.core.memory import Place
 from omb_py.core.mpi.startup_timer import Stages, seconds_before
@@ -215,7 +215,7 @@ class Measurement(ABC):
             try:
                 self._measure_type(datatype, found, writers)
             except SharedError as error:
-                if error.exit_code != UnsupportedError.exit_code:
+                if error.exit_code not in (UnsupportedError.exit_code, MissingError.exit_code):
                     raise
                 self._skipped_types.append((datatype.name, str(error)))
                 if len(self._skipped_types) == len(measurable):

@@ -11,7 +11,7 @@ import click
 from omb_py.benchmarks import Benchmark
 from omb_py.buffers import BUFFERS
 from omb_py.core.dataclass import replace
-from omb_py.core.errors import OmbError, UnsupportedError, UsageError
+from omb_py.core.errors import MissingError, OmbError, UsageError
 from omb_py.core.mpi import launcher
 from omb_py.options.option import OptionRow, note_once
 from omb_py.options.table import COMPUTE_TARGETS, count, parameters
@@ -175,7 +175,7 @@ def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of a program's options as those of omb-py's command.
 
-    Raises `UsageError` for devices that omb-py has no buffers for, `UnsupportedError` where none
+    Raises `UsageError` for devices that omb-py has no buffers for, `MissingError` where none
     can be used here.
     """
     found = dict(values)
@@ -193,7 +193,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usable_buffer(accelerator: str) -> str:
-    """The first buffer library for devices that can be used here; raises `UnsupportedError`."""
+    """The first buffer library for devices that can be used here; raises `MissingError`."""
     reasons = []
     for name in DEVICE_BUFFERS:
         try:
@@ -202,4 +202,4 @@ def usable_buffer(accelerator: str) -> str:
             reasons.append(f"{name}: {error}")
         else:
             return name
-    raise UnsupportedError(f"-d {accelerator}: no device can be used here ({'; '.join(reasons)})")
+    raise MissingError(f"-d {accelerator}: no device can be used here ({'; '.join(reasons)})")

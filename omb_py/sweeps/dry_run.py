@@ -35,7 +35,7 @@ def show(sweep: Sweep, machine: Machine, plan: Plan, folder: Folder, words: str)
         by_benchmark.setdefault(point.benchmark, []).append(point)
     for name, points in by_benchmark.items():
         rows = sum(point.rows for point in points)
-        there = rows - sum(missing[point.name] for point in points)
+        there = sum(map(folder.there, points))
         table.add_row(
             name,
             several(point.buffer for point in points),

@@ -19,10 +19,11 @@ from omb_py.sweeps.points import Point, has_all_parts
 from omb_py.sweeps.targets import target
 from omb_py.sweeps.toml import read
 
-DONE, SHORT, UNSUPPORTED = "done", "short", "unsupported"
+DONE, SHORT, UNSUPPORTED, MISSING = "done", "short", "unsupported", "missing"
 FAILED, TIMED_OUT, STOPPED, HUNG = "failed", "timed out", "stopped", "hung"
-"""How an attempt ends: all rows are there; there was no memory for some, or no algorithm; it
-cannot be measured here; it broke; it took too long; we ended it, or did so after its last row."""
+"""How an attempt ends: all rows are there; there was no memory for some, or no algorithm; no
+library can measure it; a package, device or library is missing, which the next start looks for
+again; it broke; it took too long; we ended it, or did so after its last row."""
 
 FAILURES = (FAILED, TIMED_OUT)
 """Those that are worth another try."""
@@ -143,6 +144,10 @@ class Folder:
             return (NO_SIZE,) if has_all_parts(point, rows) else ()
         own = (row.get("bytes") or NO_SIZE for row in rows if not row.get("part"))
         return tuple(dict.fromkeys(int(size) for size in own))  # groups of ranks have a row each
+
+    def there(self, point: Point) -> int:
+        """How many planned rows are there."""
+        return len({*self.measured(point)} & {*(point.sizes or (NO_SIZE,))})
 
     def missing(self, point: Point) -> tuple[int, ...]:
         """The planned sizes that can still be measured."""

@@ -21,7 +21,7 @@ from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.files import write_atomically
-from omb_py.sweeps.folder import FAILURES, Folder
+from omb_py.sweeps.folder import FAILURES, MISSING, Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point, in_order, plan
 from omb_py.sweeps.reporter import Reporter
@@ -61,7 +61,7 @@ def run_sweep(
         profiling.check(machine)
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     folder.prepare(sweep, machine)
-    there = plan.rows - missing_rows(folder, plan.points)
+    there = sum(map(folder.there, plan.points))
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
     with Stop(deadline).watching() as stop, reporter:
         larger, short = list[Point](), ""
@@ -158,17 +158,23 @@ def end(
     list_points(reporter, folder, given_up, "could not be measured here")
     here = allocation.without(left, larger)
     code = exit_code(stop, not left, added, too_few_nodes=not here)
+    if not left and not reporter.there:
+        reporter.say("nothing was measured: mend the reasons above, or choose another sweep")
+        return OmbError.exit_code
     if not left:
         but = ", but for what cannot be measured here" if given_up else ""
         reporter.say(f"complete{but}: omb-py {filter_points(plan)} {folder.root}")
         return code
     failed = [point for point in here if folder.state(point).outcome in FAILURES]
     list_points(reporter, folder, failed, "failed")
+    lacking = [point for point in here if folder.state(point).outcome == MISSING]
+    list_points(reporter, folder, lacking, "lacked a package, a device or a library")
     why = ""
     if stop:
         by = "its time was over" if stop.signal is None else f"signal {stop.signal} came"
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
-    again = ["run the same command again"] if here else []
+    first = "mend that, and " if len(lacking) == len(here) else ""
+    again = [f"{first}run the same command again"] if here else []
     missing = f"{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing"
     there = f"; results so far are in {folder.root}" if reporter.there else ""
     reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}{there}")

@@ -18,6 +18,7 @@ from types import FrameType
 from omb_py.core.errors import (
     INTERRUPTED,
     LeftOutError,
+    MissingError,
     NoLibraryError,
     OmbError,
     UnsupportedError,
@@ -334,6 +335,7 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
         LeftOutError.exit_code: outcomes.SHORT,
         UsageError.exit_code: outcomes.UNSUPPORTED,
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
+        MissingError.exit_code: outcomes.MISSING,
     }
     return outcomes.FAILED if code is None or not excuse else meant.get(code, outcomes.FAILED)
 

@@ -23,7 +23,7 @@ from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
 from omb_py.sweeps import jobs, record
 from omb_py.sweeps.batch import Job, node_count, title_of
-from omb_py.sweeps.folder import FAILURES, NO_SIZE, Folder
+from omb_py.sweeps.folder import FAILURES, MISSING, Folder
 from omb_py.sweeps.points import Plan
 from omb_py.sweeps.reasons import MAX_LISTED, Reason, reasons
 from omb_py.sweeps.record import JobRecord
@@ -197,7 +197,10 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """A sweep: its jobs, its rows, why points failed, and what the scheduler has not answered."""
+    """A sweep: its jobs, its rows, why points failed, and what the scheduler has not answered.
+
+    ``never`` is why points cannot be measured here.
+    """
 
     folder: Path
     jobs: tuple[JobStatus, ...]
@@ -205,13 +208,14 @@ class SweepStatus:
     planned: int
     missing: int
     failures: tuple[Reason, ...]
+    never: tuple[Reason, ...] = ()
     trouble: str = ""
 
     @property
     def exit_code(self) -> int:
         """Whether all is there, jobs are under way, or something is to be done, for scripts."""
         if not self.missing:
-            return COMPLETE
+            return COMPLETE if self.rows else INCOMPLETE
         if any(job.state in ACTIVE for job in self.jobs):
             return UNDER_WAY
         return NO_ANSWER if self.trouble else INCOMPLETE
@@ -231,8 +235,9 @@ def status(job: Job) -> SweepStatus:
     failed = [
         point
         for point in job.plan.points
-        if rows.missing[point.name] and folder.state(point).outcome in FAILURES
+        if rows.missing[point.name] and folder.state(point).outcome in (*FAILURES, MISSING)
     ]
+    never = [point for point in job.plan.points if folder.state(point).given_up]
     there, planned = rows.of(None)
     return SweepStatus(
         folder=job.root,
@@ -243,6 +248,7 @@ def status(job: Job) -> SweepStatus:
         planned=planned,
         missing=sum(rows.missing.values()),
         failures=tuple(reasons(folder, failed)),
+        never=tuple(reasons(folder, never)),
         trouble=trouble,
     )
 
@@ -253,10 +259,7 @@ class Rows:
     def __init__(self, plan: Plan, folder: Folder) -> None:
         self._plan = plan
         self.missing = {point.name: len(folder.missing(point)) for point in plan.points}
-        self._there = {
-            point.name: len({*folder.measured(point)} & {*(point.sizes or (NO_SIZE,))})
-            for point in plan.points
-        }
+        self._there = {point.name: folder.there(point) for point in plan.points}
 
     def of(self, nodes: int | None) -> tuple[int, int]:
         """Rows there and rows planned of the points on so many nodes, of all for None."""
@@ -396,15 +399,18 @@ def as_json(found: SweepStatus) -> Mapping[str, object]:
             }
             for job in found.jobs
         ],
-        "failures": [
-            {
-                "message": reason.said,
-                "points": [point.describe() for point in reason.points],
-                "log": str(reason.log),
-            }
-            for reason in found.failures
-        ],
+        "failures": [of_reason(reason) for reason in found.failures],
+        "never": [of_reason(reason) for reason in found.never],
         "scheduler_error": found.trouble or None,
+    }
+
+
+def of_reason(reason: Reason) -> Mapping[str, object]:
+    """A reason, for scripts."""
+    return {
+        "message": reason.said,
+        "points": [point.describe() for point in reason.points],
+        "log": str(reason.log),
     }
 
 
@@ -436,13 +442,14 @@ def show(found: SweepStatus, submit: str) -> None:
     never = found.planned - found.rows - found.missing
     but = f", {never} cannot be measured here" if never else ""
     say(console, f"{found.rows} of {count(found.planned, 'row')} there{but}, in {found.folder}")
-    if found.failures:
-        points = sum(len(reason.points) for reason in found.failures)
-        say(console, f"{count(points, 'point')} failed:")
-        for reason in found.failures[:MAX_LISTED]:
+    for several, what in ((found.failures, "failed"), (found.never, "cannot be measured here")):
+        if several:
+            points = sum(len(reason.points) for reason in several)
+            say(console, f"{count(points, 'point')} {what}:")
+        for reason in several[:MAX_LISTED]:
             say(console, f"  {reason}")
-        if len(found.failures) > MAX_LISTED:
-            say(console, f"  and {len(found.failures) - MAX_LISTED} other reasons, in --json")
+        if len(several) > MAX_LISTED:
+            say(console, f"  and {len(several) - MAX_LISTED} other reasons, in --json")
     if found.jobs and found.exit_code == INCOMPLETE:
         say(console, f"no job waits or runs; to go on: {submit}")
 

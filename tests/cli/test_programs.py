@@ -158,8 +158,8 @@ def test_the_documented_table_is_that_of_the_options() -> None:
     ("words", "code", "says"),
     [
         ("osu_bw -d rocm D D", 2, "-d rocm: omb-py measures NVIDIA devices alone"),
-        ("osu_bw -d cuda D D", 5, "-d cuda: no device can be used here (cupy: "),
-        ("osu_allreduce -d managed", 5, "-d managed: no device can be used here"),
+        ("osu_bw -d cuda D D", 8, "-d cuda: no device can be used here (cupy: "),
+        ("osu_allreduce -d managed", 8, "-d managed: no device can be used here"),
         ("osu_allreduce -P PAPI_TOT_INS:out", 2, "-P: omb-py reads no PAPI counters"),
         ("osu_latncy", 2, "unknown benchmark 'osu_latncy': did you mean latency"),
         ("latency -v", 2, "No such option"),

@@ -69,7 +69,7 @@ def test_a_missing_package_ends_all_ranks_in_order(
         "from omb_py.cli import main; main()"
     )
     job = run([mpi, "-n", "2", sys.executable, "-c", program, application], {}, tmp_path, 60)
-    assert job.code == 5
+    assert job.code == 8
     (sentence,) = job.sentences
     assert "the Python package threadpoolctl" in sentence
     assert "rank" not in sentence

@@ -47,5 +47,5 @@ def test_without_staging_a_library_that_knows_no_devices_is_not_given_one(
     on_cupy: Battery, line: Line
 ) -> None:
     record = on_cupy(line)
-    assert record.code == 5
+    assert record.code == 8
     assert "does not take memory on a device" in record.error

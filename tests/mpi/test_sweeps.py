@@ -298,8 +298,8 @@ def test_a_point_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_is_said_once_and_no_failure(tmp_path: Path) -> None:
-    text = NAME + experiment(benchmarks="latency", buffers=["pycuda", "numpy"], ranks=2)
-    sweep = SmallSweep(tmp_path, text)
+    text = experiment(benchmarks="reduce_scatter", bindings=["pickle", "buffer"], ranks=2)
+    sweep = SmallSweep(tmp_path, NAME + text)
     done = sweep.run()
     assert done.code == 0, done.out
     assert "1 point could not be measured here:" in done.out
@@ -445,11 +445,37 @@ def test_without_an_mpi_library_no_point_is_given_up(tmp_path: Path) -> None:
     missing = {"MPI4PY_LIBMPI": "/no/such/libmpi.so"}
     done = SmallSweep(tmp_path, PLAIN, environment=missing).run()
     assert (done.code, len(done.sentences)) == (1, 1)
-    assert "nothing can be measured here: mpi4py cannot load an MPI library: inst" in done.err
+    assert "nothing can be measured here: mpi4py cannot load an MPI library: load" in done.err
     assert "/no/such/libmpi.so" in done.err
     sweep = SmallSweep(tmp_path, PLAIN)
     assert sweep.run().code == 0
     assert sweep.rows() == PLANNED
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a device is here")
+def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, NAME + experiment(buffers="numba", bindings="buffer", ranks=2))
+    for start in (1, 2):
+        done = sweep.run()
+        assert done.code == 1, done.out
+        assert "no CUDA driver here" in done.out
+        assert "mend that, and run the same command again" in done.out
+        assert "complete" not in done.out
+        (log,) = sweep.place.glob("logs/*numba*.output")
+        assert log.read_text().count("\n$ ") + 1 == start
+    assert re.search(r"allreduce .* 1 +4 +0 ", sweep.run("--dry-run").out)
+    assert sweep.rows() == {}
+
+
+def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
+    text = experiment(benchmarks="reduce_scatter", bindings="pickle", ranks=2)
+    sweep = SmallSweep(tmp_path, NAME + text)
+    for _ in range(2):
+        done = sweep.run()
+        assert done.code == 1, done.out
+        assert "reduces objects only with" in done.out
+        assert "nothing was measured" in done.out
+        assert "omb-py report" not in done.out
 
 
 @pytest.mark.every_library

@@ -133,7 +133,7 @@ def test_a_missing_package_is_one_sentence_of_all_ranks(
     mpiexec: Callable[..., Finished], words: str
 ) -> None:
     finished = mpiexec(3, *words.split())
-    assert finished.code == 5
+    assert finished.code == 8
     assert "Abort" not in finished.err
     assert finished.err.count("omb-py: a binding of UCX needs the Python package ucxx") == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.sweeps.folder import DONE, FAILED, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
+from omb_py.sweeps.folder import DONE, FAILED, MISSING, SHORT, STOPPED, TIMED_OUT, UNSUPPORTED
 from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
 
 
@@ -15,7 +15,8 @@ from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
         (139, None, (), None, DONE),  # crashed after the last row
         (0, None, (8,), None, FAILED),  # Open MPI's launcher after a node broke
         (3, None, (8,), "left out messages of 8 bytes", SHORT),
-        (5, None, (8,), "buffer cupy needs a device", UNSUPPORTED),
+        (5, None, (8,), "binding pickle has no reduce_scatter", UNSUPPORTED),
+        (8, None, (8,), "buffer cupy needs a device", MISSING),
         (2, None, (8,), "start 3 ranks or more", UNSUPPORTED),
         (2, None, (8,), None, FAILED),  # the launcher's own usage error
         (5, None, (8,), None, FAILED),

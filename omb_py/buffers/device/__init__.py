@@ -21,6 +21,7 @@ from omb_py.buffers.numpy import NumpyMemory
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import TYPES, Datatype
 from omb_py.core.errors import (
+    MissingError,
     MissingPackageError,
     OmbError,
     OutOfMemoryError,
@@ -271,7 +272,7 @@ class CudaBuffer(Buffer):
         chosen = devices or range(visible)
         number = chosen[local_rank % len(chosen)]
         if number >= visible:
-            raise UnsupportedError(
+            raise MissingError(
                 f"--device: there is no device {number}; the last of {visible} that are visible "
                 f"is {visible - 1}"
             )

@@ -15,7 +15,7 @@ from omb_py.buffers import Device
 from omb_py.buffers.device import kernels
 from omb_py.buffers.device.kernels import MAX_BLOCKS, THREADS
 from omb_py.core.dataclass import replace
-from omb_py.core.errors import OmbError, OutOfMemoryError, UnsupportedError
+from omb_py.core.errors import MissingError, OmbError, OutOfMemoryError
 from omb_py.core.memory import Local
 
 LIBRARY = "libcuda.so.1"
@@ -41,19 +41,19 @@ class Driver:
     def load(cls) -> Driver:
         """The driver, started.
 
-        Raises `UnsupportedError` when the machine has none or it finds no device.
+        Raises `MissingError` when the machine has none or it finds no device.
         """
         try:
             driver = cls(ctypes.CDLL(LIBRARY))
         except OSError:
-            raise UnsupportedError(
+            raise MissingError(
                 f"no CUDA driver here ({LIBRARY} cannot be loaded): run on a node with an NVIDIA "
                 "GPU, or use --buffer numpy"
             ) from None
         code = driver._library.cuInit(0)
         if code or driver.devices() == 0:
             why = "no device is visible" if code in (0, NO_DEVICE) else driver.explain(code)
-            raise UnsupportedError(
+            raise MissingError(
                 f"the CUDA driver cannot be used: {why}; look at nvidia-smi and "
                 "CUDA_VISIBLE_DEVICES, or use --buffer numpy"
             )

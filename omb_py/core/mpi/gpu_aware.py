@@ -12,7 +12,7 @@ import os
 from mpi4py import MPI
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import UnsupportedError
+from omb_py.core.errors import MissingError, UnsupportedError
 
 CUDA = 0
 """MPIX_GPU_SUPPORT_CUDA of MPICH and its relatives."""
@@ -47,9 +47,9 @@ class Awareness:
     unsafe: frozenset[str] = frozenset()
 
     def check(self, functions: tuple[str, ...]) -> None:
-        """Raise `UnsupportedError` when one of these MPI functions cannot take device memory."""
+        """Raise an `UnsupportedError` when one of these functions cannot take device memory."""
         if not self.aware:
-            raise UnsupportedError(
+            raise MissingError(
                 f"this MPI library does not take memory on a device ({self.source}): use one built "
                 "with CUDA, copy through the host with --staging, or insist with --gpu-aware yes"
             )
