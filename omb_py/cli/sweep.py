@@ -63,6 +63,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     metavar="SECONDS",
     help="Observe what other processes do on this host before the first point; 0 for not at all.",
 )
+@click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
     config: str,
@@ -75,6 +76,7 @@ def command(
     stop_after: float | None,
     profile: bool,
     preflight: float,
+    mix: bool,
     debug: bool,
 ) -> int:
     """Measure all points of a configuration; resume after interruptions.
@@ -119,4 +121,4 @@ def command(
     from omb_py.sweeps.run import run_sweep
 
     deadline = None if stop_after is None else began + stop_after
-    return run_sweep(sweep, where, whole, nodes, place, deadline, words, preflight)
+    return run_sweep(sweep, where, whole, nodes, place, deadline, words, preflight, mix)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import tomli_w
@@ -30,6 +33,8 @@ FAILURES = (FAILED, TIMED_OUT)
 
 RECORDS = "shared"
 """In the folder of the ranks, what they and the sweep tell of what a killed job leaves."""
+
+SOFTWARE_FILE = "software.json"
 
 NO_SIZE = 0
 """Stands for the message size of a benchmark that has none."""
@@ -72,6 +77,57 @@ class State(BaseModel):
         return self.attempts[-1].said if self.attempts else ""
 
 
+class Software(BaseModel):
+    """What measures: names and versions, empty where they are not known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    library: str = ""
+    omb_py: str = ""
+    mpi4py: str = ""
+    numpy: str = ""
+
+    def difference(self, other: Software) -> str:
+        """What is known of both and differs, in words; empty for nothing."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in type(self).model_fields)
+        return ", ".join(f"{own} instead of {known}" for own, known in pairs if differ(own, known))
+
+
+def differ(own: str, known: str) -> bool:
+    """Whether two versions are known, and differ."""
+    return bool(own and known) and own != known
+
+
+SOFTWARE = """\
+import json, sys
+from importlib.metadata import PackageNotFoundError, version
+from omb_py.core import VERSION
+found = {"omb_py": f"omb-py {VERSION}"}
+for name in ("mpi4py", "numpy"):
+    try:
+        found[name] = f"{name} {version(name)}"
+    except PackageNotFoundError:
+        pass
+try:
+    from mpi4py import MPI
+    name, numbers = MPI.get_vendor()
+    found["library"] = f"{name} {'.'.join(map(str, numbers))}"
+except (ImportError, RuntimeError):
+    pass
+print(json.dumps(found))
+"""
+"""Prints what measures; a library that cannot be loaded says so when it is needed."""
+
+
+def software_here(variables: Mapping[str, str]) -> Software:
+    """Return what this Python measures with, its environment having these variables, too."""
+    environment = {**os.environ, **variables, "MPI4PY_RC_INITIALIZE": "0"}
+    command = [sys.executable, "-c", SOFTWARE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    return Software.model_validate_json(lines[-1]) if lines else Software()
+
+
 class Folder:
     """Where everything of one sweep on one machine lies; every point has files of its own."""
 
@@ -105,26 +161,47 @@ class Folder:
     def _state(self, point: Point) -> Path:
         return self.root / "state" / f"{point.name}.state"
 
-    def prepare(self, sweep: Sweep, machine: Machine) -> None:
+    def prepare(
+        self, sweep: Sweep, machine: Machine, software: Software, mix: bool = False
+    ) -> None:
         """Write down what is asked for, for everybody to see and to repeat.
 
-        Raises `UsageError` when the folder is another sweep's or another machine's, `OmbError`
-        when it cannot be written.
+        Raises `UsageError` when the folder is another sweep's or another machine's, or, without
+        ``mix``, has rows of other software, `OmbError` when it cannot be written.
         """
         before = self.root / "sweep.toml", self.root / "machine.toml"
         if before[0].exists() and read(before[0], Sweep).name != sweep.name:
             raise UsageError(f"{self.root} holds another sweep: choose another --folder")
         if before[1].exists():
-            known = read(before[1], Machine)
-            differing = [name for name in measured_with(known) if not same(name, known, machine)]
+            earlier = read(before[1], Machine)
+            names = measured_with(earlier)
+            differing = [name for name in names if not same(name, earlier, machine)]
             if differing:
                 raise UsageError(
                     f"{self.root} was measured with another {' and '.join(differing)} of the "
                     "machine: choose another --folder"
                 )
+        known = self._software() if any(self.root.glob("points/*.csv")) else []
+        if software != Software() and all(software.difference(one) for one in known):
+            if known and not mix:
+                raise UsageError(
+                    f"{self.root} has rows of other software: this is "
+                    f"{software.difference(known[-1])}; choose another --folder, or add --mix to "
+                    "have both in it"
+                )
+            listed = [one.model_dump() for one in (*known, software)]
+            write_atomically(self.root / SOFTWARE_FILE, json.dumps(listed, indent=1) + "\n")
         for path, model in zip(before, (sweep, machine), strict=True):
             content = model.model_dump(mode="json", exclude_none=True)
             write_atomically(path, tomli_w.dumps(content))
+
+    def _software(self) -> list[Software]:
+        """What rows were measured with; nothing where the file is missing or not whole."""
+        try:
+            listed = json.loads((self.root / SOFTWARE_FILE).read_bytes())
+            return [Software.model_validate(one) for one in listed]
+        except (OSError, ValueError, TypeError):
+            return []
 
     def state(self, point: Point) -> State:
         """What happened to a point; nothing where its file is missing or not whole."""

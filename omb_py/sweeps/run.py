@@ -21,7 +21,7 @@ from omb_py.sweeps.batch import with_settings
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.files import write_atomically
-from omb_py.sweeps.folder import FAILURES, MISSING, Folder
+from omb_py.sweeps.folder import FAILURES, MISSING, Folder, Software, software_here
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Plan, Point, in_order, plan
 from omb_py.sweeps.reporter import Reporter
@@ -47,11 +47,13 @@ def run_sweep(
     deadline: float | None,
     words: str,
     preflight: float = 0.0,
+    mix: bool = False,
 ) -> int:
     """Measure what is missing of a plan, on so many nodes; the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`, ``words`` are as in `allocation.shortage`,
-    ``preflight`` are seconds for which other processes are observed before the first point.
+    ``preflight`` are seconds for which other processes are observed before the first point, ``mix``
+    lets rows of other software be in the folder.
     Raises `OmbError` when the folder cannot be written or there is no launcher, `UsageError` when
     that is another library's.
     """
@@ -60,7 +62,8 @@ def run_sweep(
     if any(profiling.is_profiled(point, machine) for point in points):
         profiling.check(machine)
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
-    folder.prepare(sweep, machine)
+    software = software_here(machine.environment) if points else Software()
+    folder.prepare(sweep, machine, software, mix)
     there = sum(map(folder.there, plan.points))
     reporter = Reporter(folder.root / "logs" / "sweep.output", sys.stdout, plan.rows, there)
     with Stop(deadline).watching() as stop, reporter:

@@ -467,6 +467,23 @@ def test_what_is_missing_is_looked_for_again_by_the_next_start(tmp_path: Path) -
     assert sweep.rows() == {}
 
 
+def test_rows_of_two_libraries_are_in_one_folder_only_where_wanted(tmp_path: Path) -> None:
+    sweep = SmallSweep(tmp_path, NAME + experiment(ranks=1))
+    assert sweep.run().code == 0
+    software = sweep.place / "software.json"
+    (known,) = json.loads(software.read_text())
+    assert known["library"].startswith(("MPICH 5", "Open MPI 5", "Intel MPI 20"))
+    software.write_text(json.dumps([known | {"library": "Other MPI 1.0"}]))
+    more = SmallSweep(tmp_path, NAME + experiment())
+    refused = more.run()
+    assert refused.code == 2
+    (sentence,) = refused.sentences
+    assert f"{known['library']} instead of Other MPI 1.0" in sentence
+    assert len(more.rows()) == 4
+    assert more.run("--mix").code == 0
+    assert more.rows() == PLANNED
+
+
 def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings="pickle", ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps.files import locked, write_atomically
-from omb_py.sweeps.folder import DONE, FAILED, STOPPED, Attempt, Folder, State, whole_rows
+from omb_py.sweeps.folder import (
+    DONE,
+    FAILED,
+    STOPPED,
+    Attempt,
+    Folder,
+    Software,
+    State,
+    whole_rows,
+)
 from omb_py.sweeps.points import Point, plan
 from tests.sweeps.configs import machine, sweep
 
@@ -99,17 +108,41 @@ def test_the_configuration_is_kept_and_can_be_used_again(tmp_path: Path) -> None
 
     mine = sweep({"environment": {"A": ["x", "é'\"\\"]}, "options": {"stats": True}})
     here = machine(modules=["mpich/5"], environment={"B": "#"})
-    Folder(tmp_path).prepare(mine, here)
+    Folder(tmp_path).prepare(mine, here, Software())
     assert read(tmp_path / "sweep.toml", Sweep) == mine
     assert read(tmp_path / "machine.toml", Machine) == here
 
 
 def test_another_machine_is_refused_but_not_another_walltime(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.prepare(sweep(), machine())
-    folder.prepare(sweep(), machine(job={"walltime": "2h"}, description="other", nodes=4))
+    folder.prepare(sweep(), machine(), Software())
+    other = machine(job={"walltime": "2h"}, description="other", nodes=4)
+    folder.prepare(sweep(), other, Software())
     with pytest.raises(UsageError, match="measured with another environment of the machine"):
-        folder.prepare(sweep(), machine(environment={"A": "1"}))
+        folder.prepare(sweep(), machine(environment={"A": "1"}), Software())
+
+
+MPICH = Software(library="MPICH 5.0.2", omb_py="omb-py 1", mpi4py="mpi4py 4", numpy="numpy 2")
+OPEN_MPI = MPICH.model_copy(update={"library": "Open MPI 5.0.11"})
+
+
+def test_other_software_is_refused_where_there_are_rows(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.prepare(sweep(), machine(), MPICH)
+    folder.prepare(sweep(), machine(), OPEN_MPI)
+    (tmp_path / "points").mkdir()
+    folder.csv(point()).write_text(TABLE)
+    folder.prepare(sweep(), machine(), OPEN_MPI)
+    with pytest.raises(
+        UsageError, match=r"MPICH 5.0.2 instead of Open MPI 5.0.11; .*--mix"
+    ):
+        folder.prepare(sweep(), machine(), MPICH)
+    folder.prepare(sweep(), machine(), MPICH.model_copy(update={"library": ""}))
+    folder.prepare(sweep(), machine(), MPICH, mix=True)
+    for known in (MPICH, OPEN_MPI):
+        folder.prepare(sweep(), machine(), known)
+    with pytest.raises(UsageError, match="numpy 3 instead of numpy 2"):
+        folder.prepare(sweep(), machine(), MPICH.model_copy(update={"numpy": "numpy 3"}))
 
 
 def test_writing_leaves_the_old_or_the_new(tmp_path: Path) -> None:
