@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -42,6 +43,9 @@ NO_PROFILE = (
     "no profile was written where its ranks ran: does the library write one, and of programs that "
     "load MPI when they run?"
 )
+
+SAME_CAUSE = 3
+"""Points that fail in the same words before the first row: the cause is not in the points."""
 
 LOOK_SECONDS = 0.5
 END_SECONDS = 20.0
@@ -115,18 +119,22 @@ class Runner:
     def run(self, points: Sequence[Point]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
 
-        Raises `OmbError` when the folder cannot be written, or there is no launcher or no MPI
-        library.
+        Raises `OmbError` when the folder cannot be written, there is no launcher or no MPI
+        library, or the first `SAME_CAUSE` points fail in the same words before there is any row.
         """
         failed = [
             point for point in points if self.folder.state(point).outcome in outcomes.FAILURES
         ]
-        added = False
+        added, causes = False, list[str]()
         for point in [*(point for point in points if point not in failed), *failed]:
             if self.stop:
                 break
             if self.folder.missing(point):
                 added |= self.measure(point)
+                state = self.folder.state(point)
+                causes.append(state.said if state.outcome == outcomes.FAILED else "")
+                if not self.reporter.there and len(causes) == SAME_CAUSE:
+                    stop_if_same(causes)
         return added
 
     def clear(self) -> None:
@@ -279,6 +287,14 @@ class Runner:
 
     def _mark(self, name: str) -> str:
         return f"{self.folder.root.resolve()}:{name}"
+
+
+def stop_if_same(causes: Sequence[str]) -> None:
+    """Raise `OmbError` where all points failed in the same words, but for their numbers."""
+    if causes[0] and len({re.sub(r"\d+", "0", cause) for cause in causes}) == 1:
+        raise OmbError(
+            f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
+        )
 
 
 def bytes_of(path: Path) -> int:

@@ -484,6 +484,17 @@ def test_rows_of_two_libraries_are_in_one_folder_only_where_wanted(tmp_path: Pat
     assert more.rows() == PLANNED
 
 
+def test_one_cause_of_all_points_stops_the_sweep(tmp_path: Path) -> None:
+    failing = MACHINE + 'launcher_options = ["--no-such-option"]\n'
+    sweep = SmallSweep(tmp_path, f"{NAME}launches = 3\n{experiment()}", failing)
+    done = sweep.run()
+    assert done.code == 1, done.out
+    (sentence,) = done.sentences
+    assert "the first 3 points failed alike" in sentence
+    commands = [path.read_text().count("$ ") for path in sweep.place.glob("logs/allreduce*.output")]
+    assert commands == [2, 2, 2]
+
+
 def test_a_sweep_without_one_row_fails(tmp_path: Path) -> None:
     text = experiment(benchmarks="reduce_scatter", bindings="pickle", ranks=2)
     sweep = SmallSweep(tmp_path, NAME + text)

@@ -133,9 +133,7 @@ def test_other_software_is_refused_where_there_are_rows(tmp_path: Path) -> None:
     (tmp_path / "points").mkdir()
     folder.csv(point()).write_text(TABLE)
     folder.prepare(sweep(), machine(), OPEN_MPI)
-    with pytest.raises(
-        UsageError, match=r"MPICH 5.0.2 instead of Open MPI 5.0.11; .*--mix"
-    ):
+    with pytest.raises(UsageError, match=r"MPICH 5.0.2 instead of Open MPI 5.0.11; .*--mix"):
         folder.prepare(sweep(), machine(), MPICH)
     folder.prepare(sweep(), machine(), MPICH.model_copy(update={"library": ""}))
     folder.prepare(sweep(), machine(), MPICH, mix=True)

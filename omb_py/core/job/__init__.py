@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, UsageError, sentence
+from omb_py.core.errors import INTERRUPTED, OmbError, SharedError, sentence
 from omb_py.core.job.control import Control, Op
 from omb_py.core.mpi import launcher
 
@@ -273,10 +273,14 @@ class Job:
         return self.control.describe()
 
     def check_launcher(self) -> None:
-        """Raise `UsageError` when the launcher started more ranks than MPI knows of."""
+        """Raise `SharedError` when the launcher started more ranks than MPI knows of."""
         if self.ranks == 1 and launcher.ranks() > 1:
-            by_slurm = " (or srun --mpi=pmix)" if "SLURM_PROCID" in os.environ else ""
-            raise UsageError(
+            by_slurm = (
+                ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has)"
+                if "SLURM_PROCID" in os.environ
+                else ""
+            )
+            raise SharedError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
-                f"use the mpiexec{by_slurm} that belongs to mpi4py's library, {mpi.name()}"
+                f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}{by_slurm}"
             )

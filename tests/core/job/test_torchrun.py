@@ -109,8 +109,8 @@ def test_srun_without_pmi_is_refused_once(tmp_path: Path) -> None:
                 timeout=60,
             )
         )
-    assert [rank.returncode for rank in ranks] == [2, 2]
-    assert "srun --mpi=" in ranks[0].stderr
+    assert [rank.returncode for rank in ranks] == [1, 1]
+    assert "srun --mpi=list" in ranks[0].stderr
     assert ranks[1].stderr == ""
 
 
