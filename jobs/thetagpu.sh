@@ -27,12 +27,14 @@ fi
 
 # What becomes of this job, for `omb-py job status`.
 job=${COBALT_JOBID:--}
-cancelled=
+start=$(date +%s).$$ # schedulers may start a job again
+signalled=
 record() {
-    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$*" >> "${script%.sh}.record"
+    printf '%s %s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$job" "$* start=$start" \
+        >> "${script%.sh}.record"
 }
-trap 'record ended "exit=$?" ${cancelled:+cancelled=yes}' EXIT
-trap 'cancelled=yes; exit 143' TERM
+trap 'record ended "exit=$?" ${signalled:+signalled=yes}' EXIT
+trap 'signalled=yes; exit 143' TERM
 record began "host=$HOSTNAME"
 
 venv=.venv
@@ -49,13 +51,13 @@ command -v omb-py > /dev/null ||
 sweep=(scaling --machine thetagpu)
 seconds=1740
 seconds=$(omb-py job begin "$script" "$job" "${sweep[@]}" \
-    --at-most "$seconds" --elapsed "$SECONDS") || exit
+    --start "$start" --at-most "$seconds" --elapsed "$SECONDS") || exit
 SECONDS=0
 omb-py sweep "${sweep[@]}" --stop-after "${seconds}s" &
 pid=$!
 trap '
     trap "" TERM
-    [ "$SECONDS" -ge "$seconds" ] || cancelled=yes # a signal before its time is over
+    [ "$SECONDS" -ge "$seconds" ] || signalled=yes # a signal before its time is over
     kill -TERM "$pid"
 ' TERM
 wait "$pid"
@@ -69,7 +71,7 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM
     omb-py job continue "$script" "$job" "${sweep[@]}" \
-        --chain resubmit ${cancelled:+--cancelled}
+        --chain resubmit ${signalled:+--signalled}
     exit
 fi
 exit "$code"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -192,6 +193,7 @@ IN_JOB: Callable[[Any], Any] = options(
     PROFILE,
     FOLDER,
 )
+"""What every command that a script calls is told."""
 
 
 @command.command("begin", hidden=True)
@@ -202,12 +204,13 @@ IN_JOB: Callable[[Any], Any] = options(
 @click.option(
     "--elapsed", type=WholeNumber(min=0), required=True, help="Seconds since the script's begin."
 )
-def begin_command(at_most: int, elapsed: int, **words: Any) -> int:
+@click.option("--start", help="Names this start of the job in its record.")
+def begin_command(at_most: int, elapsed: int, start: str | None, **words: Any) -> int:
     """Print the seconds that the sweep in a job may take; its script calls it."""
     with needing("sweep"):
         from omb_py.sweeps import chain
 
-    link = linked(**words)
+    link = replace(linked(**words), start=start)
     try:
         seconds, why = chain.begin(link, at_most, elapsed)
     except chain.ChainEndError as end:
@@ -221,15 +224,15 @@ def begin_command(at_most: int, elapsed: int, **words: Any) -> int:
 @command.command("continue", hidden=True)
 @IN_JOB
 @click.option("--chain", "kind", type=click.Choice(["resubmit", "depend", "none"]), required=True)
-@click.option("--cancelled", is_flag=True)
-def continue_command(kind: str, cancelled: bool, **words: Any) -> int:
+@click.option("--signalled", is_flag=True)
+def continue_command(kind: str, signalled: bool, **words: Any) -> int:
     """Let another job go on, or say why none does and how to go on; a job's script calls it."""
     with needing("sweep"):
         from omb_py.sweeps import chain
 
     link = linked(**words)
     try:
-        number = chain.go_on(link, kind, cancelled)
+        number = chain.go_on(link, kind, signalled)
     except chain.ChainEndError as end:
         return say_end(link, end)
     click.echo(f"job {number} goes on")

@@ -20,10 +20,11 @@ from omb_py.sweeps.allocation import nodes_here, split
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.job_files import fate
 from omb_py.sweeps.points import Point
 from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.runner import UNFINISHED
-from omb_py.sweeps.scheduler import ACTIVE, Scheduler
+from omb_py.sweeps.scheduler import ACTIVE, CANCELLED, RESTARTED, Scheduler
 
 USEFUL_SECONDS = 10
 """Less than this is not worth the start of a sweep."""
@@ -51,13 +52,14 @@ class ChainEndError(OmbError):
 class Link:
     """A running job of a chain: its number, its script, and the part of a sweep it measures.
 
-    ``nodes`` are those of its points; None for all.
+    ``nodes`` are those of its points; None for all. ``start`` is the one of `record.Event`.
     """
 
     job: Job
     script: Path
     number: str
     nodes: int | None
+    start: str | None = None
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
@@ -143,7 +145,8 @@ def begin(link: Link, at_most: float, elapsed: float) -> tuple[int, str | None]:
     left, note = time_left(link, elapsed)
     now = time.time()
     until = [] if left is None else [f"until={round(now + left)}"]
-    record.append(link.path, link.number, [*until, f"rows={link.rows}"])
+    start = [] if link.start is None else [f"start={link.start}"]
+    record.append(link.path, link.number, [*until, f"rows={link.rows}", *start])
     settings = link.job.machine.job
     found = [at_most - elapsed, *([] if left is None else [left - settings.reserve])]
     seconds = math.floor(min(found))
@@ -162,7 +165,7 @@ def begin(link: Link, at_most: float, elapsed: float) -> tuple[int, str | None]:
 def stop_if_idle(link: Link) -> None:
     """Raise `ChainEndError` when the chain was cancelled or its last jobs added no row."""
     before = [link.jobs[number] for number in link.before if number in link.jobs]
-    cancelled = next((job for job in before if job.cancelled and job.ended), None)
+    cancelled = next((job for job in before if job.ended and was_cancelled(link, job)), None)
     if cancelled is not None:
         raise ChainEndError(
             f"job {cancelled.number} of this chain was cancelled", link.submit_command()
@@ -179,6 +182,14 @@ def stop_if_idle(link: Link) -> None:
             f"{most}): see why in {link.folder.root}/logs",
             link.submit_command(),
         )
+
+
+def was_cancelled(link: Link, job: record.JobRecord) -> bool:
+    """Whether somebody cancelled a job of the chain; what the scheduler says of it is kept."""
+    if job.signalled and not job.cancelled and fate(link.job, job) == CANCELLED:
+        record.append(link.path, job.number, [record.CANCELLED])
+        return True
+    return job.cancelled
 
 
 def time_left(link: Link, elapsed: float) -> tuple[float | None, str | None]:
@@ -205,16 +216,27 @@ def time_left(link: Link, elapsed: float) -> tuple[float | None, str | None]:
     )
 
 
-def go_on(link: Link, chain: str, cancelled: bool) -> str:
+def go_on(link: Link, chain: str, signalled: bool) -> str:
     """Let another job go on after this one, which came further: the other's number.
 
-    Raises `ChainEndError` when none does.
+    It is this one's own where a signal has stopped it (``signalled``) and it starts again. Raises
+    `ChainEndError` when none does.
     """
     settings, scheduler = link.job.machine.job, link.job.scheduler
-    if cancelled:
-        raise ChainEndError(
-            "this job was cancelled, by a signal before its time was over", link.submit_command()
-        )
+    if signalled:
+        own = link.jobs.get(link.number) or record.JobRecord(link.script.stem, link.number)
+        found = fate(link.job, own)
+        if found == RESTARTED:
+            return link.number
+        if found == CANCELLED:
+            record.append(link.path, link.number, [record.CANCELLED])
+            raise ChainEndError("this job was cancelled", link.submit_command())
+        if chain != "depend":
+            raise ChainEndError(
+                "a signal stopped this job before its time was over, and only if "
+                f"{scheduler.title} starts it again it goes on by itself",
+                link.submit_command(),
+            )
     check_nodes(link)
     if chain == "depend":
         return waiting_job(link)

@@ -170,7 +170,8 @@ def active(scheduler: Scheduler, path: Path) -> Known | None:
     Raises `OmbError` when the record cannot be read or the scheduler cannot tell.
     """
     begun = record.jobs_in(path, scheduler)
-    numbers = [job.number for job in begun if job.ended is None]
+    # what a signal has stopped may have been put back into the queue
+    numbers = [job.number for job in begun if job.ended is None or job.signalled]
     known = reports(scheduler, numbers)
     doing = [(number, known[number].state) for number in numbers if number in known]
     left = [Known(path.stem, number, state) for number, state in doing if state in ACTIVE]
@@ -281,9 +282,16 @@ def report_of(scheduler: Scheduler, facts: Facts, now: float) -> Report:
 
 
 def sign_in(scheduler: Scheduler, text: str) -> str | None:
-    """What the scheduler's phrases in a text say of a job's end; None without one."""
-    found = (meaning for phrase, meaning in scheduler.signs.items() if re.search(phrase, text))
-    return next(found, None)
+    """What the last of the scheduler's phrases in a text says of a job's end; None without one.
+
+    Where several begin at the same place, it is the first of them in the scheduler's table.
+    """
+    found = [
+        (match.start(), -index, meaning)
+        for index, (phrase, meaning) in enumerate(scheduler.signs.items())
+        for match in re.finditer(phrase, text)
+    ]
+    return max(found)[2] if found else None
 
 
 def scheduler_of(script: Path) -> Scheduler:

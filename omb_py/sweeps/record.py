@@ -31,8 +31,9 @@ class Event:
     """What became of a job at a time. ``name`` is empty for a line that only has values.
 
     ``submitted`` has ``after``, the job that submitted it or on which it depends; ``began`` has
-    ``host``; ``ended`` has ``exit``, the script's exit code, and ``cancelled``. ``until`` is when
-    the walltime is over, in Unix seconds, ``rows`` the rows that were there before the job.
+    ``host``; ``ended`` has ``exit``, the script's exit code, and ``signalled`` where a signal came
+    before its time was over. ``until`` is when the walltime is over, in Unix seconds, ``rows`` the
+    rows that were there. A scheduler may start a job again: ``start`` is another for each start.
     """
 
     time: str
@@ -84,19 +85,23 @@ class JobRecord:
     """What is recorded of a job; times are in seconds since 1970, None where nothing is recorded.
 
     ``script`` is the name of its script without its ending, ``after`` the job that submitted it or
-    that it depends on. ``until`` is the end of its walltime, ``exit_status`` its script's, ``rows``
-    what was there of its part of the sweep when it began. ``bare`` is true where nothing is
-    recorded but its number.
+    that it depends on. ``rows`` were there of its part of the sweep when it began for the first
+    time. ``bare`` is true where nothing is recorded but its number.
+
+    Of its last ``start`` are ``began``, ``until``, the end of its walltime, ``ended``,
+    ``exit_status``, its script's, and ``signalled``, whether a signal came before that time.
     """
 
     script: str
     number: str
     submitted: float | None = None
     after: str | None = None
+    start: str | None = None
     began: float | None = None
     until: float | None = None
     ended: float | None = None
     exit_status: int | None = None
+    signalled: bool = False
     rows: int | None = None
     cancelled: bool = False
     bare: bool = True
@@ -131,30 +136,34 @@ def add(found: dict[str, JobRecord], path: Path, scheduler: Scheduler) -> None:
 
 
 def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
-    """A job after one more event; one of a time that is none changes nothing."""
-    when = seconds_of(event.time)
-    if when is None:
+    """A job after one more event.
+
+    One of a time that is none changes nothing, nor does one of an earlier start, which may end
+    after a later one has begun.
+    """
+    when, start = seconds_of(event.time), event.values.get("start")
+    if when is None or (event.name != BEGAN and start and job.start and start != job.start):
         return job
-    job = replace(job, bare=False, **link(event.values, scheduler))
+    if event.name == BEGAN:
+        none: dict[str, Any] = {"until": None, "ended": None, "exit_status": None}
+        job = replace(job, began=when, start=start, signalled=False, **none)
+    job = replace(job, bare=False, **link(job, event.values, scheduler))
     if event.name == SUBMITTED:
         return replace(job, submitted=when)
-    if event.name == BEGAN:  # once more, where it is run again
-        return replace(job, began=when, ended=None, exit_status=None)
     if event.name == ENDED:
         status = whole(event.values.get("exit", ""), STATUS)
-        cancelled = job.cancelled or event.values.get("cancelled", "no") not in ("", "no")
-        return replace(job, ended=when, exit_status=status, cancelled=cancelled)
+        return replace(job, ended=when, exit_status=status, signalled="signalled" in event.values)
     return replace(job, cancelled=True) if event.name == CANCELLED else job
 
 
-def link(values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
+def link(job: JobRecord, values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
     """What the values of any event say: the job before, the end of the walltime, the rows."""
     found: dict[str, Any] = {}
     if before := scheduler.number.fullmatch(values.get("after", "")):
         found["after"] = before[1]
     if (until := whole(values.get("until", ""), SECONDS)) is not None:
         found["until"] = float(until)
-    if (rows := whole(values.get("rows", ""), SECONDS)) is not None:
+    if job.rows is None and (rows := whole(values.get("rows", ""), SECONDS)) is not None:
         found["rows"] = rows
     return found
 

@@ -17,6 +17,9 @@ ENDED, FAILED, CANCELLED, KILLED = "ended", "failed", "cancelled", "killed"
 WALLTIME = "walltime"
 """Why a job was killed: its time was over."""
 
+RESTARTED = "restarted"
+"""What a job's files may say: that the scheduler has ended it, to start it again."""
+
 ACTIVE: tuple[str, ...] = (WAITING, HELD, RUNNING)
 """The states of jobs that are still to come to their end."""
 
@@ -38,8 +41,8 @@ class Scheduler:
     ``outputs`` are names of a job's output in the folder from which it was submitted, with
     ``{title}`` and ``{number}`` (without the server's name), ``logs`` those of other files about
     its end. ``signs`` are patterns of phrases in these files or in the reason and substate
-    that ``status`` gives, and what they mean (`WALLTIME`, `CANCELLED`, `KILLED`); ``logged_exit``
-    finds the exit status in these files.
+    that ``status`` gives, and what they mean (`WALLTIME`, `CANCELLED`, `KILLED`, `RESTARTED`);
+    ``logged_exit`` finds the exit status in these files.
 
     ``settings`` are the
     resources of `JobSettings` that it knows, ``permitted`` the options that a configuration may

@@ -14,6 +14,7 @@ from omb_py.sweeps.scheduler import (
     FAILED,
     HELD,
     KILLED,
+    RESTARTED,
     RUNNING,
     WAITING,
     WALLTIME,
@@ -105,6 +106,7 @@ SLURM_STATES = {
 
 SLURM_SIGNS = {
     r"JOB \d+ ON \S+ CANCELLED AT \S+ DUE TO TIME LIMIT": WALLTIME,
+    r"JOB \d+ ON \S+ CANCELLED AT \S+ DUE TO JOB REQUEUE": RESTARTED,
     r"JOB \d+ ON \S+ CANCELLED AT \S+ DUE TO": KILLED,
     r"JOB \d+ ON \S+ CANCELLED AT": CANCELLED,
 }

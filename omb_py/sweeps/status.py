@@ -6,14 +6,10 @@ that a job leaves, then say how it ended.
 
 from __future__ import annotations
 
-import glob
-import os
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -22,8 +18,9 @@ from rich.table import Table
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
 from omb_py.sweeps import jobs, record
-from omb_py.sweeps.batch import Job, node_count, title_of
+from omb_py.sweeps.batch import Job, node_count
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder
+from omb_py.sweeps.job_files import last_change, output_of, text_of
 from omb_py.sweeps.points import Plan
 from omb_py.sweeps.reasons import MAX_LISTED, Reason, reasons
 from omb_py.sweeps.record import JobRecord
@@ -42,6 +39,9 @@ from omb_py.sweeps.scheduler import (
 FINISHED, STOPPED, FORGOTTEN, UNKNOWN = "finished", "stopped", jobs.FORGOTTEN, "unknown"
 """Beside what the scheduler says: ended with exit status 0; with 75, more to do; neither the
 scheduler nor a record says how it ended; the scheduler does not answer."""
+
+SIGNALLED = "stopped by a signal"
+"""What has ended by a signal before its time was over, and nobody says that it was cancelled."""
 
 LATE = 120.0
 """Seconds before the end of its walltime in which a job that then vanished was last seen."""
@@ -127,12 +127,16 @@ def end_of(job: Evidence) -> End:
     goes_on = f"({job.follower} goes on)" if job.follower else ""
     if status == 0:
         return End(STOPPED, 0, goes_on) if job.follower else End(FINISHED, 0)
-    if status == UNFINISHED and (job.time_was_over or not job.was_cancelled):
+    stopped = not (job.was_cancelled or job.record.signalled)
+    if status == UNFINISHED and (job.time_was_over or stopped):
         return End(STOPPED, status, goes_on or ("at its walltime" if job.time_was_over else ""))
     if job.time_was_over:
         return End(KILLED, status, "at its walltime")
     if job.was_cancelled:
         return End(CANCELLED, status)
+    if job.record.signalled:
+        fault = job.report.fault if job.report else ""
+        return End(SIGNALLED, status, goes_on or (fault and f"({fault})"))
     if KILLED in (job.said, job.sign):
         fault = job.report.fault if job.report else ""
         return End(KILLED, status, fault and f"({fault})")
@@ -155,9 +159,6 @@ def end_without_status(job: Evidence) -> End:
 
 COMPLETE, INCOMPLETE, UNDER_WAY, NO_ANSWER = 0, 1, 75, 69
 """Exit codes of `omb-py job status`."""
-
-TAIL = 16384
-"""Bytes at the end of a job's files in which its end is looked for."""
 
 
 @dataclass(frozen=True)
@@ -321,55 +322,6 @@ def follower(one: JobRecord, others: Sequence[JobRecord], there: int, left: bool
         if needed and other.after == one.number and one.began is not None:
             return other.number
     return None
-
-
-def output_of(job: Job, one: JobRecord, report: jobs.Report | None) -> Path:
-    """The file of what a job prints: where the scheduler says, or by its name in this folder."""
-    number = one.number.partition(".")[0]
-    if report is not None and report.output:
-        name = re.sub(r"^[^/:]+:", "", report.output)  # PBS: HOST:PATH
-        return relative(Path(re.sub("%[AJj]", number, name)))
-    patterns = job.scheduler.outputs
-    found = (
-        path
-        for title, pattern in product((title_of(job, one.script), "*"), patterns)
-        for path in sorted(Path().glob(pattern.format(title=title, number=glob.escape(number))))
-    )
-    expected = patterns[0].format(title=title_of(job, one.script), number=number)
-    return next(found, Path(expected))
-
-
-def relative(path: Path) -> Path:
-    """A path from the current folder, where it is in it."""
-    here = Path(os.path.abspath("."))
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def text_of(scheduler: Scheduler, known: JobRecord, output: Path) -> str:
-    """The end of a job's output and of what the scheduler has logged of it."""
-    number = jobs.short(known.number)
-    paths = [path for name in scheduler.logs for path in Path().glob(name.format(number=number))]
-    return "\n".join(tail(path) for path in [*paths, output])
-
-
-def tail(path: Path) -> str:
-    """The last `TAIL` bytes of a regular file; nothing where there is none."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL))
-            return file.read(TAIL).decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def last_change(path: Path) -> float | None:
-    """When a file last changed, in seconds since 1970; None where there is none."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None
 
 
 def as_json(found: SweepStatus) -> Mapping[str, object]:

@@ -245,6 +245,40 @@ def test_a_running_job_is_not_submitted_again_and_a_cancelled_one_does_not_come_
     assert "the chain of jobs ends here: this job was cancelled" in output(tmp_path, number)
 
 
+def requeue(slurm: Slurm, folder: Path, job: str) -> None:
+    """Put a job back into the queue as soon as it has measured another row."""
+    before = measured(folder)
+    wait_until(lambda: measured(folder) > before, SECONDS, lambda: slurm.run("squeue"))
+    slurm.run("scontrol", "requeue", job)
+    wait_until(lambda: state(slurm, job) == "PENDING", SECONDS, lambda: output(folder, job))
+
+
+@pytest.mark.usefixtures("long_time")
+def test_a_job_that_slurm_starts_again_twice_loses_no_row(slurm: Slurm, tmp_path: Path) -> None:
+    """Of two jobs, the second waits for the end of the first, each start of which measures some."""
+    prepare(tmp_path, "slurm", row_seconds=0.5)
+    with (tmp_path / "here.toml").open("a") as machine:
+        machine.write('directives = ["--requeue"]\n')
+    words = ("--one-job", "--chain", "depend", "--jobs", "2")
+    first, second = (
+        line.split()[0] for line in omb_py(slurm, tmp_path, "job", "submit", *MINE, *words)
+    )
+    for _ in range(2):
+        requeue(slurm, tmp_path, first)
+        assert f"\njob {first} goes on\n" in output(tmp_path, first)
+        assert "to go on:" not in output(tmp_path, first)
+        assert state(slurm, second) == "PENDING"
+        with pytest.raises(AssertionError, match=rf"job {second} of \S+ is waiting"):
+            omb_py(slurm, tmp_path, "job", "submit", "sweeps/mine-here/jobs/mine.sh")
+        slurm.run("scontrol", "update", f"JobId={first}", "StartTime=now")  # not in two minutes
+    assert wait_for_end(slurm, first, SECONDS) == "COMPLETED", output(tmp_path, first)
+    assert wait_for_end(slurm, second, SECONDS) == "COMPLETED", output(tmp_path, second)
+    assert measured(tmp_path) == ROWS
+    assert [state_in_status(slurm, tmp_path, job) for job in (first, second)] == [
+        ("finished", 0)
+    ] * 2
+
+
 def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, tmp_path: Path) -> None:
     prepare(tmp_path, "slurm")
     with pytest.raises(AssertionError, match=r"Slurm does not take .*: sbatch: error: .*partition"):

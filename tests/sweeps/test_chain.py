@@ -339,15 +339,64 @@ def described_job() -> Job:
 
 def test_a_cancelled_chain_stays_away(site: Site) -> None:
     site.prepare("slurm")
-    assert site.go_on("7", "resubmit", "--cancelled") == 75
+    site.sandbox.stand_in("squeue", "echo '7|CANCELLED|15|28:10|None|mine|x|'")
+    assert site.go_on("7", "resubmit", "--signalled") == 75
     assert site.submissions() == []
     assert "ends here: this job was cancelled" in site.lines[0]
-    ran(site, "1", 0, ended="cancelled=yes")
+    site.sandbox.stand_in("squeue", "echo '1|CANCELLED|15|28:10|None|mine|x|'")
+    ran(site, "1", 0, ended="signalled=yes")
     site.record("2", "submitted", "after=1")
     site.record("3", "submitted", "after=2")
     for number in ("2", "3"):
         assert site.begin(number) == 75
         assert "ends here: job 1 of this chain was cancelled" in site.lines[0]
+
+
+COMPLETING = "echo '7|COMPLETING|0|28:10|None|mine|/x|'"
+SLURMD = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T20:00:00 {}***"
+
+
+@pytest.mark.parametrize(
+    ("answer", "log", "code", "words"),
+    [
+        ("echo '7|PENDING|0|30:00|BeginTime|mine|x|'", "", 0, "job 7 goes on"),
+        (COMPLETING, SLURMD.format("DUE TO JOB REQUEUE "), 0, "job 7 goes on"),
+        (COMPLETING, SLURMD.format(""), 75, "ends here: this job was cancelled"),
+        (COMPLETING, SLURMD.format("DUE TO PREEMPTION "), 75, "only if Slurm starts it again"),
+        ("exit 1", "", 75, "a signal stopped this job before its time was over"),
+    ],
+)
+def test_what_a_signal_stopped_may_start_again(
+    site: Site, answer: str, log: str, code: int, words: str
+) -> None:
+    site.prepare("slurm")
+    Path("slurm-7.out").write_text(f"rows\n{log}\n")
+    site.sandbox.stand_in("squeue", answer.replace("/x", str(Path("slurm-7.out").absolute())))
+    assert site.go_on("7", "resubmit", "--signalled") == code
+    assert words in site.lines[0]
+    assert site.submissions() == []
+
+
+def test_jobs_after_one_that_started_again_go_on(site: Site) -> None:
+    site.prepare("slurm")
+    site.record("1", "submitted")
+    site.record("1", "began", "start=5.1")
+    site.record("2", "submitted", "after=1")
+    site.record("1", "ended", "exit=75", "signalled=yes", "start=5.1")
+    assert site.begin("2") == 0, "nobody says that job 1 was cancelled"
+    site.record("1", "began", "start=7.1")
+    site.record("1", "ended", "exit=75", "start=7.1")
+    site.sandbox.stand_in("squeue", "echo '1|CANCELLED|15|28:10|None|mine|x|'")
+    assert site.begin("2") == 0
+
+
+def test_what_waits_to_start_again_is_not_submitted(site: Site) -> None:
+    site.prepare("slurm")
+    site.record("7", "began", "start=5.1")
+    site.record("7", "ended", "exit=75", "signalled=yes", "start=5.1")
+    site.sandbox.stand_in("squeue", "echo '7|PENDING|0|30:00|BeginTime|mine|x|'")
+    with pytest.raises(UsageError, match=r"job 7 of .* is waiting and goes on by itself"):
+        site.job("submit", str(SCRIPT))
 
 
 def test_where_jobs_do_not_chain_the_last_lines_say_how_to_go_on(site: Site) -> None:

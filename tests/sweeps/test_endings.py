@@ -25,6 +25,7 @@ from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.status import (
     FINISHED,
     FORGOTTEN,
+    SIGNALLED,
     STOPPED,
     UNKNOWN,
     End,
@@ -52,6 +53,7 @@ def end(
 
 ENDED_75 = record(ended=9.0, exit_status=75)
 ENDED_143 = record(ended=9.0, exit_status=143)
+SIGNAL = record(ended=9.0, exit_status=75, signalled=True)
 
 
 @pytest.mark.parametrize("state", [WAITING, HELD, RUNNING])
@@ -93,6 +95,14 @@ def test_what_is_under_way_is_the_scheduler_s_word(state: str) -> None:
         (record(began=None, cancelled=True), None, End(CANCELLED)),
         (record(ended=9.0, exit_status=75, cancelled=True), None, End(CANCELLED, 75)),
         (record(ended=9.0, exit_status=0, cancelled=True), None, End(FINISHED, 0)),
+        # by a signal before its time was over: cancelled only where somebody says so
+        (SIGNAL, None, End(SIGNALLED, 75)),
+        (SIGNAL, Report(FAILED, 75), End(SIGNALLED, 75)),
+        (SIGNAL, Report(KILLED, fault="PREEMPTED"), End(SIGNALLED, 75, "(PREEMPTED)")),
+        (SIGNAL, Report(KILLED, fault=WALLTIME), End(STOPPED, 75, "at its walltime")),
+        (SIGNAL, Report(CANCELLED), End(CANCELLED, 75)),
+        (record(ended=9.0, exit_status=0, signalled=True), None, End(FINISHED, 0)),
+        (record(ended=9.0, exit_status=143, signalled=True), None, End(SIGNALLED, 143)),
         # nothing but a number
         (JobRecord("mine", "1"), None, End(FORGOTTEN)),
         (JobRecord("mine", "1"), Report(ENDED), End(ENDED)),
@@ -119,6 +129,7 @@ def test_without_an_answer_of_the_scheduler_only_what_has_ended_is_known(known: 
     [
         ("slurm", f"{SLURMD} DUE TO TIME LIMIT ***", TIME_OVER),
         ("slurm", f"{SLURMD} DUE TO NODE FAILURE ***", End(KILLED)),
+        ("slurm", f"{SLURMD} DUE TO JOB REQUEUE ***\nrows\n{SLURMD} ***", End(CANCELLED)),
         ("slurm", f"{SLURMD} ***", End(CANCELLED)),
         ("slurm", SLURMD.replace("JOB 1", "STEP 1.0"), End(KILLED)),
         ("pbs", "=>> PBS: job killed: walltime 152 exceeded limit 120", TIME_OVER),
@@ -160,6 +171,7 @@ RECORDS = st.builds(
     until=TIMES,
     ended=TIMES,
     exit_status=st.none() | st.sampled_from([0, 1, 75, 143]),
+    signalled=st.booleans(),
     cancelled=st.booleans(),
     bare=st.booleans(),
 )
@@ -178,7 +190,18 @@ def test_every_job_has_an_end_and_no_active_one_is_over(
     found = end(known, report, scheduler, answered=answered, seen=seen)
     assert found.state in {
         *ACTIVE,
-        *(ENDED, FAILED, CANCELLED, KILLED, FINISHED, STOPPED, FORGOTTEN, UNKNOWN, "odd"),
+        *(
+            ENDED,
+            FAILED,
+            CANCELLED,
+            KILLED,
+            FINISHED,
+            STOPPED,
+            SIGNALLED,
+            FORGOTTEN,
+            UNKNOWN,
+            "odd",
+        ),
     }
     assert (found.state in ACTIVE) == (report is not None and report.state in ACTIVE)
     assert (found.state == FINISHED) <= (found.exit_status == 0)

@@ -90,7 +90,8 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     number = "1234" if row.job_id_command else "7"
     where = [copy, number, "mine", "--machine", "here"]
     begin, _, goes_on = ran.of("omb-py")
-    assert begin[:-1] == ["job", "begin", *where, "--at-most", "1740", "--elapsed"]
+    limits = ["--at-most", "1740", "--elapsed"]
+    assert begin[:-1] == ["job", "begin", *where, "--start", begin[-5], *limits]
     assert goes_on == ["job", "continue", *where, "--chain", "resubmit"]
     assert (sandbox.here / copy).read_text() == text
 
@@ -110,8 +111,10 @@ def test_a_job_records_its_begin_and_its_end(scheduler: str, tmp_path: Path) -> 
     assert ran.code == 3, ran.said
     number = "1234" if row.job_id_command else "7"
     began, ended = recorded(sandbox, scheduler)
-    assert began == (number, "began", {"host": socket.gethostname()})
-    assert ended == (number, "ended", {"exit": "3"})
+    start = {"start": began[2]["start"]}
+    assert began == (number, "began", {"host": socket.gethostname(), **start})
+    assert ended == (number, "ended", {"exit": "3", **start})
+    assert ran.of("omb-py")[0][-5] == start["start"]
 
 
 def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None:
@@ -124,7 +127,8 @@ def test_a_signal_before_the_sweep_has_begun_is_recorded(tmp_path: Path) -> None
     started.terminate()
     (sandbox.here / "signalled").touch()
     assert sandbox.finish(started).code == 143
-    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "143", "cancelled": "yes"})
+    number, event, values = recorded(sandbox)[-1]
+    assert (number, event, values["exit"], values["signalled"]) == ("7", "ended", "143", "yes")
 
 
 def test_a_failure_is_not_tried_again(tmp_path: Path) -> None:
@@ -178,12 +182,12 @@ def signalled(
     return ran.code, ran.continued
 
 
-def test_a_job_that_is_cancelled_does_not_come_back(tmp_path: Path) -> None:
+def test_a_signal_before_the_time_is_over_is_told_to_continue(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, WAITS)
     text = render.script(own_job())
     _, continued = signalled(sandbox, text, signal.SIGTERM, SLURM_JOB_ID="7")
-    assert continued == [["--chain", "resubmit", "--cancelled"]]
-    assert recorded(sandbox)[-1][2]["cancelled"] == "yes"
+    assert continued == [["--chain", "resubmit", "--signalled"]]
+    assert recorded(sandbox)[-1][2]["signalled"] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,8 @@ def test_a_job_without_omb_py_says_where_it_looked(environment: str | None, tmp_
     (line,) = ran.said.splitlines()
     assert line.startswith("omb-py: there is no omb-py on ")
     assert (f".venv/bin/omb-py in {sandbox.here}" in line) == (environment is not None)
-    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "1"})
+    number, event, values = recorded(sandbox)[-1]
+    assert (number, event, values["exit"]) == ("7", "ended", "1")
 
 
 def test_a_submit_folder_that_is_not_on_the_node_is_named(tmp_path: Path) -> None:

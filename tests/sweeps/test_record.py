@@ -52,13 +52,34 @@ def test_a_later_walltime_and_a_second_start_count(tmp_path: Path) -> None:
 2026-11-22T20:00:03Z 1 began host=n2
 """
     (job,) = read(tmp_path, text)
-    assert (job.until, job.began, job.ended, job.exit_status) == (7.0, AT + 3, None, None)
+    assert (job.until, job.began, job.ended, job.exit_status) == (None, AT + 3, None, None)
 
 
-@pytest.mark.parametrize("event", ["cancelled", "ended exit=75 cancelled=yes"])
-def test_a_cancelled_job_is_known(tmp_path: Path, event: str) -> None:
-    (job,) = read(tmp_path, f"2026-11-22T20:00:00Z 1 {event}\n")
-    assert job.cancelled
+def test_an_end_of_the_first_start_is_not_one_of_the_second(tmp_path: Path) -> None:
+    text = """\
+2026-11-22T20:00:00Z 1 began host=n1 start=5.77
+2026-11-22T20:00:01Z 1 rows=3 until=9 start=5.77
+2026-11-22T20:00:02Z 1 began host=n2 start=7.42
+2026-11-22T20:00:03Z 1 ended exit=75 signalled=yes start=5.77
+2026-11-22T20:00:04Z 1 rows=4 until=11 start=7.42
+"""
+    (job,) = read(tmp_path, text)
+    assert (job.began, job.until, job.ended, job.signalled) == (AT + 2, 11.0, None, False)
+    assert job.rows == 3, "when it first began"
+    (job,) = read(tmp_path, text + "2026-11-22T20:00:05Z 1 ended exit=0 start=7.42\n")
+    assert (job.ended, job.exit_status) == (AT + 5, 0)
+
+
+def test_a_cancelled_job_and_one_stopped_by_a_signal_are_known(tmp_path: Path) -> None:
+    (job,) = read(tmp_path, "2026-11-22T20:00:00Z 1 cancelled\n")
+    assert (job.cancelled, job.signalled) == (True, False)
+    (job,) = read(tmp_path, "2026-11-22T20:00:00Z 1 ended exit=75 signalled=yes\n")
+    assert (job.cancelled, job.signalled) == (False, True)
+    (job,) = read(
+        tmp_path,
+        "2026-11-22T20:00:00Z 1 ended exit=75 signalled=yes\n2026-11-22T20:00:01Z 1 began\n",
+    )
+    assert not job.signalled
 
 
 @pytest.mark.parametrize(
@@ -111,7 +132,16 @@ def test_lists_of_numbers_of_earlier_versions_are_read_too(tmp_path: Path) -> No
 PIECES = st.sampled_from(
     [
         *("2026-11-22T20:00:00Z", "9999-99-99T99:99:99Z", "1", "1.server", "began", "ended"),
-        *("submitted", "cancelled", "exit=75", "exit=-1", "until=99999999999999", "after=1"),
+        *(
+            "submitted",
+            "cancelled",
+            "signalled=yes",
+            "start=5.1",
+            "exit=75",
+            "exit=-1",
+            "until=99999999999999",
+            "after=1",
+        ),
         *(" ", "=", "\n", "\r", "\x00", "\u2028", "\udcff"),
     ]
 )
