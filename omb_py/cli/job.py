@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from omb_py.sweeps.batch import Job
     from omb_py.sweeps.chain import ChainEndError, Link
     from omb_py.sweeps.record import JobRecord
+    from omb_py.sweeps.submission import Submission
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -130,46 +132,69 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     type=WholeNumber(min=1),
     help="Number of jobs with --chain depend; by default as many as the sweep may take.",
 )
-@click.option("--force", is_flag=True, help="Submit even if a job of the script waits or runs.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Submit even if a job of the script waits or runs, no row is missing, or an edited script "
+    "is overwritten.",
+)
 @click.option("--dry-run", is_flag=True, help="Write the scripts and show the commands.")
 def submit_command(
     sweep: tuple[str, ...], length: int | None, force: bool, dry_run: bool, **wishes: Any
 ) -> None:
     """Submit the jobs of SWEEP, or batch scripts, and print the jobs' numbers.
 
-    The scripts are written into the sweep's folder, from where each submits itself again.
+    The scripts are written into the sweep's folder, from where each submits itself again. Those
+    without missing rows are left out. A SCRIPT keeps the account and queue of its last job.
     """
     with needing("sweep"):
-        from omb_py.sweeps import chain, jobs, record, render, submission
+        from omb_py.sweeps import render, submission
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
             raise UsageError("a script has its own options: leave out all others")
-        made = [
-            submission.Submission(jobs.scheduler_of(path), path, jobs.record_of(path), length or 1)
-            for path in map(Path, sweep)
-        ]
+        made = [of_script(Path(word), length) for word in sweep]
     elif len(sweep) > 1:
         raise UsageError("name one sweep, or scripts that end in .sh")
     else:
-        made = []
         wanted = scripts(sweep[0], **wishes)
         name_left_out(wanted)
-        for job in wanted:
-            path = job.root / "jobs" / f"{job.name}.sh"
-            number = length or 1
-            if job.machine.job.chain == "depend" and length is None:
-                points = job.plan.on(job.nodes if job.only else None).points
-                number = chain.jobs_needed(points, job)
-            kept, text = record.path_of(path), render.script(job)
-            made.append(submission.Submission(job.scheduler, path, kept, number, text))
+        made = [of_job(job, render.script(job), length) for job in wanted]
+    made = submission.worthwhile(made, force, note)
     if dry_run:
+        submission.check_edited([] if force else made)
         for one in made:
             one.write()
-        click.echo("\n".join(line for one in made for line in one.commands()))
+            click.echo("\n".join(one.commands()))
         return
     submission.check(made, force, note)
     submission.submit(made, click.echo)
+
+
+def of_job(job: Job, text: str, length: int | None) -> Submission:
+    """A sweep's job, whose script is to be made: as many jobs as are asked for or needed."""
+    from omb_py.sweeps import chain, record, submission
+
+    path = job.root / "jobs" / f"{job.name}.sh"
+    link = chain.Link(job, path, "", job.nodes if job.only else None)
+    number = length or link.jobs_needed(text)
+    kept = record.path_of(path)
+    return submission.Submission(job.scheduler, path, kept, number, text, len(link.missing))
+
+
+def of_script(path: Path, length: int | None) -> Submission:
+    """A script that is there; how many jobs it takes is known of omb-py's own alone."""
+    from omb_py.sweeps import jobs, submission
+
+    text = jobs.text_of(path)
+    words = re.search(r"^sweep=\((.+)\)$", text, re.MULTILINE)
+    number, missing = length or 1, None
+    if words:
+        given = [str(path), "-", *shlex.split(words[1])]
+        link = LINKED.main(given, prog_name="omb-py job submit", standalone_mode=False)
+        number, missing = length or link.jobs_needed(text), len(link.missing)
+    scheduler, kept = jobs.scheduler_of(path), jobs.record_of(path)
+    return submission.Submission(scheduler, path, kept, number, missing=missing)
 
 
 def name_left_out(jobs: list[Job]) -> None:
@@ -246,6 +271,10 @@ def linked(script: Path, number: str, nodes: int | None, **words: Any) -> Link:
     return Link(described(**words), script, number, nodes)
 
 
+LINKED = click.command("sweep")(IN_JOB(linked))
+"""Reads the words by which a script names its sweep."""
+
+
 def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
     """Say that no other job goes on, why, and what does, on stdout as the sweep; the exit code."""
     planned = sum(point.rows for point in link.points)
@@ -283,8 +312,7 @@ def status_command(as_json: bool, **wishes: Any) -> int:
 
         click.echo(json.dumps(status.as_json(found), indent=1))
     else:
-        words = [job.sweep_word, "--machine", job.machine_word, *job.wishes]
-        status.show(found, shlex.join(["omb-py", "job", "submit", *words]))
+        status.show(found)
     if found.trouble:
         click.echo(f"omb-py: {found.trouble}", err=True)
     return found.exit_code

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,25 +15,22 @@ from pathlib import Path
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count
-from omb_py.sweeps import jobs, record, render
+from omb_py.sweeps import jobs, record
 from omb_py.sweeps.allocation import nodes_here, split
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.estimate import remaining
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.job_files import fate
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.runner import UNFINISHED
-from omb_py.sweeps.scheduler import ACTIVE, CANCELLED, RESTARTED, Scheduler
+from omb_py.sweeps.scheduler import ACTIVE, CANCELLED, RESTARTED
+from omb_py.sweeps.submission import DEPENDS, as_options, unsaid
 
 USEFUL_SECONDS = 10
 """Less than this is not worth the start of a sweep."""
 
 TIME_LEFT_SECONDS = 15.0
 """What a scheduler's command may take to say how much time is left."""
-
-ALIASES = {"--partition": ("-p", "--qos", "-q"), "--account": ("-A",)}
-"""Other options of a script that say what an option of `Scheduler.kept` says."""
 
 MADE_BY = re.compile(r"^# Made by: omb-py job render (.+)$", re.MULTILINE)
 
@@ -76,6 +73,10 @@ class Link:
         """Those of which a row is missing."""
         return [point for point in self.points if self.folder.missing(point)]
 
+    def jobs_needed(self, script: str) -> int:
+        """How many jobs to submit at once: one that submits the next, or all that wait."""
+        return jobs_needed(self.points, self.job) if DEPENDS in script else 1
+
     @property
     def rows(self) -> int:
         """How many rows are there."""
@@ -113,21 +114,26 @@ class Link:
 
     def submit_command(self, *words: str) -> str:
         """The command by which a person goes on with the script as it is."""
-        kept = kept_options(self.job.scheduler, jobs.text_of(self.script), os.environ)
-        ours = shlex.join(["omb-py", "job", "submit", *words])
-        text = render.by_hand(self.job.scheduler, kept) if kept else ours
-        return in_this_folder(f"{text} {self.script}")
+        return in_this_folder(shlex.join(["omb-py", "job", "submit", *words, str(self.script)]))
 
     def made_with(self, *words: str) -> str:
         """The command that submits a script made like this one, but for its nodes."""
         header = MADE_BY.search(jobs.text_of(self.script))
         usual = [self.job.sweep_word, "--machine", self.job.machine_word]
-        made = shlex.split(header[1]) if header else usual
+        made = shlex.split(header[1], comments=True) if header else usual
         if "--nodes" in made:
             place = made.index("--nodes")
             del made[place : place + 2]
         made = [word for word in made if word != "--one-job"]
         return in_this_folder(shlex.join(["omb-py", "job", "submit", *made, *words]))
+
+    @cached_property
+    def kept(self) -> dict[str, str]:
+        """What the job was submitted with and its script does not say."""
+        scheduler = self.job.scheduler
+        given = {name: os.environ.get(at, "") for name, (_, at) in scheduler.kept.items()}
+        text = jobs.text_of(self.script) if self.script.exists() else ""
+        return unsaid(scheduler, text, given)
 
 
 def in_this_folder(text: str) -> str:
@@ -146,7 +152,8 @@ def begin(link: Link, at_most: float, elapsed: float) -> tuple[int, str | None]:
     now = time.time()
     until = [] if left is None else [f"until={round(now + left)}"]
     start = [] if link.start is None else [f"start={link.start}"]
-    record.append(link.path, link.number, [*until, f"rows={link.rows}", *start])
+    kept = [f"{name}={value}" for name, value in link.kept.items()]
+    record.append(link.path, link.number, [*until, f"rows={link.rows}", *kept, *start])
     settings = link.job.machine.job
     found = [at_most - elapsed, *([] if left is None else [left - settings.reserve])]
     seconds = math.floor(min(found))
@@ -248,9 +255,8 @@ def go_on(link: Link, chain: str, signalled: bool) -> str:
             f"it has had {count(length, 'job')} (job.max_jobs = {settings.max_jobs})",
             link.submit_command(),
         )
-    options = kept_options(scheduler, jobs.text_of(link.script), os.environ)
     try:
-        number = jobs.submit_in_job(scheduler, link.script, options)
+        number = jobs.submit_in_job(scheduler, link.script, as_options(scheduler, link.kept))
     except jobs.NoProgramError as error:
         raise ChainEndError(
             f"{str(error).split(':')[0]}, so that no job can submit another: with --chain depend "
@@ -305,21 +311,3 @@ def jobs_needed(points: Iterable[Point], job: Job) -> int:
     seconds, _ = remaining(points, Folder(job.root), job.machine)
     needed = math.ceil(seconds / max(1.0, settings.walltime - settings.reserve))
     return min(max(1, needed), settings.max_jobs)
-
-
-def kept_options(scheduler: Scheduler, script: str, environment: Mapping[str, str]) -> list[str]:
-    """What a job was submitted with and its script does not say, as options for the next."""
-    directives = (line for line in script.splitlines() if line.startswith(f"{scheduler.sentinel} "))
-    words = [word for line in directives for word in line.split()[1:]]
-    found = []
-    for option, variable in scheduler.kept.values():
-        value, names = environment.get(variable, ""), (option, *ALIASES.get(option, ()))
-        said = any(says(word, name) for word in words for name in names)
-        if not said and PLAIN.fullmatch(value):
-            found += [option, value]
-    return found
-
-
-def says(word: str, option: str) -> bool:
-    """Whether a word of a directive is an option, with its value or without."""
-    return word == option or word.startswith(f"{option}=" if option.startswith("--") else option)

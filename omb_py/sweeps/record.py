@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from omb_py.core.text import files
 from omb_py.sweeps.files import writing
+from omb_py.sweeps.quoting import PLAIN
 from omb_py.sweeps.scheduler import Scheduler
 
 SUBMITTED, BEGAN, ENDED, CANCELLED = "submitted", "began", "ended", "cancelled"
@@ -86,7 +87,8 @@ class JobRecord:
 
     ``script`` is the name of its script without its ending, ``after`` the job that submitted it or
     that it depends on. ``rows`` were there of its part of the sweep when it began for the first
-    time. ``bare`` is true where nothing is recorded but its number.
+    time. ``kept`` is what it was submitted with, by the names of `Scheduler.kept`, where its script
+    does not say. ``bare`` is true where nothing is recorded but its number.
 
     Of its last ``start`` are ``began``, ``until``, the end of its walltime, ``ended``,
     ``exit_status``, its script's, and ``signalled``, whether a signal came before that time.
@@ -103,6 +105,7 @@ class JobRecord:
     exit_status: int | None = None
     signalled: bool = False
     rows: int | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
     cancelled: bool = False
     bare: bool = True
 
@@ -157,7 +160,7 @@ def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
 
 
 def link(job: JobRecord, values: Mapping[str, str], scheduler: Scheduler) -> dict[str, Any]:
-    """What the values of any event say: the job before, the end of the walltime, the rows."""
+    """What the values of any event say beside how the job ended."""
     found: dict[str, Any] = {}
     if before := scheduler.number.fullmatch(values.get("after", "")):
         found["after"] = before[1]
@@ -165,7 +168,8 @@ def link(job: JobRecord, values: Mapping[str, str], scheduler: Scheduler) -> dic
         found["until"] = float(until)
     if job.rows is None and (rows := whole(values.get("rows", ""), SECONDS)) is not None:
         found["rows"] = rows
-    return found
+    kept = {name: values[name] for name in scheduler.kept if PLAIN.fullmatch(values.get(name, ""))}
+    return {**found, "kept": {**job.kept, **kept}}
 
 
 def seconds_of(time: str) -> float | None:

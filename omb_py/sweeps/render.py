@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
+import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -16,6 +18,9 @@ from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
+
+MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
+"""The command that made a script, in its head, and a digest of what it made."""
 
 
 def script(job: Job) -> str:
@@ -55,7 +60,19 @@ def script(job: Job) -> str:
         number=Safe(number(scheduler)),
         signals=Safe(" ".join(scheduler.warnings)),
     )
-    return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+    text = "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+    return MADE_BY.sub(rf"\g<1>  # {digest(text)}", text, count=1)
+
+
+def is_edited(text: str) -> bool:
+    """Whether a script is not as it was made, or does not say what it was."""
+    found = MADE_BY.search(text)
+    return found is None or found[2] != digest(MADE_BY.sub(r"\1", text, count=1))
+
+
+def digest(text: str) -> str:
+    """A few digits by which a text is known again."""
+    return f"{zlib.crc32(text.encode()):08x}"
 
 
 @cache

@@ -6,9 +6,10 @@ that a job leaves, then say how it ended.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +123,9 @@ class Evidence:
 def end_of(job: Evidence) -> End:
     """What became of a job."""
     if job.said in ACTIVE:
-        return End(str(job.said), None, "(its script has ended)" if job.record.ended else "")
+        again = job.said != RUNNING and job.record.began is not None
+        ended = "(its script has ended)" if job.record.ended else ""
+        return End(str(job.said), None, "(to start again)" if again else ended)
     status = job.exit_status
     goes_on = f"({job.follower} goes on)" if job.follower else ""
     if status == 0:
@@ -200,7 +203,8 @@ class JobStatus:
 class SweepStatus:
     """A sweep: its jobs, its rows, why points failed, and what the scheduler has not answered.
 
-    ``never`` is why points cannot be measured here.
+    ``never`` is why points cannot be measured here, ``to_go_on`` the command that submits what
+    measures the missing rows.
     """
 
     folder: Path
@@ -210,6 +214,7 @@ class SweepStatus:
     missing: int
     failures: tuple[Reason, ...]
     never: tuple[Reason, ...] = ()
+    to_go_on: str = ""
     trouble: str = ""
 
     @property
@@ -220,6 +225,11 @@ class SweepStatus:
         if any(job.state in ACTIVE for job in self.jobs):
             return UNDER_WAY
         return NO_ANSWER if self.trouble else INCOMPLETE
+
+    @property
+    def next(self) -> str:
+        """The command by which a person goes on; nothing where a job does, or nobody knows."""
+        return self.to_go_on if self.exit_code == INCOMPLETE else ""
 
 
 def status(job: Job) -> SweepStatus:
@@ -240,18 +250,41 @@ def status(job: Job) -> SweepStatus:
     ]
     never = [point for point in job.plan.points if folder.state(point).given_up]
     there, planned = rows.of(None)
+    became = [status_of(job, one, found.get(one.number), not trouble, known, rows) for one in known]
     return SweepStatus(
         folder=job.root,
-        jobs=tuple(
-            status_of(job, one, found.get(one.number), not trouble, known, rows) for one in known
-        ),
+        jobs=tuple(became),
         rows=there,
         planned=planned,
         missing=sum(rows.missing.values()),
         failures=tuple(reasons(folder, failed)),
         never=tuple(reasons(folder, never)),
+        to_go_on=" && ".join(to_go_on(job, [one.script for one in became], rows)),
         trouble=trouble,
     )
+
+
+def to_go_on(job: Job, submitted: Sequence[str], rows: Rows) -> Iterator[str]:
+    """The commands that submit what measures the missing rows.
+
+    That is the scripts as they are, those ``submitted`` last first, and the sweep for numbers of
+    nodes of which there is none.
+    """
+    left = {nodes for nodes in job.counts if rows.left(nodes)}
+    scripts = []
+    for name in dict.fromkeys(reversed(submitted)):
+        path, nodes = job.root / "jobs" / f"{name}.sh", node_count(job.sweep, name)
+        its = left if nodes is None else left & {nodes}
+        if its and path.is_file():
+            scripts.append(str(path))
+            left = left - its
+    if scripts:
+        yield shlex.join(["omb-py", "job", "submit", *scripts])
+    words = ["omb-py", "job", "submit", job.sweep_word, "--machine", job.machine_word, *job.wishes]
+    if left and not scripts:
+        yield shlex.join(words)
+    elif left:
+        yield from (shlex.join([*words, "--nodes", str(nodes)]) for nodes in sorted(left))
 
 
 class Rows:
@@ -353,6 +386,7 @@ def as_json(found: SweepStatus) -> Mapping[str, object]:
         ],
         "failures": [of_reason(reason) for reason in found.failures],
         "never": [of_reason(reason) for reason in found.never],
+        "to_go_on": found.next or None,
         "scheduler_error": found.trouble or None,
     }
 
@@ -370,11 +404,8 @@ WIDEST = 1000
 """Columns where the output is no terminal: lines are not broken there."""
 
 
-def show(found: SweepStatus, submit: str) -> None:
-    """Print the jobs, the rows that are there, and why points failed.
-
-    Where no job goes on, ``submit`` is the command that does.
-    """
+def show(found: SweepStatus) -> None:
+    """Print the jobs, the rows that are there, why points failed, and how to go on."""
     console = Console(width=None if sys.stdout.isatty() else WIDEST)
     if found.jobs:
         table = Table(box=None, pad_edge=False)
@@ -402,8 +433,8 @@ def show(found: SweepStatus, submit: str) -> None:
             say(console, f"  {reason}")
         if len(several) > MAX_LISTED:
             say(console, f"  and {len(several) - MAX_LISTED} other reasons, in --json")
-    if found.jobs and found.exit_code == INCOMPLETE:
-        say(console, f"no job waits or runs; to go on: {submit}")
+    if found.jobs and found.next:
+        say(console, f"no job waits or runs; to go on: {found.next}")
 
 
 def say(console: Console, text: str) -> None:

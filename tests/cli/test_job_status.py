@@ -150,6 +150,60 @@ def test_points_that_failed_are_gathered_by_their_messages(job: Run) -> None:
     assert found.code == 1
 
 
+def test_scripts_with_missing_rows_are_proposed(job: Run, sandbox: Sandbox) -> None:
+    job("submit", *MINE, "--nodes", "1", "--account", "ours")
+    slurm_has("1234", "COMPLETED")
+    one, two = "omb-py job submit mine.toml --machine here.toml", f"{JOBS}/mine-1-node.sh"
+    assert job("status", *MINE).lines[-1].endswith(f": omb-py job submit {two} && {one} --nodes 2")
+    for point in points():
+        if point.nodes == 1:
+            measured(point)
+    assert job("status", *MINE).lines[-1].endswith(f"; to go on: {one}")
+    sandbox.stand_in("sbatch", "echo 1235")
+    job("submit", *MINE, "--one-job")
+    slurm_has("1235", "COMPLETED")
+    proposed = json.loads("\n".join(job("status", *MINE, "--json").lines))["to_go_on"]
+    assert proposed == f"omb-py job submit {JOBS}/mine.sh"
+
+
+def test_an_edited_script_is_overwritten_only_by_force(job: Run) -> None:
+    script = JOBS / "mine-1-node.sh"
+    words = ("submit", *MINE, "--nodes", "1")
+    job(*words)
+    slurm_has("1234", "COMPLETED")
+    job(*words, "--account", "ours")
+    assert "#SBATCH --account=ours\n" in script.read_text(), "nobody has edited it"
+    edited = script.read_text().replace("--time=00:30:00", "--time=00:40:00")
+    script.write_text(edited)
+    for more in ((), ("--dry-run",), ("--account", "ours")):
+        with pytest.raises(UsageError, match=r"mine-1-node\.sh was edited: submit it as it is by"):
+            job(*words, *more)
+    assert job("submit", str(script)).lines == [f"1234 {script}"]
+    assert script.read_text() == edited
+    job(*words, "--force")
+    assert script.read_text() != edited
+
+
+def test_what_is_complete_is_not_submitted(job: Run, sandbox: Sandbox) -> None:
+    job("submit", *MINE, "--one-job", "--dry-run")
+    for point in points():
+        if point.nodes == 1:
+            measured(point)
+    found = job("submit", *MINE)
+    assert found.lines == [f"1234 {JOBS}/mine-2-nodes.sh"]
+    assert f"no row of {JOBS}/mine-1-node.sh is missing" in found.err
+    for point in points():
+        measured(point)
+    submitted = len(sandbox.commands())
+    for words in ((*MINE, "--dry-run"), (str(JOBS / "mine.sh"),)):
+        found = job("submit", *words)
+        assert (found.code, found.lines) == (None, [])
+        assert "is missing: it is not submitted" in found.err
+    assert [words[0] for words in sandbox.commands()[submitted:]] == []
+    job("submit", str(JOBS / "mine.sh"), "--force")
+    assert sandbox.commands()[-1][0] == "sbatch"
+
+
 def test_json_has_all_of_it(job: Run) -> None:
     recorded("mine-1-node", "1 submitted", "1 began until=1795379100", "1 ended exit=75")
     failed(points()[0], "why")

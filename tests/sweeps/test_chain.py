@@ -12,6 +12,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import chain, jobs, record
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.submission import unsaid
 from tests.sweeps.job_scripts import SWEEP, Sandbox
 
 MACHINE = """\
@@ -235,10 +236,11 @@ def test_the_next_job_gets_what_this_one_was_submitted_with(
 )
 def test_what_somebody_wrote_into_the_script_holds(line: str, option: str, variable: str) -> None:
     row = SCHEDULERS["slurm"]
-    assert chain.kept_options(row, "#!/bin/bash\n", {variable: "x"}) == [option, "x"]
-    assert chain.kept_options(row, f"#!/bin/bash\n{line}\n", {variable: "x"}) == []
-    assert chain.kept_options(row, f"#!/bin/bash\n#{line}\n", {variable: "x"}) == [option, "x"]
-    assert chain.kept_options(row, "", {variable: "$(touch PWNED)"}) == []
+    (name,) = (name for name, kept in row.kept.items() if kept == (option, variable))
+    assert unsaid(row, "#!/bin/bash\n", {name: "x"}) == {name: "x"}
+    assert unsaid(row, f"#!/bin/bash\n{line}\n", {name: "x"}) == {}
+    assert unsaid(row, f"#!/bin/bash\n#{line}\n", {name: "x"}) == {name: "x"}
+    assert unsaid(row, "", {name: "$(touch PWNED)"}) == {}
 
 
 def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,9 +254,19 @@ def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.M
         f"omb-py: 0 of 8 rows are there; to go on: cd {Path.cwd()} && omb-py job submit {SCRIPT}"
     )
     assert len(site.submissions("qsub")) == 1, "what is refused would be refused again"
+
+
+def test_a_script_that_is_submitted_again_keeps_its_account(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.prepare("pbs", "--queue", "debug")
     monkeypatch.setenv("PBS_ACCOUNT", "ours")
-    site.go_on()
-    assert site.lines[1].endswith(f"&& qsub -A ours {SCRIPT}")
+    monkeypatch.setenv("PBS_O_QUEUE", "other")
+    site.begin()
+    assert site.events[-1][2]["account"] == "ours"
+    site.sandbox.stand_in("qstat", "echo 'Unknown Job Id 7' >&2; exit 153")
+    site.job("submit", str(SCRIPT))
+    assert site.submissions("qsub") == [["-A", "ours", str(SCRIPT)]]
 
 
 def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:

@@ -59,7 +59,8 @@ SIGNAL = record(ended=9.0, exit_status=75, signalled=True)
 @pytest.mark.parametrize("state", [WAITING, HELD, RUNNING])
 def test_what_is_under_way_is_the_scheduler_s_word(state: str) -> None:
     assert end(record(began=None), Report(state)) == End(state)
-    assert end(ENDED_75, Report(state)) == End(state, None, "(its script has ended)")
+    again = "(its script has ended)" if state == RUNNING else "(to start again)"
+    assert end(ENDED_75, Report(state)) == End(state, None, again)
 
 
 @pytest.mark.parametrize(
