@@ -279,7 +279,8 @@ def say_end(link: Link, end: ChainEndError, err: bool = False) -> int:
     """Say that no other job goes on, why, and what does, on stdout as the sweep; the exit code."""
     planned = sum(point.rows for point in link.points)
     click.echo(f"omb-py: the chain of jobs ends here: {end}", err=err)
-    click.echo(f"omb-py: {link.rows} of {planned} rows are there; to go on: {end.command}", err=err)
+    how = f"; to go on: {end.command}" if end.command else ""
+    click.echo(f"omb-py: {link.rows} of {planned} rows are there{how}", err=err)
     return end.exit_code
 
 

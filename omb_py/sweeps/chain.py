@@ -19,6 +19,7 @@ from omb_py.sweeps import jobs, record
 from omb_py.sweeps.allocation import nodes_here, split
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.estimate import remaining
+from omb_py.sweeps.files import locked
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.job_files import fate
 from omb_py.sweeps.points import Point
@@ -36,7 +37,7 @@ MADE_BY = re.compile(r"^# Made by: omb-py job render (.+)$", re.MULTILINE)
 
 
 class ChainEndError(OmbError):
-    """No other job goes on; the text says why. ``command`` does go on."""
+    """No other job goes on; the text says why. ``command`` does go on, if a person has to."""
 
     exit_code = UNFINISHED
 
@@ -244,7 +245,7 @@ def go_on(link: Link, chain: str, signalled: bool) -> str:
                 f"{scheduler.title} starts it again it goes on by itself",
                 link.submit_command(),
             )
-    check_nodes(link)
+    check_left(link)
     if chain == "depend":
         return waiting_job(link)
     if chain == "none":
@@ -270,13 +271,18 @@ def go_on(link: Link, chain: str, signalled: bool) -> str:
     return number
 
 
-def check_nodes(link: Link) -> None:
-    """Raise `ChainEndError` when all that is left needs more nodes than the job has."""
+def check_left(link: Link) -> None:
+    """Raise `ChainEndError` when another job like this one could measure nothing of what is left.
+
+    It needs more nodes than the job has, or other jobs measure it.
+    """
     try:
         here = nodes_here(link.job.machine)
     except OmbError:  # then the sweep has said so
         return
     fitting, larger = split(link.missing, here)
+    if fitting and all(is_measured(link.folder, point) for point in fitting):
+        raise ChainEndError("another job measures what is left", "")
     if fitting or not larger:
         return
     needed = sorted({point.nodes for point in larger})
@@ -285,6 +291,12 @@ def check_nodes(link: Link) -> None:
         f"all that is left needs {' or '.join(map(str, needed))} nodes, and this job has {here}",
         link.made_with(*words),
     )
+
+
+def is_measured(folder: Folder, point: Point) -> bool:
+    """Whether a process measures a point just now."""
+    with locked(folder.lock(point.name)) as ours:
+        return not ours
 
 
 def waiting_job(link: Link) -> str:

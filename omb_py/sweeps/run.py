@@ -93,7 +93,7 @@ def run_sweep(
         )
         runner.clear()
         added = runner.run(points)
-        return end(reporter, plan, folder, stop, added, larger, short)
+        return end(reporter, plan, folder, stop, added, larger, short, runner.elsewhere)
 
 
 def orphaned(folder: Folder, sweep: Sweep, machine: Machine, whole: Plan) -> list[str]:
@@ -144,10 +144,12 @@ def end(
     added: bool,
     larger: Sequence[Point],
     short: str,
+    elsewhere: Sequence[Point] = (),
 ) -> int:
     """Say what came of it, and what to do next; the exit code.
 
-    ``short`` is why there are too few nodes for ``larger`` points.
+    ``short`` is why there are too few nodes for ``larger`` points. Other processes were measuring
+    those ``elsewhere``.
     """
     list_profiles(reporter, folder, plan.points)
     hung = sum(one.hung for point in plan.points for one in folder.state(point).attempts)
@@ -160,8 +162,9 @@ def end(
     left = [point for point in plan.points if folder.missing(point)]
     list_points(reporter, folder, given_up, "could not be measured here")
     here = allocation.without(left, larger)
-    code = exit_code(stop, not left, added, too_few_nodes=not here)
-    if not left and not reporter.there:
+    others = here and all(point in elsewhere for point in here)
+    code = exit_code(stop, not left, added, too_few_nodes=not here, elsewhere=bool(others))
+    if not left and not any(map(folder.there, plan.points)):
         reporter.say("nothing was measured: mend the reasons above, or choose another sweep")
         return OmbError.exit_code
     if not left:
@@ -178,6 +181,8 @@ def end(
         why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
     first = "mend that, and " if len(lacking) == len(here) else ""
     again = [f"{first}run the same command again"] if here else []
+    if others:
+        again = ["another omb-py sweep in this folder measures them"]
     missing = f"{count(missing_rows(folder, left), 'row')} of {count(len(left), 'point')} missing"
     there = f"; results so far are in {folder.root}" if reporter.there else ""
     reporter.say(f"{why}{missing}: {'; '.join([*again, *([short] if short else [])])}{there}")

@@ -115,6 +115,8 @@ class Runner:
     retries: int
     reporter: Reporter
     stop: Stop = field(default_factory=Stop)
+    elsewhere: list[Point] = field(default_factory=list)
+    """Points that another process was measuring."""
 
     def run(self, points: Sequence[Point]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
@@ -150,6 +152,7 @@ class Runner:
         with locked(self.folder.lock(point.name)) as ours:
             if not ours:
                 self.reporter.elsewhere(point)
+                self.elsewhere.append(point)
                 return False
             processes.clear(self._mark(point.name))
             before = len(self.folder.measured(point))
@@ -381,15 +384,19 @@ def temporary_folder(launcher: str, nodes: int, records: Path) -> Iterator[dict[
         yield {"TMPDIR": own}
 
 
-def exit_code(stop: Stop, complete: bool, added: bool, too_few_nodes: bool = False) -> int:
+def exit_code(
+    stop: Stop, complete: bool, added: bool, too_few_nodes: bool = False, elsewhere: bool = False
+) -> int:
     """What a sweep's end means to whoever started it.
 
     0 when everything is there, `UNFINISHED` when it was stopped or all that is missing needs more
-    nodes, and it is worth going on with, 130 after Ctrl-C, 1 when points failed or nothing was
-    measured in all the time.
+    nodes, and it is worth going on with, or when other processes measure what is missing, 130 after
+    Ctrl-C, 1 when points failed or nothing was measured in all the time.
     """
     if complete:
         return 0
+    if elsewhere and not stop:
+        return UNFINISHED
     if stop.signal == signal.SIGINT:
         return INTERRUPTED
     return UNFINISHED if (stop or too_few_nodes) and added else 1

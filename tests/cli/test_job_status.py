@@ -197,7 +197,8 @@ def test_what_is_complete_is_not_submitted(job: Run, sandbox: Sandbox) -> None:
     submitted = len(sandbox.commands())
     for words in ((*MINE, "--dry-run"), (str(JOBS / "mine.sh"),)):
         found = job("submit", *words)
-        assert (found.code, found.lines) == (None, [])
+        assert not found.code
+        assert not found.lines
         assert "is missing: it is not submitted" in found.err
     assert [words[0] for words in sandbox.commands()[submitted:]] == []
     job("submit", str(JOBS / "mine.sh"), "--force")

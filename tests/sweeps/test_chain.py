@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from omb_py.cli import command
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import chain, jobs, record
 from omb_py.sweeps.batch import Job
+from omb_py.sweeps.files import locked
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.submission import unsaid
 from tests.sweeps.job_scripts import SWEEP, Sandbox
@@ -448,6 +452,26 @@ def test_points_that_need_more_nodes_than_there_are_do_not_go_round_in_circles(
     assert "all that is left needs 2 nodes, and this job has 1" in site.lines[0]
     again = "omb-py job submit mine.toml --machine here.toml --account ours --nodes 2"
     assert site.lines[1] == (f"omb-py: 4 of 8 rows are there; to go on: cd {Path.cwd()} && {again}")
+
+
+def test_a_second_job_leaves_the_first_one_its_rows(site: Site) -> None:
+    site.prepare("slurm")
+    site.sandbox.stand_in("mpiexec", "echo HYDRA build details")
+    link = chain.Link(described_job(), SCRIPT, "7", None)
+    with ExitStack() as first:
+        for point in link.points:
+            assert first.enter_context(locked(link.folder.lock(point.name)))
+        words = [sys.executable, "-m", "omb_py", "sweep", *WHERE]
+        second = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert second.returncode == 75, second.stderr
+        assert "another omb-py sweep in this folder measures them" in second.stdout
+        assert site.go_on() == 75
+    assert site.lines == [
+        "omb-py: the chain of jobs ends here: another job measures what is left",
+        "omb-py: 0 of 8 rows are there",
+    ]
+    assert site.submissions() == []
+    assert site.go_on() == 0
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)

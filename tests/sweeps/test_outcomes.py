@@ -44,6 +44,8 @@ def test_exit_codes() -> None:
     assert exit_code(Stop(), complete=False, added=True, too_few_nodes=True) == 75
     assert exit_code(Stop(), complete=False, added=False, too_few_nodes=True) == 1
     assert exit_code(over, complete=False, added=True, too_few_nodes=True) == 75
+    assert exit_code(Stop(), complete=False, added=False, elsewhere=True) == 75
+    assert exit_code(over, complete=False, added=False, elsewhere=True) == 1
 
 
 @pytest.mark.parametrize(
