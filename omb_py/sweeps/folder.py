@@ -66,15 +66,15 @@ class State(BaseModel):
     given_up: tuple[int, ...] = ()
 
     @property
-    def outcome(self) -> str | None:
-        """How the last attempt ended that was not stopped; None without one."""
-        ended = [attempt.outcome for attempt in self.attempts if attempt.outcome != STOPPED]
+    def last(self) -> Attempt | None:
+        """The last attempt that was not stopped; None without one."""
+        ended = [attempt for attempt in self.attempts if attempt.outcome != STOPPED]
         return ended[-1] if ended else None
 
     @property
-    def said(self) -> str:
-        """What the last attempt said for itself."""
-        return self.attempts[-1].said if self.attempts else ""
+    def outcome(self) -> str | None:
+        """How that ended; None without one."""
+        return self.last.outcome if self.last else None
 
 
 class Software(BaseModel):

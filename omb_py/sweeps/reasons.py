@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -89,9 +89,12 @@ def has_words(line: str) -> bool:
 
 
 def shorten(text: str) -> str:
-    """The text, cut after a word if it is too long."""
+    """The text, cut after a sentence if it is too long, after a word where that says little."""
     if len(text) <= LONGEST:
         return text
+    ends = [end.start() for end in re.finditer(r"(?<=[.!?]) ", text[: LONGEST + 1])]
+    if ends and ends[-1] > LONGEST // 3:
+        return f"{text[: ends[-1]]} …"
     return f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
 
 
@@ -100,33 +103,56 @@ MAX_LISTED = 10
 
 @dataclass(frozen=True)
 class Reason:
-    """A message, the points whose last attempt ended with it, and the log of the first of them."""
+    """A message, the points whose last attempt ended with it, and the log of the first of them.
+
+    ``earlier``: in an earlier start of the sweep, after which they have not been tried again.
+    """
 
     said: str
     points: tuple[Point, ...]
     log: Path
+    earlier: bool = False
 
     def __str__(self) -> str:
         others = len(self.points) - 1
         more = f" and {others} more" if others else ""
-        return f"{self.points[0].describe()}{more}: {self.said} ({self.log})"
+        when = "in an earlier job: " if self.earlier else ""
+        return f"{self.points[0].describe()}{more}: {when}{self.said} ({self.log})"
 
 
-def reasons(folder: Folder, points: Sequence[Point]) -> list[Reason]:
-    """The messages of points, those of most points first."""
-    by_message: dict[str, list[Point]] = {}
+PROCESS = re.compile(r"\bpid[ :=#]*\d+|(?<=-)\d+(?=@)|(?<=\w:)\d+(?=\])", re.IGNORECASE)
+"""The number of a process: ``PID 12``, ``[prterun-n1-12@1,0]``, ``[n1:12]``."""
+
+
+def reasons(
+    folder: Folder, points: Sequence[Point], since: Callable[[Point], str] = lambda point: ""
+) -> list[Reason]:
+    """The messages of points, those of most points first, alike but for numbers of processes.
+
+    ``since`` is when a point's last job began, as in `Attempt.started`.
+    """
+    alike: dict[tuple[str, bool], list[tuple[str, Point]]] = {}
     for point in points:
-        by_message.setdefault(folder.state(point).said or "no word of why", []).append(point)
-    several = sorted(by_message.items(), key=lambda item: -len(item[1]))
-    return [Reason(said, tuple(same), folder.log(same[0])) for said, same in several]
+        last = folder.state(point).last
+        said = (last.said if last else "") or "no word of why"
+        earlier = last is not None and last.started < since(point)
+        alike.setdefault((PROCESS.sub("", said), earlier), []).append((said, point))
+    several = sorted(alike.items(), key=lambda item: -len(item[1]))
+    return [
+        Reason(same[0][0], tuple(point for _, point in same), folder.log(same[0][1]), earlier)
+        for (_, earlier), same in several
+    ]
 
 
-def lines(folder: Folder, points: Sequence[Point], what: str) -> Iterator[str]:
-    """Name points, gathered by their messages; nothing for no points."""
+def lines(folder: Folder, points: Sequence[Point], what: str, since: str = "") -> Iterator[str]:
+    """Name points, gathered by their messages; nothing for no points.
+
+    ``since`` is when this start of the sweep began, as in `Attempt.started`.
+    """
     if not points:
         return
     yield f"{count(len(points), 'point')} {what}:"
-    found = reasons(folder, points)
+    found = reasons(folder, points, lambda point: since)
     yield from (f"  {reason}" for reason in found[:MAX_LISTED])
     if len(found) > MAX_LISTED:
         yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

@@ -26,6 +26,7 @@ class Reporter:
         self._before = there
         self._guess = 0.0
         self._began = time.monotonic()
+        self.since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._bar: Any = None
         self._task: Any = None
 

@@ -199,7 +199,7 @@ def list_profiles(reporter: Reporter, folder: Folder, points: Sequence[Point]) -
 
 def list_points(reporter: Reporter, folder: Folder, points: Sequence[Point], what: str) -> None:
     """Name points, gathered by what they said for themselves."""
-    for line in reasons.lines(folder, points, what):
+    for line in reasons.lines(folder, points, what, reporter.since):
         reporter.say(line)
 
 

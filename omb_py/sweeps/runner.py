@@ -10,8 +10,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -242,12 +242,14 @@ class Runner:
                     ended = self._wait(process, limit, point)
                 finally:
                     processes.end(process, mark)
+                    share_mode(log, [csv])
         if ended is None and process.returncode != 0:
             with clearing(scratch):
                 require_room(self.folder.root)
         if profiled:
             with writing(kept):
                 there = profiling.collect(scratch, kept)
+            share_mode(log, kept.rglob("*"))
             if not there and ended is None and process.returncode == 0:
                 self.reporter.say(f"{point.describe()}: it ran, but {NO_PROFILE}")
         clear_scratch(scratch)
@@ -306,6 +308,14 @@ def bytes_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def share_mode(log: Path, written: Iterable[Path]) -> None:
+    """Give files of ranks the log's permissions: a rank's umask is its node's, the log's ours."""
+    for path in written:
+        with suppress(OSError):  # there is none, or it is somebody else's
+            if path.is_file():
+                shutil.copymode(log, path)
 
 
 def require_room(folder: Path) -> None:

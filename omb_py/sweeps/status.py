@@ -22,7 +22,7 @@ from omb_py.sweeps import jobs, record
 from omb_py.sweeps.batch import Job, node_count
 from omb_py.sweeps.folder import FAILURES, MISSING, Folder
 from omb_py.sweeps.job_files import last_change, output_of, text_of
-from omb_py.sweeps.points import Plan
+from omb_py.sweeps.points import Plan, Point
 from omb_py.sweeps.reasons import MAX_LISTED, Reason, reasons
 from omb_py.sweeps.record import JobRecord
 from omb_py.sweeps.runner import UNFINISHED
@@ -257,7 +257,7 @@ def status(job: Job) -> SweepStatus:
         rows=there,
         planned=planned,
         missing=sum(rows.missing.values()),
-        failures=tuple(reasons(folder, failed)),
+        failures=tuple(reasons(folder, failed, lambda point: begin_of(job, point, known))),
         never=tuple(reasons(folder, never)),
         to_go_on=" && ".join(to_go_on(job, [one.script for one in became], rows)),
         trouble=trouble,
@@ -285,6 +285,13 @@ def to_go_on(job: Job, submitted: Sequence[str], rows: Rows) -> Iterator[str]:
         yield shlex.join(words)
     elif left:
         yield from (shlex.join([*words, "--nodes", str(nodes)]) for nodes in sorted(left))
+
+
+def begin_of(job: Job, point: Point, known: Sequence[JobRecord]) -> str:
+    """When the last job that measures a point began, as in a record; nothing for no job."""
+    counts = ((one.began or 0.0, node_count(job.sweep, one.script)) for one in known)
+    began = max((began for began, nodes in counts if nodes in (None, point.nodes)), default=0.0)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
 
 
 class Rows:
@@ -397,6 +404,7 @@ def of_reason(reason: Reason) -> Mapping[str, object]:
         "message": reason.said,
         "points": [point.describe() for point in reason.points],
         "log": str(reason.log),
+        "earlier": reason.earlier,
     }
 
 

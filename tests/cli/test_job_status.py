@@ -100,7 +100,9 @@ def measured(point: Point) -> None:
 
 def failed(point: Point, said: str) -> None:
     """Let the last attempt of a point have failed with a message."""
-    attempt = Attempt(started="", seconds=1.0, exit_code=1, outcome=FAILED, rows=0, said=said)
+    attempt = Attempt(
+        started="2026-11-22T20:30:00Z", seconds=1.0, exit_code=1, outcome=FAILED, rows=0, said=said
+    )
     folder = Folder(FOLDER)
     (FOLDER / "state").mkdir(exist_ok=True)
     folder.note(point, State(attempts=(attempt,)))

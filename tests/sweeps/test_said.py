@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.sweeps.reasons import LONGEST, last_words
+from omb_py.sweeps.folder import FAILED, STOPPED, Attempt, Folder, State
+from omb_py.sweeps.points import Point
+from omb_py.sweeps.reasons import LONGEST, last_words, reasons
+from omb_py.sweeps.runner import share_mode
 
 RULE = "-" * 74
 NO_SLOTS = f"""\
@@ -173,6 +176,49 @@ def test_what_is_too_long_is_cut_after_a_word(tmp_path: Path) -> None:
     assert ours.endswith("word …")
     assert theirs.endswith("letters …")
     assert max(len(ours), len(theirs)) <= LONGEST + 2
+
+
+def test_what_is_too_long_is_cut_after_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"$ mpiexec\nomb-py: {'word ' * 80}end. {'word ' * 80}\n")
+    ours, _ = last_words(tmp_path / "log")
+    assert ours is not None
+    assert ours.endswith("end. …")
+
+
+def attempt(started: str, said: str, outcome: str = FAILED) -> Attempt:
+    """How an attempt ended."""
+    return Attempt(started=started, seconds=1.0, exit_code=1, outcome=outcome, rows=0, said=said)
+
+
+def test_reasons_are_alike_but_for_numbers_of_processes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    points = [Point("bcast", "numpy", "buffer", nodes, 2, (8,)) for nodes in (1, 2, 3, 4)]
+    words = "prterun noticed that rank 0 with PID {0} on node n1, [prterun-n1-{0}@1,0], exited."
+    for number, point in enumerate(points[:3]):
+        started = "2026-11-22T20:00:00Z" if number < 2 else "2026-11-22T21:00:00Z"
+        ended = attempt(started, words.format(4711 + number))
+        stopped = attempt("2026-11-22T22:00:00Z", "", STOPPED)
+        folder.note(point, State(attempts=(ended, stopped)))
+    folder.note(points[3], State(attempts=(attempt("2026-11-22T21:00:00Z", "no memory"),)))
+    found = reasons(folder, points, lambda point: "2026-11-22T20:30:00Z")
+    assert [(reason.earlier, len(reason.points)) for reason in found] == [
+        (True, 2),
+        (False, 1),
+        (False, 1),
+    ]
+    assert "in an earlier job: prterun noticed that rank 0 with PID 4711 on" in str(found[0])
+    assert "earlier" not in str(found[1])
+    assert len(reasons(folder, points)) == 2
+
+
+def test_files_of_ranks_have_the_permissions_of_the_log(tmp_path: Path) -> None:
+    log, csv, missing = (tmp_path / name for name in ("log", "csv", "missing"))
+    for path, mode in ((log, 0o640), (csv, 0o600)):
+        path.touch()
+        path.chmod(mode)
+    share_mode(log, [csv, missing, tmp_path])
+    assert csv.stat().st_mode & 0o777 == 0o640
+    assert tmp_path.stat().st_mode & 0o111
 
 
 LINES = st.lists(st.sampled_from([*NO_SLOTS.splitlines(), *STACK.splitlines(), *TRACEBACK, " x"]))
