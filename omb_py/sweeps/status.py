@@ -41,11 +41,15 @@ FINISHED, STOPPED, FORGOTTEN, UNKNOWN = "finished", "stopped", jobs.FORGOTTEN, "
 """Beside what the scheduler says: ended with exit status 0; with 75, more to do; neither the
 scheduler nor a record says how it ended; the scheduler does not answer."""
 
-SIGNALLED = "stopped by a signal"
+SIGNALLED = "signalled"
 """What has ended by a signal before its time was over, and nobody says that it was cancelled."""
 
 LATE = 120.0
 """Seconds before the end of its walltime in which a job that then vanished was last seen."""
+
+
+WORDS = {STOPPED: "stopped with more to do", SIGNALLED: "stopped by a signal"}
+"""What is said for a state of one word that says too little."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,7 @@ class JobStatus:
         """The state in words."""
         if self.state == RUNNING and self.until is not None:
             return f"running until {time.strftime('%Y-%m-%d %H:%M', time.localtime(self.until))}"
-        text = "stopped with more to do" if self.state == STOPPED else self.state
+        text = WORDS.get(self.state, self.state)
         if self.state == FAILED and self.exit_status is not None:
             text += f" (exit status {self.exit_status})"
         return f"{text} {self.why}".rstrip()

@@ -222,6 +222,17 @@ def test_json_has_all_of_it(job: Run) -> None:
     assert found["failures"][0]["message"] == "why"
 
 
+def test_a_job_stopped_by_a_signal_is_not_cancelled_until_slurm_says_so(job: Run) -> None:
+    recorded("mine", "7 began start=5.1", "7 ended exit=75 signalled=yes start=5.1")
+    assert "stopped by a signal" in job("status", *MINE).lines[1]
+    slurm_has("7", "PENDING", left="30:00")
+    found = job("status", *MINE)
+    assert "waiting (to start again)" in found.lines[1]
+    assert (found.code, "to go on" in found.lines[-1]) == (75, False)
+    slurm_has("7", "CANCELLED", "15")
+    assert "cancelled" in job("status", *MINE).lines[1]
+
+
 def test_a_job_is_finished_or_another_goes_on(job: Run) -> None:
     """Each began with so many rows; the third was submitted in time, and was not needed."""
     recorded("mine", "1 submitted", "1 began", "1 rows=0", "2 submitted after=1")
