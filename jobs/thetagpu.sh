@@ -40,7 +40,7 @@ record began "host=$HOSTNAME"
 venv=.venv
 if [ -f "$venv/bin/activate" ]; then
     # shellcheck source=/dev/null
-    source "$venv/bin/activate"
+    source "$venv/bin/activate" || fail "source $venv/bin/activate fails on $HOSTNAME"
 fi
 command -v omb-py > /dev/null ||
     fail "there is no omb-py on $HOSTNAME, neither $venv/bin/omb-py in $PWD nor one on the PATH:" \

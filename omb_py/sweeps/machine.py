@@ -19,6 +19,9 @@ from omb_py.sweeps.toml import Strict, suggestion
 
 NO_SCHEDULER = "none"
 
+DEFAULT_VENV = ".venv"
+"""Not every user has a virtual environment: this one is activated if it is there."""
+
 RECORDER = "recorder"
 """Instead of a profiling library: the recorder of `omb-py profile`."""
 
@@ -128,10 +131,10 @@ class Machine(Strict):
     module_paths: tuple[Word, ...] = Field(default=(), examples=[["/soft/modulefiles"]])
     """Folders that the job's script adds by `module use`."""
     modules: tuple[Word, ...] = Field(default=(), examples=[["mpich"]])
-    """Modules that the job's script loads."""
-    virtual_environment: Line | None = Field(default=".venv", examples=["~/venvs/omb"])
-    """The virtual environment that the job's script activates, if it is there; a relative path
-    begins where the job was submitted."""
+    """Modules that the job's script loads. A job in which one does not load ends at once."""
+    virtual_environment: Line | None = Field(default=DEFAULT_VENV, examples=["~/venvs/omb"])
+    """The virtual environment that the job's script activates, the default only if it is there; a
+    relative path begins where the job was submitted."""
     bundle: Line | None = Field(default=None, examples=["bundle"])
     """The folder of `omb-py bundle` from which ranks start: each node reads one file, in place of
     hundreds by every rank. Make it again after an update of omb-py."""

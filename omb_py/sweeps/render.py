@@ -15,6 +15,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
 from omb_py.sweeps.batch import Job
 from omb_py.sweeps.field_types import clock
+from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -54,6 +55,7 @@ def script(job: Job) -> str:
         library=job.library,
         seconds=seconds,
         login=Safe(" -l" if modules else ""),
+        own_venv=job.machine.virtual_environment != DEFAULT_VENV,
         sentinel=Safe(scheduler.sentinel),
         by_hand=Safe(by_hand(scheduler)),
         submit_folder=Safe(submit_folder(scheduler)),

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,9 +248,10 @@ def test_the_environment_is_made_as_configured(tmp_path: Path) -> None:
     activate = sandbox.root / "our venv" / "bin" / "activate"
     activate.parent.mkdir(parents=True)
     activate.write_text("touch activated\n")
+    folders = [str(tmp_path), str(sandbox.here)]
     text = render.script(
         own_job(
-            module_paths=["/soft/modulefiles"],
+            module_paths=folders,
             modules=["gcc/12", "mpich"],
             virtual_environment="~/our venv",
         )
@@ -257,8 +259,53 @@ def test_the_environment_is_made_as_configured(tmp_path: Path) -> None:
     assert text.startswith("#!/bin/bash -l\n"), "module is a function of login shells"
     ran = sandbox.run(text)
     assert ran.code == 0, ran.said
-    assert ran.of("module") == [["use", "/soft/modulefiles"], ["load", "gcc/12", "mpich"]]
+    loaded = [["load", "gcc/12"], ["load", "mpich"]]
+    assert ran.of("module") == [*(["use", folder] for folder in folders), *loaded]
     assert (sandbox.here / "activated").exists()
+
+
+FAILS = 'case "$*" in *gone*) echo "cannot: $*" >&2; exit 1;; esac'
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"modules": ["gcc", "gone/1", "mpich"]}, "module load gone/1 fails on "),
+        ({"module_paths": ["/gone/modules"], "modules": ["mpich"]}, "module use /gone/modules fa"),
+        ({"virtual_environment": "~/gone"}, "/gone/bin/activate fails on "),
+    ],
+)
+def test_a_job_without_its_environment_measures_nothing(
+    values: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    sandbox = Sandbox(tmp_path)
+    sandbox.stand_in("module", FAILS)
+    ran = sandbox.run(render.script(own_job(**values)), SLURM_JOB_ID="7")
+    (line,) = [line for line in ran.said.splitlines() if line.startswith("omb-py: ")]
+    assert (ran.code, ran.of("omb-py")) == (1, [])
+    assert words in line
+    assert socket.gethostname() in line
+    assert ["load", "mpich"] not in ran.of("module")
+    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "1"})
+
+
+def test_a_host_without_modules_is_named(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    (sandbox.programs / "module").unlink()
+    ran = sandbox.run(render.script(own_job(modules=["mpich"])))
+    assert (ran.code, ran.of("omb-py")) == (1, [])
+    assert f"omb-py: module load mpich fails on {socket.gethostname()}: " in ran.said
+
+
+@pytest.mark.parametrize("text", ["return 3", "exec 3< /not/here || return 1"])
+def test_a_virtual_environment_that_fails_is_named(text: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    activate = sandbox.here / ".venv" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    activate.write_text(f"{text}\n")
+    ran = sandbox.run(render.script(own_job()))
+    assert (ran.code, ran.of("omb-py")) == (1, [])
+    assert "omb-py: source .venv/bin/activate fails on " in ran.said
 
 
 def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
