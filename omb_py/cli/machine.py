@@ -182,9 +182,7 @@ def new_command(output: Path | None, force: bool, **given: Any) -> None:
         form.ask("account", None, "")
         form.ask("walltime", machine_files.walltime(found))
     values, job = form.answers()
-    text = machine_files.new(
-        machine_files.completed(values), machine_files.job_of(scheduler, job), notes(found, said)
-    )
+    text = machine_files.new(machine_files.completed(values), job, notes(found, said))
     files.write(path, text)
     click.echo(path)
     word = shlex.quote(f"./{path}" if not path.is_absolute() else str(path))

@@ -192,9 +192,6 @@ def markdown() -> str:
 
 WIDTH = 98
 
-WHOLE_NODES = {"attributes": ["place=scatter:excl"]}
-"""Without it PBS may put two chunks of `select` on one node, and jobs of others beside them."""
-
 
 def new(values: Mapping[str, Any], job: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     """The text of a machine file that sets ``values``, and ``job`` in its table.
@@ -218,11 +215,6 @@ def completed(values: Mapping[str, Any]) -> dict[str, Any]:
     if sys.prefix == sys.base_prefix or Path(sys.prefix) == Path(".venv").absolute():
         return dict(values)
     return {**values, "virtual_environment": sys.prefix}
-
-
-def job_of(scheduler: str, job: Mapping[str, Any]) -> dict[str, Any]:
-    """What jobs ask for, and what a benchmark's jobs should on this scheduler."""
-    return {**(WHOLE_NODES if scheduler == "pbs" else {}), **job}
 
 
 def walltime(found: Cluster) -> str:

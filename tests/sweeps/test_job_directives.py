@@ -214,9 +214,9 @@ def test_pbs_names_each_node_as_often_as_it_has_cores(select: list[str], line: s
 @pytest.mark.parametrize(
     ("settings", "lines"),
     [
-        ({}, ["-l place=scatter"]),
-        ({"attributes": ["software=foo"]}, ["-l place=scatter", "-l software=foo"]),
-        ({"attributes": ["place=scatter:excl"]}, ["-l place=scatter:excl"]),
+        ({}, ["-l place=scatter:excl"]),
+        ({"attributes": ["software=foo"]}, ["-l place=scatter:excl", "-l software=foo"]),
+        ({"attributes": ["place=scatter"]}, ["-l place=scatter"]),
         ({"attributes": ["place=pack"]}, ["-l place=pack"]),
         ({"directives": ["-l place=vscatter"]}, ["-l place=vscatter"]),
     ],
