@@ -7,9 +7,11 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job  # 47e5105d
-# Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub SCRIPT
+# Made by: omb-py job render scaling --machine thetagpu --one-job
+# Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
+# Fill in the account above: the scheduler takes no job without one.
+# Commands of its scheduler: qsub=qsub-gpu qstat=qstat-gpu qdel=qdel-gpu
 
 fail() {
     echo "omb-py: $*" >&2

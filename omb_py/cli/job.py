@@ -61,6 +61,7 @@ PARTS: Callable[[Any], Any] = options(
     ),
     click.option("--account", help="Account (allocation) to charge."),
     click.option("--queue", help="Queue (Slurm: partition), whose limits select the points."),
+    click.option("--filesystems", help="File systems that the job needs, as in home,eagle."),
     click.option("--walltime", help="Time limit of each job, as in 30m or 0:30:00."),
     click.option(
         "--chain",
@@ -104,6 +105,7 @@ def render_command(output: Path | None, **wishes: Any) -> None:
     wanted = scripts(**wishes)
     made = [(job, render.script(job)) for job in wanted]
     name_left_out(wanted)
+    check_account(wanted, note)
     single = output is None or output.suffix == ".sh"
     if single and len(made) > 1:
         raise UsageError(
@@ -159,6 +161,7 @@ def submit_command(
     else:
         wanted = scripts(sweep[0], **wishes)
         name_left_out(wanted)
+        check_account(wanted, note if dry_run else refuse)
         made = [of_job(job, render.script(job), length) for job in wanted]
     made = submission.worthwhile(made, force, note)
     if dry_run:
@@ -201,6 +204,19 @@ def name_left_out(jobs: list[Job]) -> None:
     """Say on standard error what none of a sweep's jobs measures, and why."""
     for left_out in jobs[0].plan.left_out:
         click.echo(left_out.describe(), err=True)
+
+
+def check_account(jobs: list[Job], tell: Callable[[str], None]) -> None:
+    """Tell that the scheduler will refuse the jobs, which name no account."""
+    from omb_py.sweeps import batch
+
+    if why := batch.without_account(jobs[0].machine):
+        tell(why)
+
+
+def refuse(text: str) -> None:
+    """Raise `UsageError`."""
+    raise UsageError(text)
 
 
 def note(text: str) -> None:
@@ -357,6 +373,7 @@ def described(
     folder: Path | None,
     account: str | None = None,
     queue: str | None = None,
+    filesystems: str | None = None,
     walltime: str | None = None,
     chain: str | None = None,
     profile: bool = False,
@@ -374,9 +391,11 @@ def described(
     plan = toml.read(catalog.find("sweeps", sweep), Sweep)
     where = toml.read(catalog.find("machines", machine), Machine)
     wished = {"account": account, "queue": queue, "walltime": walltime, "chain": chain}
+    wished["filesystems"] = filesystems
     given = {name: value for name, value in wished.items() if value is not None}
-    where = batch.with_settings(where, given)
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    lists = {"filesystems": filesystems.replace(":", ",").split(",")} if filesystems else {}
+    where = batch.with_settings(where, {**given, **lists})
     words += ["--folder", str(folder)] if folder is not None else []
     words += ["--profile"] if profile else []
     named = profiling.with_profile(where, os.environ).profile if profile else None

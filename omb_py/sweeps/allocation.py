@@ -13,7 +13,6 @@ from omb_py.sweeps.jobs import ask
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point
-from omb_py.sweeps.schedulers import SCHEDULERS
 
 PATIENCE = 30.0
 """Seconds that a scheduler's command may take to say how many nodes there are."""
@@ -31,7 +30,7 @@ def nodes_here(machine: Machine) -> int | None:
         row = LAUNCHERS.get(machine.launcher)
         apart = row is not None and row.launch_node and not machine.host_file
         return max(1, len(names) - apart)
-    scheduler = SCHEDULERS.get(machine.scheduler)
+    scheduler = machine.batch_scheduler
     if scheduler is None:
         return None
     values = (os.environ.get(name, "") for name in scheduler.node_count_variables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,7 +64,9 @@ class Job:
     @property
     def scheduler(self) -> Scheduler:
         """The machine's."""
-        return SCHEDULERS[self.machine.scheduler]
+        found = self.machine.batch_scheduler
+        assert found is not None  # `check` refuses a machine without one
+        return found
 
     @property
     def name(self) -> str:
@@ -156,12 +158,22 @@ def check(machine: Machine) -> None:
         raise UsageError(str(error)) from error
 
 
+def without_account(machine: Machine) -> str:
+    """Why the scheduler will refuse jobs that name no account, and what to do; empty if not."""
+    if machine.job.account or not machine.job.account_required:
+        return ""
+    return (
+        f"machine {machine.name} takes no job without an account: add --account PROJECT, or set "
+        "account in [job] of its file"
+    )
+
+
 def counts(sweep: Sweep, machine: Machine) -> tuple[int, ...]:
     """The numbers of nodes that a sweep takes; raises as `plan_jobs` does."""
     return plan_jobs(sweep, machine).node_counts
 
 
-def with_settings(machine: Machine, given: Mapping[str, str]) -> Machine:
+def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) -> Machine:
     """The machine with other settings of its jobs, checked as in a configuration.
 
     Raises `UsageError`.

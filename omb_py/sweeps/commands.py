@@ -16,7 +16,6 @@ from omb_py.sweeps import profiling
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, selectable
-from omb_py.sweeps.schedulers import SCHEDULERS
 
 PASSED_ON = (*TELLING_PREFIXES, "PYTHONPATH", "LD_LIBRARY_PATH", "OMB_PY_")
 """Beginnings of variables that ranks on other nodes need as much as those on this one."""
@@ -48,7 +47,7 @@ def hosts(machine: Machine) -> list[str] | None:
     They stand in the machine's file, or in the one that its scheduler makes for a job. Raises
     `OmbError` when it cannot be read or names no host.
     """
-    variable = getattr(SCHEDULERS.get(machine.scheduler), "host_file_variable", None)
+    variable = getattr(machine.batch_scheduler, "host_file_variable", None)
     name = machine.host_file or (os.environ.get(variable) if variable else None)
     if not name:
         return None

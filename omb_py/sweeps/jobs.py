@@ -299,10 +299,12 @@ def scheduler_of(script: Path) -> Scheduler:
 
     Raises `UsageError` when it has none, `OmbError` when it cannot be read.
     """
-    lines = text_of(script).splitlines()
+    text = text_of(script)
+    names = re.search(r"^# Commands of its scheduler: (.+)$", text, re.MULTILINE)
+    own = dict(word.split("=", 1) for word in names[1].split() if "=" in word) if names else {}
     for scheduler in SCHEDULERS.values():
-        if any(line.startswith(f"{scheduler.sentinel} ") for line in lines):
-            return scheduler
+        if any(line.startswith(f"{scheduler.sentinel} ") for line in text.splitlines()):
+            return scheduler.renamed(own) if own else scheduler
     sentinels = ", ".join(dict.fromkeys(row.sentinel for row in SCHEDULERS.values()))
     raise UsageError(f"{script} has no directive of a scheduler ({sentinels})")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from omb_py.core.text.words import count
 from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, shortest
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
+from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import Strict, suggestion
 
@@ -56,6 +57,8 @@ class JobSettings(Strict):
     account: Word | None = Field(default=None, examples=["PROJECT"])
     """The account (allocation) to charge; on LSF the project (`-P`), on Flux the bank. `--account`
     takes another."""
+    account_required: bool = Field(default=False, examples=[True])
+    """Whether the scheduler takes no job without an account."""
     walltime: Duration = Field(default=1800.0, examples=["1h"])
     """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"2h"` or
     `"0:30:00"`. `--walltime` takes another."""
@@ -63,7 +66,8 @@ class JobSettings(Strict):
     """The part of the walltime that is kept for stopping in order and submitting the next job."""
     filesystems: tuple[Word, ...] = Field(default=(), examples=[["home", "eagle"]])
     """File systems that the job needs: PBS's resource `filesystems`, Cobalt's attribute
-    `filesystems`, Slurm's licenses. Torque, LSF and Flux have none."""
+    `filesystems`, Slurm's licenses. Torque, LSF and Flux have none. `--filesystems` takes
+    others."""
     select: tuple[Word, ...] = Field(default=(), examples=[["system=polaris"]])
     """Resources of each node of the job, for PBS (in the chunk of `select`) and Torque (in
     `nodes`). On PBS they stand in place of `ncpus` and `ngpus`, which are otherwise made of
@@ -104,6 +108,10 @@ class Machine(Strict):
     )
     """The batch scheduler: `pbs` is PBS Pro and OpenPBS. With `none`, `omb-py sweep` runs, but
     there are no jobs."""
+    scheduler_commands: dict[Word, Word] = Field(
+        default_factory=dict, examples=[{"qsub": "qsub-gpu", "qstat": "qstat-gpu"}]
+    )
+    """Other names of the scheduler's commands, where the usual ones are another cluster's."""
     launcher: str = Field(
         default=AUTO, json_schema_extra={"enum": [AUTO, *LAUNCHERS]}, examples=["openmpi"]
     )
@@ -161,12 +169,26 @@ class Machine(Strict):
     def _launcher(cls, value: str) -> str:
         return is_known(value, [AUTO, *LAUNCHERS])
 
+    @field_validator("scheduler_commands")
+    @classmethod
+    def _commands(cls, value: dict[str, str], others: ValidationInfo) -> dict[str, str]:
+        row = SCHEDULERS.get(others.data.get("scheduler", NO_SCHEDULER))
+        for name in value:
+            is_known(name, sorted(row.commands) if row else [])
+        return value
+
     @field_validator("profile")
     @classmethod
     def _profile(cls, value: str | None) -> str | None:
         if value not in (None, RECORDER) and ("/" not in str(value) or ":" in str(value)):
             raise ValueError(f'write "{RECORDER}", or a path with / and without : to a library')
         return value
+
+    @property
+    def batch_scheduler(self) -> Scheduler | None:
+        """The scheduler, with the names that its commands have here; None without one."""
+        row = SCHEDULERS.get(self.scheduler)
+        return row.renamed(self.scheduler_commands) if row and self.scheduler_commands else row
 
     @property
     def cores(self) -> int:

@@ -13,7 +13,7 @@ import jinja2
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps.batch import Job
+from omb_py.sweeps.batch import Job, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
@@ -57,7 +57,9 @@ def script(job: Job) -> str:
         login=Safe(" -l" if modules else ""),
         own_venv=job.machine.virtual_environment != DEFAULT_VENV,
         sentinel=Safe(scheduler.sentinel),
-        by_hand=Safe(by_hand(scheduler)),
+        by_hand=by_hand(scheduler),
+        commands=" ".join(f"{name}={own}" for name, own in job.machine.scheduler_commands.items()),
+        without_account=bool(without_account(job.machine)),
         submit_folder=Safe(submit_folder(scheduler)),
         number=Safe(number(scheduler)),
         signals=Safe(" ".join(scheduler.warnings)),
@@ -153,8 +155,7 @@ def kept_options(job: Job) -> dict[str, tuple[str, str]]:
 def by_hand(scheduler: Scheduler, options: Sequence[str] = ()) -> str:
     """How a person submits a script, whose name follows."""
     words = [word for word in scheduler.submit if not word.startswith("--")]
-    options = [shlex.quote(word) for word in options]
-    return " ".join([*words, *options, *(["<"] if scheduler.from_standard_input else [])])
+    return shlex.join([*words, *options]) + (" <" if scheduler.from_standard_input else "")
 
 
 def submit_folder(scheduler: Scheduler) -> str:
@@ -165,7 +166,7 @@ def submit_folder(scheduler: Scheduler) -> str:
 def number(scheduler: Scheduler) -> str:
     """The job's own number, as the value of a variable."""
     if scheduler.job_id_command:
-        return f"$({scheduler.job_id_command})"
+        return f"$({' '.join(map(plain, scheduler.job_id_command.split()))})"
     return first_of(scheduler.job_id_variables, "-")
 
 

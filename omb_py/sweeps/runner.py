@@ -133,8 +133,8 @@ class Runner:
                 break
             if self.folder.missing(point):
                 added |= self.measure(point)
-                state = self.folder.state(point)
-                causes.append(state.said if state.outcome == outcomes.FAILED else "")
+                last = self.folder.state(point).last
+                causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
                 if not self.reporter.there and len(causes) == SAME_CAUSE:
                     stop_if_same(causes)
         return added

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from omb_py.core.errors import UsageError
 from omb_py.sweeps.answers import Ending, Layout, TimeSource, exit_code
@@ -95,6 +96,31 @@ class Scheduler:
     def submit_again(self) -> tuple[str, ...]:
         """The words that submit from inside a job."""
         return self.again or self.submit
+
+    @property
+    def _commands(self) -> dict[str, tuple[str, ...]]:
+        """The words of its commands, by the names of the fields that have them."""
+        fields = ("submit", "again", "status", "history", "cancel", "node_count_command")
+        return {name: words for name in fields if (words := getattr(self, name))}
+
+    @property
+    def commands(self) -> frozenset[str]:
+        """The names of its commands, as in `scheduler_commands` of a machine."""
+        words = (*self._commands.values(), *(source.command for source in self.time_left))
+        return frozenset(command[0] for command in words if command)
+
+    def renamed(self, names: Mapping[str, str]) -> Scheduler:
+        """The scheduler where its commands have other names, as on a host of two clusters."""
+
+        def named(words: Sequence[str]) -> tuple[str, ...]:
+            return tuple(names.get(word, word) for word in words[:1]) + tuple(words[1:])
+
+        changed: dict[str, Any] = {name: named(words) for name, words in self._commands.items()}
+        changed["job_id_command"] = " ".join(named(self.job_id_command.split()))
+        changed["time_left"] = tuple(
+            replace(source, command=named(source.command)) for source in self.time_left
+        )
+        return replace(self, **changed)
 
     @property
     def unread(self) -> str:

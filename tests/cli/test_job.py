@@ -115,6 +115,36 @@ def test_the_header_has_the_command_that_made_it(job: Command) -> None:
     assert "jobs=elsewhere/jobs" in lines
 
 
+def test_file_systems_are_chosen_on_the_command_line(job: Command) -> None:
+    words = ("render", "quick", "--machine", "polaris", "--nodes", "1", "--filesystems")
+    lines = job(*words, "home,grand")
+    assert "#PBS -l filesystems=home:grand" in lines
+    assert "#PBS -l filesystems=home:grand" in job(*words, "home:grand")
+    made = "# Made by: omb-py job render quick --machine polaris --nodes 1 --filesystems home,grand"
+    assert made in lines
+    with pytest.raises(UsageError, match="--filesystems: '\\$' is not permitted in '\\$\\(id\\)'"):
+        job(*words, "home,$(id)")
+    with pytest.raises(UsageError, match=r"generic-torque: Torque knows no job\.filesystems"):
+        job("render", "quick", "--machine", "generic-torque", "--filesystems", "home")
+
+
+def test_a_machine_that_needs_an_account_gets_no_job_without(
+    job: Command, sandbox: Sandbox
+) -> None:
+    words = ("submit", "quick", "--machine", "thetagpu", "--nodes", "1")
+    with pytest.raises(UsageError, match="takes no job without an account: add --account PROJECT"):
+        job(*words)
+    assert sandbox.commands() == []
+    path = "sweeps/quick-thetagpu/jobs/quick-1-node.sh"
+    assert job(*words, "--dry-run") == [f"qsub-gpu {path}"]
+    assert "\n# Fill in the account above: " in Path(path).read_text()
+    sandbox.stand_in("qsub-gpu", "echo 7")
+    sandbox.stand_in("qstat-gpu", "exit 1")
+    assert job(*words, "--account", "ours") == [f"7 {path}"]
+    assert "Fill in the account" not in Path(path).read_text()
+    assert {program for program, *_ in sandbox.commands()} == {"qsub-gpu"}
+
+
 def test_submitting_prints_and_remembers_the_numbers(job: Command, sandbox: Sandbox) -> None:
     sandbox.stand_in("sbatch", 'echo "$(( 40 + ${2//[!0-9]/} ))"')
     assert job("submit", *MINE) == [

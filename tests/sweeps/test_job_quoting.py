@@ -75,6 +75,7 @@ MACHINE_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("preload", "profile"), itself),
     **dict.fromkeys(("module_paths", "modules", "launcher_options"), listed),
     "environment": lambda value: {"NAME": value},
+    "scheduler_commands": lambda value: dict.fromkeys(("qsub", "bsub", "flux"), value),
 }
 JOB_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("queue", "account"), itself),
@@ -288,6 +289,7 @@ def test_hostile_values_are_tried_in_every_field() -> None:
     chosen = {"scheduler", "launcher", "job"}
     assert set(Machine.model_fields) == set(MACHINE_FIELDS) | counted | chosen
     chosen = {"walltime", "reserve", "chain", "max_jobs", "max_idle_jobs", "queues"}
+    chosen |= {"account_required"}
     assert set(JobSettings.model_fields) == set(JOB_FIELDS) | chosen
     measured = {"time_limit", "retries", "launches", "order", "seed", "experiments"}
     assert set(Queue.model_fields) == {

@@ -52,6 +52,8 @@ def test_a_key_has_a_meaning_and_an_example_that_is_right(
         del beside["ranks_per_node"]
     if model in (JobSettings, Queue):
         beside = {}
+    if name == "scheduler_commands":
+        beside["scheduler"] = "pbs"
     if model is Sweep:
         beside["experiments"] = [{"benchmarks": "latency", "ranks": 2}]
     model.model_validate(beside | {name: example})
@@ -81,7 +83,7 @@ def test_the_document_shows_what_each_setting_becomes_for_each_scheduler() -> No
     assert set(rows["job.walltime"][0]) == {"#PBS -l walltime=01:00:00"}
     assert rows["job.select"][3] == [], "Slurm has none"
     assert {f"job.{name}" for name in JobSettings.model_fields} - set(rows) == {
-        *("job.reserve", "job.directives", "job.queues"),
+        *("job.account_required", "job.reserve", "job.directives", "job.queues"),
         *("job.chain", "job.max_jobs", "job.max_idle_jobs"),
     }
 

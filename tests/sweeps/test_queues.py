@@ -138,7 +138,8 @@ def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("quick", "--machine", "thetagpu", "--one-job")
-    assert run(capsys, "job", "render", *words)[1] == ""
+    assert "takes no job without an account" in run(capsys, "job", "render", *words)[1]
+    assert run(capsys, "job", "render", *words, "--account", "ours")[1] == ""
     words = ("scaling", "--machine", "polaris", "--one-job")
     line = "left out 8 points (allreduce, bcast, alltoall, barrier on 2 nodes): 1 rank cannot be "
     for action in (("render",), ("submit", "--dry-run")):

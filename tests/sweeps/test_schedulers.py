@@ -10,6 +10,7 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import jobs, record, render
 from omb_py.sweeps.scheduler import CANCELLED, ENDED, FAILED, HELD, KILLED, RUNNING, WAITING
 from omb_py.sweeps.schedulers import SCHEDULERS
+from tests.sweeps.configs import machine
 from tests.sweeps.job_scripts import Sandbox, own_job
 
 # What each `submit` prints, by its documentation, and the number in it.
@@ -161,6 +162,32 @@ def test_directives_that_ask_for_resources_are_permitted(name: str) -> None:
         row.check(f"{option}=something")
     with pytest.raises(UsageError, match="a configuration may not set --nonsense"):
         row.check("--nonsense=1")
+
+
+@each
+def test_commands_with_other_names_are_asked(name: str, sandbox: Sandbox) -> None:
+    row = SCHEDULERS[name]
+    names = {command: f"our-{command}" for command in row.commands}
+    assert {row.submit[0], row.status[0], row.cancel[0]} <= row.commands
+    text = render.script(own_job(name, scheduler_commands=names))
+    jobs.write(Path("mine.sh"), text)
+    assert f": our-{row.submit[0]} " in text
+    found = jobs.scheduler_of(Path("mine.sh"))
+    assert found.commands == set(names.values())
+    said, number = SUBMITTED[name]
+    sandbox.stand_in(names[row.submit[0]], f"echo '{said}'")
+    assert jobs.submit(found, Path("mine.sh")).startswith(number)
+    told, words = TOLD[name]
+    sandbox.stand_in(names[row.status[0]], f"cat <<'END'\n{told.format(words[0])}\nEND")
+    assert jobs.state(found, "1") == WAITING
+    assert {program for program, *_ in sandbox.commands()} <= set(names.values())
+
+
+def test_a_name_for_a_command_of_another_scheduler_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown 'qsubb'; did you mean 'qsub'\? \(known: qdel,"):
+        own_job("cobalt", scheduler_commands={"qsubb": "qsub-gpu"})
+    with pytest.raises(ValueError, match="unknown 'qsub'"):
+        machine(scheduler_commands={"qsub": "qsub-gpu"})
 
 
 def test_a_path_that_a_shell_might_run_is_not_handed_on(sandbox: Sandbox) -> None:

@@ -94,7 +94,7 @@ def test_allowed_words_are_named(tmp_path: Path) -> None:
         ('walltime = "30m"', "unknown key 'walltime'; it belongs in [job]"),
         ("[job]\nnodes = 4", "unknown key 'job.nodes'; it belongs above the first table"),
         ('[job]\ntime = "30m"', "did you mean 'walltime'?"),
-        ('[job]\nproject = "x"', "(known: queue, account, walltime"),
+        ('[job]\nproject = "x"', "(known: queue, account, account_required, walltime"),
     ],
 )
 def test_a_key_is_suggested_by_a_part_of_its_name(tmp_path: Path, line: str, words: str) -> None:
