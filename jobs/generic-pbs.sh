@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # 23846a17
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # e618f174
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 

@@ -9,7 +9,7 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # f1acc5b1
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # ad484c06
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Of options on that command line it keeps queue and account for its next job: others go above.
 

@@ -7,7 +7,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # 568091a7
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # 6ac2a820
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Of options on that command line it keeps queue for its next job: others go above.
 

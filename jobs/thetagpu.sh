@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 1 and 2 and 4 and 8 and 16 and 24 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --one-job
+# Made by: omb-py job render scaling --machine thetagpu --one-job  # f3370dd7
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
