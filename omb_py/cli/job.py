@@ -150,7 +150,7 @@ def submit_command(
     without missing rows are left out. A SCRIPT keeps the account and queue of its last job.
     """
     with needing("sweep"):
-        from omb_py.sweeps import render, submission
+        from omb_py.sweeps import batch, render, submission
 
     if all(word.endswith(".sh") for word in sweep):
         if any(wishes.values()):
@@ -162,7 +162,10 @@ def submit_command(
         wanted = scripts(sweep[0], **wishes)
         name_left_out(wanted)
         check_account(wanted, note if dry_run else refuse)
-        made = [of_job(job, render.script(job), length) for job in wanted]
+        made = [
+            of_job(job, render.script(job), length, batch.most_at_once(job, len(wanted)))
+            for job in wanted
+        ]
     made = submission.worthwhile(made, force, note)
     if dry_run:
         submission.check_edited([] if force else made)
@@ -174,13 +177,16 @@ def submit_command(
     submission.submit(made, click.echo)
 
 
-def of_job(job: Job, text: str, length: int | None) -> Submission:
-    """A sweep's job, whose script is to be made: as many jobs as are asked for or needed."""
+def of_job(job: Job, text: str, length: int | None, most: int) -> Submission:
+    """A sweep's job, whose script is to be made: as many jobs as are asked for or needed.
+
+    Those needed are at most ``most``.
+    """
     from omb_py.sweeps import chain, record, submission
 
     path = job.root / "jobs" / f"{job.name}.sh"
     link = chain.Link(job, path, "", job.nodes if job.only else None)
-    number = length or link.jobs_needed(text)
+    number = length or min(link.jobs_needed(text), most)
     kept = record.path_of(path)
     return submission.Submission(job.scheduler, path, kept, number, text, len(link.missing))
 
@@ -364,7 +370,13 @@ def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list
     """The jobs that the command line asks for."""
     from omb_py.sweeps import batch
 
-    return batch.jobs(described(sweep, **wishes), nodes, one_job)
+    job = described(sweep, **wishes)
+    if job.machine.unknown_queue:
+        note(job.machine.unknown_queue)
+    found = batch.jobs(job, nodes, one_job)
+    if len(job.counts) > 1 == len(found) and nodes is None and not one_job:
+        note(f"queue {job.machine.job.queue} does not take so many jobs of a user: one job for all")
+    return found
 
 
 def described(

@@ -73,16 +73,19 @@ def check_command(machine: str, queue: str | None) -> None:
     where = toml.read(catalog.find("machines", machine), Machine)
     if queue is not None:
         where = batch.with_settings(where, {"queue": queue})
-    cores = "as many cores as are there" if where.cores_per_node is None else where.cores_per_node
+    if where.unknown_queue:
+        click.echo(f"omb-py: note: {where.unknown_queue}", err=True)
+    cores = where.own_cores or "as many cores as are there"
     cores = count(cores, "core") if isinstance(cores, int) else cores
     title = SCHEDULERS[where.scheduler].title if where.scheduler in SCHEDULERS else "no scheduler"
     click.echo(
         f"{where.name}: {title}, launcher {where.launcher}, {count(where.max_nodes, 'node')} of "
-        f"{cores} and {count(where.gpus_per_node, 'GPU')}"
+        f"{cores} and {count(where.gpus, 'GPU')}"
     )
     if where.scheduler in SCHEDULERS:
         sweep = toml.read(catalog.find("sweeps", "quick"), Sweep)
         batch.check(where)
+        batch.check_walltime(where, where.max_nodes)
         job = batch.Job(sweep, where, "quick", machine, where.max_nodes, (where.max_nodes,))
         click.echo("\n".join(machine_files.asked_for(job)))
 

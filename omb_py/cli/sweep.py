@@ -100,6 +100,8 @@ def command(
     where = toml.read(catalog.find("machines", machine), Machine)
     if queue is not None:
         where = batch.with_settings(where, {"queue": queue})
+    if where.unknown_queue:
+        click.echo(f"omb-py: note: {where.unknown_queue}", err=True)
     if profile:
         where = profiling.with_profile(where, os.environ)
     whole = points.plan(sweep, where)

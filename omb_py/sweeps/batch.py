@@ -56,6 +56,7 @@ class Job:
     def settings(self) -> JobSettings:
         """What is asked for; a queue that has directives of its own is named by these alone."""
         settings, queue = self.machine.job, self.machine.queue
+        settings = settings.model_copy(update={"chain": self.machine.chain})
         if queue is None or not queue.directives:
             return settings
         directives = (*queue.directives, *settings.directives)
@@ -105,14 +106,34 @@ def jobs(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
     """The jobs of a sweep: one for each number of nodes, so that none waits for more than it needs.
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest
-    point takes. Raises `UsageError` when there is no such point.
+    point takes; so does a queue that does not take so many jobs of a user. Raises `UsageError`
+    when there is no such point, or the queue takes no job of this walltime on so many nodes.
     """
+    found = divided(job, nodes, one_job)
+    for one in found:
+        check_walltime(one.machine, one.nodes)
+    return found
+
+
+def most_at_once(job: Job, scripts: int) -> int:
+    """How many jobs of each of so many scripts a user may have in the queue."""
+    queue = job.machine.queue
+    most = queue.max_queued if queue else None
+    return job.machine.job.max_jobs if most is None else max(1, most // scripts)
+
+
+def divided(job: Job, nodes: int | None, one_job: bool) -> list[Job]:
+    """The jobs that `jobs` returns, whatever their walltime."""
     if nodes is not None and nodes not in job.counts:
         have = ", ".join(str(number) for number in job.counts)
         raise UsageError(
             f"sweep {job.sweep.name} has no point on {count(nodes, 'node')} of {job.machine.name} "
             f"(it has on {have})"
         )
+    queue = job.machine.queue
+    if queue is not None and queue.max_queued is not None:
+        # While a job runs it submits the next.
+        one_job |= len(job.counts) + (job.machine.chain == "resubmit") > queue.max_queued
     if len(job.counts) == 1 or (one_job and nodes is None):
         return [replace(job, nodes=max(job.counts))]
     chosen = job.counts if nodes is None else (nodes,)
@@ -140,8 +161,7 @@ def plan_jobs(sweep: Sweep, machine: Machine) -> Plan:
 def check(machine: Machine) -> None:
     """Raise `UsageError` when a machine cannot have jobs as it describes them.
 
-    It has no scheduler, what it asks for is not known there, or its queue does not take jobs of
-    this walltime.
+    It has no scheduler, or what it asks for is not known there.
     """
     if machine.scheduler not in SCHEDULERS:
         raise UsageError(
@@ -152,8 +172,12 @@ def check(machine: Machine) -> None:
     for setting in ("select", "attributes", "filesystems"):
         if getattr(machine.job, setting) and setting not in scheduler.settings:
             raise UsageError(f"machine {machine.name}: {scheduler.title} knows no job.{setting}")
+
+
+def check_walltime(machine: Machine, nodes: int) -> None:
+    """Raise `UsageError` when its queue takes no job of this walltime on so many nodes."""
     try:
-        machine.check_walltime()
+        machine.check_walltime(nodes)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -179,7 +203,9 @@ def with_settings(machine: Machine, given: Mapping[str, str | Sequence[str]]) ->
     Raises `UsageError`.
     """
     try:
-        settings = JobSettings.model_validate({**machine.job.model_dump(), **given})
+        settings = JobSettings.model_validate(
+            {**machine.job.model_dump(exclude_unset=True), **given}
+        )
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise UsageError(f"--{fault['loc'][0]}: {reason(fault)}") from error

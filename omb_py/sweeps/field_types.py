@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
@@ -10,8 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, StringConstraints, WithJso
 from pydantic.annotated_handlers import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?", re.ASCII)
-SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+NUMBER = r"\d+(?:\.\d+)?"
+DURATION = re.compile(rf"{NUMBER}|{NUMBER}\s*[dhms](?:\s*{NUMBER}\s*[dhms])*", re.ASCII)
+PART = re.compile(rf"({NUMBER})\s*([dhms]?)", re.ASCII)
+SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "": 1.0, "s": 1.0}
 
 RUNS_CODE = frozenset(
     "BASH_ENV ENV IFS LD_AUDIT LD_PRELOAD PATH PROMPT_COMMAND PS4 PYTHONHOME PYTHONINSPECT "
@@ -21,22 +24,25 @@ RUNS_CODE = frozenset(
 
 
 def seconds(value: Any) -> Any:
-    """Seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"2h"`` or ``"0:30:00"``.
+    """Seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"1h30m"`` or ``"0:30:00"``.
 
     Raises `ValueError` when it is no duration above 0.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("write a duration such as '90s', '10m', '2h' or '0:30:00'")
+        raise ValueError("write a duration such as '90s', '10m', '1h30m' or '0:30:00'")
     text = str(value)
     parts = text.split(":")
     total = 0.0
     if len(parts) in (2, 3) and all(part.isascii() and part.isdigit() for part in parts):
         for part in parts if len(parts) == 3 else ["0", *parts]:
             total = total * 60 + int(part)
-    elif match := DURATION.fullmatch(text):
-        total = float(match[1]) * SECONDS[match[2]]
+    elif DURATION.fullmatch(text):
+        amounts = PART.findall(text)
+        lengths = [SECONDS[unit] for _, unit in amounts]
+        if lengths == sorted(set(lengths), reverse=True):  # each unit once, the longest first
+            total = sum(float(number) * SECONDS[unit] for number, unit in amounts)
     if not 0 < total < 1e9:
-        raise ValueError(f"{text!r} is no duration such as '90s', '10m', '2h' or '0:30:00'")
+        raise ValueError(f"{text!r} is no duration such as '90s', '10m', '1h30m' or '0:30:00'")
     return total
 
 
@@ -113,23 +119,57 @@ Several = Annotated[
 ]
 """One value, or a list of different ones."""
 
-Duration = Annotated[
-    float,
-    BeforeValidator(seconds),
+DURATION_SCHEMAS: list[dict[str, Any]] = [
+    {"type": "number", "exclusiveMinimum": 0},
+    {
+        "type": "string",
+        "pattern": rf"^({DURATION.pattern}|\d+:\d+(:\d+)?)$",
+        "examples": ["90s", "30m", "1h30m", "0:30:00"],
+    },
+]
+
+Duration = Annotated[float, BeforeValidator(seconds), WithJsonSchema({"anyOf": DURATION_SCHEMAS})]
+"""Seconds above 0."""
+
+
+def limits_by_nodes(value: Any) -> tuple[tuple[int, float], ...]:
+    """Limits of time from one duration, or from pairs of the most nodes and a duration.
+
+    Raises `ValueError` when it is neither, or the numbers of nodes do not ascend.
+    """
+    if not isinstance(value, list | tuple):
+        return ((sys.maxsize, float(seconds(value))),)
+    pairs = [tuple(pair) if isinstance(pair, list | tuple) else () for pair in value]
+    if not pairs or any(len(pair) != 2 or type(pair[0]) is not int for pair in pairs):
+        raise ValueError("write a duration, or pairs such as [[24, '3h'], [496, '24h']]")
+    nodes = [pair[0] for pair in pairs]
+    if nodes != sorted(set(nodes)) or nodes[0] < 1:
+        raise ValueError(f"numbers of nodes must ascend from 1, not {', '.join(map(str, nodes))}")
+    return tuple((most, float(seconds(limit))) for most, limit in pairs)
+
+
+LimitsByNodes = Annotated[
+    tuple[tuple[int, float], ...],
+    BeforeValidator(limits_by_nodes),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0},
+                *DURATION_SCHEMAS,
                 {
-                    "type": "string",
-                    "pattern": rf"^({DURATION.pattern}|\d+:\d+(:\d+)?)$",
-                    "examples": ["90s", "30m", "2h", "0:30:00"],
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "array",
+                        "items": [{"type": "integer", "minimum": 1}, {"anyOf": DURATION_SCHEMAS}],
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
                 },
             ]
         }
     ),
 ]
-"""Seconds above 0."""
+"""Pairs of the most nodes that a limit holds for, ascending, and seconds."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"
 WORD = r"^[A-Za-z0-9_./:@=,+~^-]+\z"

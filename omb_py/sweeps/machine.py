@@ -12,7 +12,15 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from omb_py.core.text.words import count
-from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, shortest
+from omb_py.sweeps.field_types import (
+    Duration,
+    EnvironmentName,
+    LimitsByNodes,
+    Line,
+    Name,
+    Word,
+    shortest,
+)
 from omb_py.sweeps.launchers import AUTO, BINDINGS, LAUNCHERS
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
@@ -36,8 +44,16 @@ class Queue(Strict):
     """The most nodes that a job in this queue may have; by default `nodes` of the machine."""
     min_walltime: Duration | None = Field(default=None, examples=["5m"])
     """The shortest walltime that the queue takes."""
-    max_walltime: Duration | None = Field(default=None, examples=["24h"])
-    """The longest walltime that the queue takes."""
+    max_walltime: LimitsByNodes = Field(default=(), examples=[[[24, "3h"], [496, "24h"]]])
+    """The longest walltime that the queue takes; pairs where it depends on the number of nodes:
+    here 3 hours on up to 24 nodes, 24 hours on more."""
+    max_queued: int | None = Field(default=None, ge=1, examples=[1])
+    """The most jobs that a user may have in the queue, waiting or running. Where a sweep's jobs are
+    more, one job measures all; where it is 1, `chain` is `"none"` unless it is set."""
+    cores_per_node: int | None = Field(default=None, ge=1, examples=[16])
+    """Cores of this queue's nodes, where they are not the machine's."""
+    gpus_per_node: int | None = Field(default=None, ge=0, examples=[1])
+    """GPUs of this queue's nodes, where they are not the machine's."""
     directives: tuple[Line, ...] = Field(default=(), examples=[["--qos=debug"]])
     """Directives that choose this queue in place of its name, for sites whose queues are Slurm's
     QOS."""
@@ -60,7 +76,7 @@ class JobSettings(Strict):
     account_required: bool = Field(default=False, examples=[True])
     """Whether the scheduler takes no job without an account."""
     walltime: Duration = Field(default=1800.0, examples=["1h"])
-    """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"2h"` or
+    """How long each job may run: seconds, or a duration such as `"90s"`, `"30m"`, `"1h30m"` or
     `"0:30:00"`. `--walltime` takes another."""
     reserve: Duration = Field(default=60.0, examples=["2m"])
     """The part of the walltime that is kept for stopping in order and submitting the next job."""
@@ -191,9 +207,21 @@ class Machine(Strict):
         return row.renamed(self.scheduler_commands) if row and self.scheduler_commands else row
 
     @property
+    def own_cores(self) -> int | None:
+        """Cores of a node of the chosen queue; None where the configuration does not say."""
+        own = None if self.queue is None else self.queue.cores_per_node
+        return own or self.cores_per_node
+
+    @property
     def cores(self) -> int:
         """Cores of a node; where the configuration does not say, those of this one."""
-        return self.cores_per_node or len(os.sched_getaffinity(0))
+        return self.own_cores or len(os.sched_getaffinity(0))
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of a node of the chosen queue."""
+        own = None if self.queue is None else self.queue.gpus_per_node
+        return self.gpus_per_node if own is None else own
 
     @property
     def min_nodes(self) -> int:
@@ -210,29 +238,54 @@ class Machine(Strict):
         """The limits of the chosen queue; None where the configuration does not know them."""
         return None if self.job.queue is None else self.job.queues.get(self.job.queue)
 
+    @property
+    def chain(self) -> str:
+        """How a sweep goes on: a queue that takes one job of a user takes none from a job."""
+        one = self.queue is not None and self.queue.max_queued == 1
+        return "none" if one and "chain" not in self.job.model_fields_set else self.job.chain
+
+    @property
+    def unknown_queue(self) -> str:
+        """What to say of a queue that is not among those whose limits are known; else empty."""
+        if self.job.queue is None or self.queue is not None or not self.job.queues:
+            return ""
+        return (
+            f"the limits of queue {self.job.queue} of {self.name} are not known"
+            f"{suggestion(self.job.queue, list(self.job.queues))}: a job may have up to "
+            f"{count(self.nodes, 'node')}"
+        )
+
     def describe_nodes(self) -> str:
         """Which numbers of nodes a job may have, and in which queues there may be others."""
         if self.queue is None:
             return f"machine {self.name} has {count(self.nodes, 'node')}"
         numbers = {
-            name: f"{queue.min_nodes} to {queue.max_nodes or self.nodes}"
+            name: span(queue.min_nodes, queue.max_nodes or self.nodes)
             for name, queue in self.job.queues.items()
         }
         own = numbers.pop(str(self.job.queue))
+        own += " node" if own == "1" else " nodes"
         others = ", ".join(f"{name} {nodes}" for name, nodes in numbers.items())
         more = f" (--queue: {others})" if others else ""
-        return f"queue {self.job.queue} of {self.name} takes {own} nodes{more}"
+        return f"queue {self.job.queue} of {self.name} takes {own}{more}"
 
-    def check_walltime(self) -> None:
-        """Raise `ValueError` when the chosen queue does not take jobs of this walltime."""
+    def check_walltime(self, nodes: int) -> None:
+        """Raise `ValueError` when the chosen queue takes no job of this walltime on ``nodes``."""
         asked, queue = self.job.walltime, self.queue or Queue()
-        low, high = queue.min_walltime or 0.0, queue.max_walltime or asked
+        low, limits = queue.min_walltime or 0.0, queue.max_walltime
+        high = next((limit for most, limit in limits if nodes <= most), asked)
         if not low <= asked <= high:
             limit = f"at least {shortest(low)}" if asked < low else f"at most {shortest(high)}"
+            on = f" on {count(nodes, 'node')}" if len(limits) > 1 and asked > high else ""
             raise ValueError(
-                f"queue {self.job.queue} of {self.name} takes jobs of {limit}, not of "
+                f"queue {self.job.queue} of {self.name} takes jobs{on} of {limit}, not of "
                 f"{shortest(asked)}: choose another --walltime or --queue"
             )
+
+
+def span(low: int, high: int) -> str:
+    """Numbers from one to another."""
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def is_known(value: str, names: list[str]) -> str:

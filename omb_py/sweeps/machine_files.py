@@ -18,7 +18,15 @@ from pydantic.fields import FieldInfo
 from omb_py.sweeps import batch, catalog, render
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.detection import Cluster
-from omb_py.sweeps.field_types import Duration, EnvironmentName, Line, Name, Word, shortest
+from omb_py.sweeps.field_types import (
+    Duration,
+    EnvironmentName,
+    LimitsByNodes,
+    Line,
+    Name,
+    Word,
+    shortest,
+)
 from omb_py.sweeps.machine import NO_SCHEDULER, JobSettings, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
 from omb_py.sweeps.toml import prose, reason, write_text
@@ -35,6 +43,7 @@ KINDS = {
     Word: "word",
     Line: "text",
     Duration: "duration",
+    LimitsByNodes: "duration, or list of pairs",
     EnvironmentName: "name",
     int: "whole number",
     bool: "true or false",
@@ -60,7 +69,7 @@ INTRODUCTION = """\
 ## Keys
 
 Unknown keys are errors. A duration is a number of seconds, or text such as `"90s"`, `"30m"`, \
-`"2h"` or `"0:30:00"`. A word has letters, digits and `_ . / : @ = , + ~ ^ -` only, since it is \
+`"1h30m"` or `"0:30:00"`. A word has letters, digits and `_ . / : @ = , + ~ ^ -` only, since it is \
 handed to a scheduler or a shell. A name begins with a letter or a digit and goes on with these \
 or `_ . -`.
 

@@ -283,7 +283,7 @@ def places(experiment: Experiment, machine: Machine) -> Iterator[tuple[int, int]
     for nodes in dict.fromkeys(machine.max_nodes if n == "all" else n for n in experiment.nodes):
         yield from ((nodes, ranks) for ranks in experiment.ranks or ())
         for per_node in experiment.ranks_per_node or ():
-            have = {"gpus": machine.gpus_per_node, "cores": machine.cores}
+            have = {"gpus": machine.gpus, "cores": machine.cores}
             yield nodes, nodes * (have[per_node] if isinstance(per_node, str) else per_node)
 
 

@@ -138,7 +138,7 @@ def machine_words(job: Job) -> Safe:
 def on_command_line(job: Job) -> str:
     """What becomes of options that the job was submitted with, when it submits itself again."""
     kept = " and ".join(kept_options(job))
-    if not kept or job.machine.job.chain != "resubmit":
+    if not kept or job.machine.chain != "resubmit":
         return "Options on that command line hold for the first job only: for all, put them above."
     return f"Of options on that command line it keeps {kept} for its next job: others go above."
 

@@ -293,6 +293,7 @@ def test_hostile_values_are_tried_in_every_field() -> None:
     assert set(JobSettings.model_fields) == set(JOB_FIELDS) | chosen
     measured = {"time_limit", "retries", "launches", "order", "seed", "experiments"}
     assert set(Queue.model_fields) == {
-        *("min_nodes", "max_nodes", "min_walltime", "max_walltime", "directives")
+        *("min_nodes", "max_nodes", "min_walltime", "max_walltime", "directives"),
+        *("max_queued", "cores_per_node", "gpus_per_node"),
     }
     assert set(Sweep.model_fields) == set(SWEEP_FIELDS) | measured

@@ -29,7 +29,9 @@ NODES = {"benchmarks": "bcast", "ranks_per_node": 1, "nodes": [1, 2, 4, 10, 16, 
 def on(queue: str | None, **values: Any) -> Machine:
     """A machine whose jobs go to a queue of two whose limits are known."""
     job = {"queues": QUEUES, **({"queue": queue} if queue else {})}
-    return machine(scheduler="pbs", nodes=600, job=job | values)
+    return machine(
+        scheduler="pbs", nodes=600, gpus_per_node=values.pop("gpus", 0), job=job | values
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,76 @@ def test_points_that_do_not_fit_are_named_with_the_queues_that_take_others() -> 
 )
 def test_a_walltime_that_the_queue_does_not_take(queue: str, walltime: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        batch.plan_jobs(sweep(NODES), on(queue, walltime=walltime))
-    batch.plan_jobs(sweep(NODES), on(None, walltime=walltime))
+        batch.jobs(described(sweep(NODES), on(queue, walltime=walltime)), None, False)
+    batch.jobs(described(sweep(NODES), on(None, walltime=walltime)), None, False)
+
+
+BY_NODES = {"prod": {"max_nodes": 496, "max_walltime": [[24, "3h"], [99, "6h"], [496, "24h"]]}}
+
+
+@pytest.mark.parametrize(("nodes", "hours"), [(16, 3), (24, 3), (25, 6), (99, 6), (496, 24)])
+def test_a_walltime_limit_may_depend_on_the_nodes(nodes: int, hours: int) -> None:
+    wide = sweep(NODES | {"nodes": sorted({16, nodes})})
+    for walltime, fits in ((f"{hours}h", True), (f"{hours}h1s", False)):
+        job = described(wide, on("prod", queues=BY_NODES, walltime=walltime))
+        if fits:
+            assert batch.jobs(job, nodes, False)[0].nodes == nodes
+        else:
+            with pytest.raises(
+                UsageError, match=rf"takes jobs on {nodes} nodes of at most {hours}"
+            ):
+                batch.jobs(job, nodes, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ([], "write a duration, or pairs"),
+        ([24, "3h"], "write a duration, or pairs"),
+        ([[24, "3h", 1]], "write a duration, or pairs"),
+        ([[99, "3h"], [24, "6h"]], "must ascend from 1, not 99, 24"),
+        ([[0, "3h"]], "must ascend from 1, not 0"),
+        ([[24, "soon"]], "'soon' is no duration"),
+    ],
+)
+def test_limits_by_nodes_that_are_wrong(limits: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        machine(job={"queues": {"prod": {"max_walltime": limits}}})
+
+
+@pytest.mark.parametrize(
+    ("most", "given", "jobs", "chain"),
+    [
+        (1, {}, 1, "none"),
+        (2, {}, 1, "resubmit"),
+        (3, {}, 1, "resubmit"),
+        (4, {}, 3, "resubmit"),
+        (3, {"chain": "none"}, 3, "none"),
+        (1, {"chain": "resubmit"}, 1, "resubmit"),
+    ],
+)
+def test_jobs_are_no_more_than_the_queue_takes(
+    most: int, given: dict[str, str], jobs: int, chain: str
+) -> None:
+    queues = {"few": {"max_nodes": 4, "max_queued": most}}
+    job = described(sweep(NODES), on("few", queues=queues, **given))
+    made = batch.jobs(job, None, False)
+    assert len(made) == jobs
+    assert {one.settings.chain for one in made} == {chain}
+    assert f"--chain {chain} " in render.script(made[0])
+    assert [one.nodes for one in batch.jobs(job, 2, False)] == [2]
+    assert batch.most_at_once(job, 1) == most
+
+
+def test_a_queue_of_parts_of_nodes_has_its_own_cores_and_gpus() -> None:
+    queues = {"part": {"max_nodes": 1, "cores_per_node": 2, "gpus_per_node": 1}}
+    part = on("part", queues=queues, gpus=4)
+    found = plan(sweep({"benchmarks": "bcast", "ranks_per_node": [1, "cores", "gpus", 4]}), part)
+    assert {point.ranks for point in found.points} == {1, 2}
+    assert "4 ranks a node wanted, a node of here has 2 cores" in found.left_out[0].describe()
+    text = render.script(described(sweep(), part))
+    assert "#PBS -l select=1:ncpus=2:mpiprocs=2:ngpus=1\n" in text
+    assert on("other", queues=queues, gpus=4).gpus == 4
 
 
 def test_a_queue_that_takes_nothing_of_a_sweep_says_which_do() -> None:
@@ -146,6 +216,44 @@ def test_what_jobs_leave_out_is_named_whether_they_are_rendered_or_submitted(
         _, left_out = run(capsys, "job", *action, *words)
         assert line in left_out
         assert "queue debug of polaris takes 1 to 2 nodes" in left_out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("job", "render", "quick", "--nodes", "1"),
+        ("sweep", "quick", "--dry-run"),
+        ("machine", "check"),
+    ],
+)
+def test_an_unknown_queue_is_noted_with_those_that_are_known(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    polaris = ("polaris",) if words[0] == "machine" else ("--machine", "polaris")
+    known = run(capsys, *words, *polaris, "--queue", "debug")[1]
+    assert "not known" not in known
+    _, noted = run(capsys, *words, *polaris, "--queue", "debg")
+    (line,) = [line for line in noted.splitlines() if "not known" in line]
+    assert line.startswith("omb-py: note: the limits of queue debg of polaris are not known")
+    assert "did you mean 'debug'? (known: debug, debug-scaling, " in line
+
+
+def test_one_job_for_all_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("job", "render", "quick", "--machine", "polaris", "--queue", "debug-scaling")
+    script, noted = run(capsys, *words)
+    assert " --one-job " in script
+    assert "omb-py: note: queue debug-scaling does not take so many jobs of a user" in noted
+    assert "so many jobs" not in run(capsys, *words, "--one-job")[1]
+
+
+def test_the_nodes_of_a_queue_of_single_nodes_are_no_range(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("sweep", "scaling", "--machine", "thetagpu", "--dry-run", "--queue", "single-gpu")
+    out, err = run(capsys, *words)
+    assert "takes 1 node (--queue: full-node 1 to 24, bigmem 1 to 2)" in " ".join(
+        (out + err).split()
+    )
 
 
 def test_thetagpu_is_measured_on_all_of_its_nodes() -> None:

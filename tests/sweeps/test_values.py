@@ -24,13 +24,19 @@ from omb_py.sweeps.field_types import (
     [
         *[(90, 90), ("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400)],
         *[("0:30:00", 1800), ("01:30", 90), ("25 m", 1500)],
+        *[("1h30m", 5400), ("1d12h", 129_600), ("1h0.5m2s", 3632), ("1h 30m", 5400)],
     ],
 )
 def test_durations(text: str | int, value: float) -> None:
     assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "soon", "0", "-5", "1:2:3:4", "1:x", "5 weeks", True, None])
+ODD_PARTS = ("30m1h", "1h30", "1h1h", "1h30m:00")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "0", "-5", "1:2:3:4", "1:x", "5 weeks", True, None, *ODD_PARTS]
+)
 def test_no_durations(text: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Duration).validate_python(text)
