@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from omb_py.buffers import on_device
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi.launcher import EXPECTED_RANKS, PROFILER
 from omb_py.core.text import files
@@ -34,6 +35,7 @@ def placement(point: Point, machine: Machine, hosts: Path | None = None) -> Plac
         options=machine.launcher_options,
         environment={
             **machine.environment,
+            **(machine.device_environment if on_device(point.buffer) else {}),
             **dict(point.environment),
             EXPECTED_RANKS: str(point.ranks),
         },

@@ -153,17 +153,17 @@ def flux() -> Cluster | None:
 def pbs_family() -> Cluster | None:
     """PBS, Torque or Cobalt, all of which have a `qsub` and a `qstat`.
 
-    `qstat --version` says ``pbs_version = 23.06.06`` for PBS and ``Version: 6.1.2`` for Torque;
-    only Cobalt has a `cqstat`.
+    `qstat --version` says ``pbs_version = 23.06.06`` for PBS, ``Version: 6.1.2`` for Torque, and a
+    line with Cobalt's name for that. An old Cobalt may not answer: only that has a `cqstat`.
     """
     version = answer("qstat", "--version") or ""
     if "pbs_version" in version.lower():
         return cluster("pbs", "by pbsnodes", pbs_nodes(answer("pbsnodes", "-a") or ""))
-    if shutil.which("cqstat") or "cobalt" in version.lower():
+    if "cobalt" in version.lower():
         return Cluster("cobalt", "by qstat")
     if re.match(r"\s*version:", version, re.IGNORECASE):
         return cluster("torque", "by pbsnodes", torque_nodes(answer("pbsnodes", "-a") or ""))
-    return None
+    return Cluster("cobalt", "by cqstat") if shutil.which("cqstat") else None
 
 
 def stanzas(text: str) -> dict[str, dict[str, str]]:

@@ -169,9 +169,14 @@ class Machine(Strict):
     a library such as mpitrace's, loaded by `LD_PRELOAD`. What they write is kept in `profiles/` of
     the sweep's folder. `--profile` takes the library in `MPITRACE`, else the recorder."""
     environment: dict[EnvironmentName, Line] = Field(
-        default_factory=dict, examples=[{"MPICH_GPU_SUPPORT_ENABLED": "1"}]
+        default_factory=dict, examples=[{"UCX_TLS": "rc,sm,self"}]
     )
     """Environment variables of all ranks, in a table `[environment]`."""
+    device_environment: dict[EnvironmentName, Line] = Field(
+        default_factory=dict, examples=[{"MPICH_GPU_SUPPORT_ENABLED": "1"}]
+    )
+    """Environment variables of ranks whose buffers are on GPUs, in a table `[device_environment]`;
+    they take precedence."""
     job: JobSettings = JobSettings()
     """What jobs ask the scheduler for, in a table `[job]`."""
 

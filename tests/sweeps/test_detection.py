@@ -101,7 +101,17 @@ CASES = [
         id="Torque that does not tell its nodes",
     ),
     pytest.param(
-        {"qstat": "exit 2", "cqstat": "", "qsub": ""}, Cluster("cobalt", "by qstat"), id="Cobalt"
+        {"qstat": "echo 'version: qstat.py $Revision: 406 $, Cobalt $Version$'"},
+        Cluster("cobalt", "by qstat"),
+        id="Cobalt",
+    ),
+    pytest.param(
+        {"qstat": "exit 2", "cqstat": ""}, Cluster("cobalt", "by cqstat"), id="an old Cobalt"
+    ),
+    pytest.param(
+        {"qstat": "echo 'Version: 6.1.2'", "cqstat": "", "pbsnodes": "exit 1"},
+        Cluster("torque", "by pbsnodes"),
+        id="Torque beside a cqstat",
     ),
     pytest.param(
         {"lsid": "echo IBM Spectrum LSF 10.1.0.13", "bhosts": f"cat <<'END'\n{BHOSTS}END"},

@@ -74,7 +74,7 @@ MACHINE_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("name", "description", "virtual_environment", "bundle", "host_file"), itself),
     **dict.fromkeys(("preload", "profile"), itself),
     **dict.fromkeys(("module_paths", "modules", "launcher_options"), listed),
-    "environment": lambda value: {"NAME": value},
+    **dict.fromkeys(("environment", "device_environment"), lambda value: {"NAME": value}),
     "scheduler_commands": lambda value: dict.fromkeys(("qsub", "bsub", "flux"), value),
 }
 JOB_FIELDS: dict[str, Field] = {

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.sweeps import launchers
+from omb_py.sweeps import catalog, commands, launchers
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import plan
+from omb_py.sweeps.toml import read
+from tests.sweeps.configs import machine, sweep
 
 PLACE = Placement(nodes=2, ranks_per_node=4, cores=32, gpus=4, binding="depth")
 FULL = {
@@ -86,6 +91,20 @@ def test_open_mpi_is_told_which_variables_to_pass_on() -> None:
     place = replace(place, environment={}, inherited=("OMPI_MCA_btl", "PYTHONPATH"))
     assert LAUNCHERS["openmpi"].words(place)[-2:] == ["-x", "PYTHONPATH"]
     assert "-x" not in LAUNCHERS["openmpi"].words(replace(place, nodes=1))
+
+
+@pytest.mark.parametrize("name", ["polaris", "perlmutter"])
+def test_gpu_support_is_switched_on_for_points_on_devices_only(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "on_device", lambda buffer: buffer == "cupy")
+    where = read(catalog.find("machines", name), Machine)
+    point = plan(sweep(), machine()).points[0]
+    variable, found = "MPICH_GPU_SUPPORT_ENABLED", {}
+    for buffer in ("numpy", "cupy"):
+        environment = commands.environment(replace(point, buffer=buffer), where, "srun")
+        found[buffer] = environment.get(variable, "0")
+    assert found == {"numpy": "0", "cupy": "1"}
 
 
 def test_mpich_steps_aside_where_ranks_share_cores() -> None:
@@ -178,3 +197,16 @@ def test_a_launcher_that_may_be_right_is_taken(
 ) -> None:
     alone(tmp_path, monkeypatch, says)
     assert launchers.select(name, "here") == name
+
+
+def test_thetagpu_passes_on_variables_that_are_set_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    thetagpu = read(catalog.find("machines", "thetagpu"), Machine)
+    point = replace(plan(sweep(), machine()).points[0], nodes=2)
+    for value in (None, "/soft/lib"):
+        monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+        if value is not None:
+            monkeypatch.setenv("LD_LIBRARY_PATH", value)
+        words = LAUNCHERS["openmpi"].command(commands.placement(point, thetagpu), installed=False)
+        passed = {word for option, word in pairwise(words) if option == "-x"}
+        assert "PATH" in passed
+        assert ("LD_LIBRARY_PATH" in passed) == (value is not None)
