@@ -286,7 +286,8 @@ def test_a_job_without_its_environment_measures_nothing(
     assert words in line
     assert socket.gethostname() in line
     assert ["load", "mpich"] not in ran.of("module")
-    assert recorded(sandbox)[-1] == ("7", "ended", {"exit": "1"})
+    number, event, values = recorded(sandbox)[-1]
+    assert (number, event, values["exit"]) == ("7", "ended", "1")
 
 
 def test_a_host_without_modules_is_named(tmp_path: Path) -> None:
