@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.results.metadata import TELLING_PREFIXES
 from omb_py.sweeps import profiling
+from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import Point, selectable
@@ -64,19 +66,37 @@ def hosts(machine: Machine) -> list[str] | None:
     return names
 
 
-def host_lines(point: Point, machine: Machine, launcher: str) -> list[str] | None:
+def host_lines(
+    point: Point, machine: Machine, launcher: str, silent: Collection[str] = ()
+) -> list[str] | None:
     """The lines of a file of the nodes that a point runs on; None as for `hosts`.
 
-    Raises `OmbError` when there are fewer nodes, or as `hosts` does.
+    Those that are ``silent`` are not among them. Raises `OmbError` when there are fewer nodes, or
+    as `hosts` does.
     """
     names = hosts(machine)
     if names is None:
         return None
+    names = [name for name in names if name not in silent]
     if len(names) < point.nodes:
         have = count(len(names), "node")
         raise OmbError(f"{point.describe()} needs more than the {have} of this job")
     place = placement(point, machine)
     return [LAUNCHERS[launcher].host_line(name, place) for name in names[: point.nodes]]
+
+
+def question(name: str, machine: Machine, launcher: str, file: Path) -> list[str]:
+    """The words that start a program which ends at once on one host, by a ``file`` of it."""
+    place = Placement(
+        1,
+        1,
+        host_file=str(file),
+        oversubscribe=machine.oversubscribe,
+        options=machine.launcher_options,
+    )
+    row = LAUNCHERS[launcher]
+    write_atomically(file, f"{row.host_line(name, place)}\n")
+    return [*row.command(place), "true"]
 
 
 @dataclass(frozen=True)

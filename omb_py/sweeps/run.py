@@ -93,6 +93,11 @@ def run_sweep(
         )
         runner.clear()
         added = runner.run(points)
+        unanswered = [point for point in points if runner.needs_silent(point)]
+        if unanswered:
+            larger += unanswered
+            alone = f"{', '.join(runner.silent)} did not answer"
+            short = f"{short}; {alone}" if short else alone
         return end(reporter, plan, folder, stop, added, larger, short, runner.elsewhere)
 
 

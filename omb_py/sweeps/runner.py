@@ -27,7 +27,8 @@ from omb_py.core.errors import (
 )
 from omb_py.core.mpi.recovery import HUNG as FINALIZE_HUNG
 from omb_py.core.text.units import duration
-from omb_py.sweeps import commands, processes, profiling
+from omb_py.core.text.words import count
+from omb_py.sweeps import commands, launchers, processes, profiling
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Attempt, Folder, State
@@ -48,6 +49,9 @@ SAME_CAUSE = 3
 """Points that fail in the same words before the first row: the cause is not in the points."""
 
 LOOK_SECONDS = 0.5
+ASK_SECONDS = 30.0
+"""What a launcher has to start a program on each host that it is asked about."""
+
 END_SECONDS = 20.0
 """What a launcher has after the last row of a job whose ranks failed: some never end."""
 
@@ -117,6 +121,9 @@ class Runner:
     stop: Stop = field(default_factory=Stop)
     elsewhere: list[Point] = field(default_factory=list)
     """Points that another process was measuring."""
+    silent: list[str] = field(default_factory=list)
+    """Hosts on which the launcher starts no program."""
+    asked: list[str] = field(default_factory=list)
 
     def run(self, points: Sequence[Point]) -> bool:
         """Measure what is missing; those that failed before come last. Whether any row was added.
@@ -131,7 +138,7 @@ class Runner:
         for point in [*(point for point in points if point not in failed), *failed]:
             if self.stop:
                 break
-            if self.folder.missing(point):
+            if self.folder.missing(point) and not self.needs_silent(point):
                 added |= self.measure(point)
                 last = self.folder.state(point).last
                 causes.append(last.said if last and last.outcome == outcomes.FAILED else "")
@@ -162,6 +169,10 @@ class Runner:
                     break
                 attempt = self._attempt(point, missing, retry=number > 0)
                 if attempt.outcome not in outcomes.FAILURES:
+                    break
+                if point.nodes > 1 and not self.stop:
+                    self._ask()
+                if self.needs_silent(point):
                     break
             return len(self.folder.measured(point)) > before
 
@@ -201,6 +212,39 @@ class Runner:
         if code == NoLibraryError.exit_code and excuse:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
+
+    def needs_silent(self, point: Point) -> bool:
+        """Whether a point needs more hosts than those that answer."""
+        return bool(self.silent) and point.nodes > len(self.asked) - len(self.silent)
+
+    def _ask(self) -> None:
+        """Ask each host once whether the launcher can start a program there; name the silent."""
+        names = commands.hosts(self.machine)
+        if names is None or self.asked or launchers.LAUNCHERS[self.launcher].launch_node:
+            return
+        self.asked.extend(names)
+        scratch = self.folder.root / "scratch" / f"hosts-{os.getpid()}"
+        scratch.mkdir(parents=True, exist_ok=True)
+        asked = []
+        with (scratch / "output").open("ab") as output:
+            for number, name in enumerate(names):
+                file = scratch / f"{number}.hosts"
+                command = commands.question(name, self.machine, self.launcher, file.resolve())
+                mark = self._mark(f"{scratch.name}-{number}")
+                started = processes.start(command, dict(os.environ), mark, scratch, output)
+                asked.append((name, mark, started))
+            limit = time.monotonic() + ASK_SECONDS
+            for name, mark, process in asked:
+                ended = processes.wait(process, max(0.1, limit - time.monotonic()))
+                if not ended or process.returncode != 0:
+                    self.silent.append(name)
+                processes.end(process, mark)
+        shutil.rmtree(scratch, ignore_errors=True)
+        if self.silent:
+            self.reporter.say(
+                f"the launcher starts nothing on {', '.join(self.silent)}: points that need more "
+                f"than the other {count(len(names) - len(self.silent), 'node')} are left out"
+            )
 
     def _provable(self, point: Point) -> bool:
         """Whether it is to be counted first that the algorithm named is the one that runs."""
@@ -260,7 +304,7 @@ class Runner:
 
         Open MPI would reach out for all that are in the machine's file.
         """
-        lines = commands.host_lines(point, self.machine, self.launcher)
+        lines = commands.host_lines(point, self.machine, self.launcher, self.silent)
         if lines is None:
             return None
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import OMB_PY, rows_of, run
+from tests.hosts import network
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_hosts import assert_nothing_left, comments
-from tests.hosts.virtual_hosts import Hosts
+from tests.hosts.virtual_hosts import Hosts, virtual_hosts
 from tests.hosts.waiting import wait_for
 from tests.mpi.sweeping import SmallSweep, toml
 
@@ -163,3 +164,22 @@ def kill(entered: subprocess.Popen[bytes], words: str) -> None:
                 return
             parents.append(child)
     raise AssertionError(f"nothing to kill matches {words}")
+
+
+@pytest.mark.usefixtures("mpi", "can_make_hosts", "long_time")
+def test_a_host_that_does_not_answer_is_named_and_left_out(tmp_path: Path) -> None:
+    with virtual_hosts(2) as hosts:
+        sweep = over(hosts, tmp_path, 20, "allreduce")
+        text = 'order = "as written"\ntime_limit = "15s"\n' + (tmp_path / "mine.toml").read_text()
+        (tmp_path / "mine.toml").write_text(text)
+        network.in_network(hosts.hosts[1].process, f"ip link set {network.CARD} down")
+        done = sweep.run(timeout=240)
+        network.in_network(hosts.hosts[1].process, f"ip link set {network.CARD} up")
+        assert done.code == 75, done.out
+        assert "the launcher starts nothing on node2" in done.out
+        assert "node2 did not answer" in done.out.splitlines()[-1]
+        assert set(sweep.found()) == {("latency", "1x2", size) for size in ("8", "16", "32", "64")}
+        assert not list(sweep.place.glob("logs/allreduce*"))
+        again = sweep.run(timeout=240)
+        assert (again.code, again.err) == (0, ""), again.out
+        assert sweep.found() == sweep.planned
