@@ -165,6 +165,13 @@ FAILURES = {
         'echo "1                       1.00"',
         ("did not run as one job of 2 ranks", "the same MPI library"),
     ),
+    "each process runs by itself, and one says more": (
+        'mkdir first 2> /dev/null && echo "# OSU MPI Latency Test v7.4" && exit; '
+        "until [ -e first ]; do :; done; "
+        'echo "# OSU MPI Latency Test v7.4"; echo "# Size          Latency (us)"; '
+        'echo "1                       1.00"',
+        ("did not run as one job of 2 ranks", "the same MPI library"),
+    ),
 }
 
 

@@ -49,6 +49,9 @@ MEDIANS = "-z50"
 WITHOUT_FINALIZE = ("latency_mt",)
 """Programs of native OMB that never call MPI_Finalize: some launchers count that as a failure."""
 
+HEADLINE = re.compile(r"^# OSU ", re.M)
+"""What a program of native OMB prints once a job."""
+
 WORDS = re.compile(r"[A-Za-z]{2,}.*[A-Za-z]{2,}")
 FAULT = re.compile(r"error|omb-py:|fail|cannot", re.I)
 """Lines with words, and those of them that tell what went wrong."""
@@ -415,7 +418,8 @@ def rows_of(turns: Turns, name: str, folder: Path, number: int) -> pd.DataFrame:
     if benchmarks:
         raise OmbError(f"{title(turns, name)} measured {benchmarks[0]}, not {turns.benchmark}")
     columns = ["part", "bytes", "mpi_type", "window"]
-    if bool((rows["ranks"] != turns.ranks).any() or rows.duplicated(columns).any()):
+    jobs = len(HEADLINE.findall(file.read_text(errors="replace")))
+    if jobs > 1 or bool((rows["ranks"] != turns.ranks).any() or rows.duplicated(columns).any()):
         raise OmbError(
             f"{title(turns, name)} did not run as one job of {turns.ranks} ranks{SINGLETONS}"
         )
