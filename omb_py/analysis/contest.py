@@ -13,7 +13,7 @@ import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import UNCLEAR, WITHIN, compare
 from omb_py.analysis.plots.charts import number_points
-from omb_py.analysis.plots.groups import along, benchmarks, by
+from omb_py.analysis.plots.groups import benchmarks
 from omb_py.analysis.plots.winner import (
     TIMES,
     Contender,
@@ -21,7 +21,7 @@ from omb_py.analysis.plots.winner import (
     name_of,
     without_followers,
 )
-from omb_py.analysis.values import label
+from omb_py.analysis.points import along, by, label
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text

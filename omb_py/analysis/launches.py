@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from omb_py.analysis.grouping import distinguishing_columns, group_ids
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label, with_values
+from omb_py.analysis.points import distinctions, group_ids, label
+from omb_py.analysis.values import with_values
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, duration, size_text, value_text
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 KIND = (*EXPERIMENT, *CONFIGURATION)
 """What launches of one kind have in common: they measure the same, at the same message sizes."""
@@ -280,7 +281,7 @@ def sheets(
 ) -> Iterator[Sheet]:
     """A table of `launches` for each benchmark, and `advice` below it."""
     for benchmark, members in points.groupby("benchmark", sort=False):
-        telling = distinguishing_columns(members)
+        telling = distinctions(members)
         lines, remarks = [], []
         for _, kind in members.groupby("kind", sort=False):
             name = label([kind[column].iloc[0] for column in telling], telling)

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 
 from omb_py.analysis.bounds import Bounds, bound_of
-from omb_py.analysis.grouping import SERIES
+from omb_py.analysis.points import SERIES, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
-from omb_py.analysis.values import CONFIGURATION, label
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import CONFIGURATION
 
 UNITS = {
     "_us": ("us", 1.0),

@@ -8,9 +8,10 @@ from pathlib import PurePath
 
 import pandas as pd
 
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, of_text
+from omb_py.analysis.values import of_text
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.readers import Problem
 
 UNSAID = ("mpi", "ranks", "hosts")

@@ -18,8 +18,9 @@ from pandas.api.types import union_categoricals
 from pyarrow import compute, csv
 
 from omb_py.analysis.sources import label_sources, without_copies
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, with_values
+from omb_py.analysis.values import NUMBERS, with_values
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 from omb_py.results.readers import (
     COMPRESSED,
     ROWS_AT_ONCE,

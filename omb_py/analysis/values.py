@@ -3,61 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from omb_py.core.options import LIBRARY
-from omb_py.core.text.units import size_text
-from omb_py.core.text.words import count
-
-CONFIGURATION = (
-    "suite",
-    "mpi",
-    "buffer",
-    "binding",
-    "placement",
-    "staged",
-    "stream_sync",
-    "send_mode",
-    "sync",
-    "cold",
-    "library_algorithm",
-    "algorithm",
-    "segment",
-    "group",
-    "congestor",
-    "variant",
-    "source",
-)
-"""How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
-
-EXPERIMENT = (
-    "benchmark",
-    "part",
-    "ranks",
-    "hosts",
-    "mpi_type",
-    "window",
-    "pairs",
-    "root",
-    "in_place",
-    "layout",
-    "topology",
-    "window_kind",
-    "window_sync",
-    "test_calls",
-    "compute_target",
-    "partitions",
-    "failed",
-    "threads",
-    "nodes",
-    "split",
-    "file_sync",
-    "validated",
-)
-"""What was measured: rows that differ here are never compared. Message size comes on top."""
+from omb_py.benchmarks.startup import BENCHMARKS as START_UP
+from omb_py.core.errors import UsageError
 
 MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
@@ -71,6 +23,9 @@ NUMBERS = (
     "percentiles",
 )
 """The columns that a row's own number and its intervals come from."""
+
+SAMPLES = ("sample_mean_us", "sample_p50_us", "median_low_us", "median_high_us")
+EXTREMES = ("sample_min_us", "sample_p95_us")
 
 HALF_DIGIT = 0.005
 
@@ -204,45 +159,93 @@ def rounding(rows: pd.DataFrame) -> pd.Series:
     return digit.where(printed, 0.0)
 
 
-def differing_columns(
-    rows: pd.DataFrame, columns: Sequence[str] = (*CONFIGURATION, "ranks")
-) -> list[str]:
-    """The columns of ``columns`` in which rows differ."""
-    return [name for name in columns if name in rows and rows[name].nunique(dropna=False) > 1]
+@dataclass(frozen=True)
+class Quantity:
+    """What ``--value`` names: words for an axis, and the column it comes from.
 
-
-def label(values: Iterable[object], columns: Sequence[str]) -> str:
-    """A line's name in a legend: its values, with the column where a value alone says nothing.
-
-    >>> label(("numpy", 8, False), ("buffer", "ranks", "in_place"))
-    'numpy, 8 ranks, not in place'
+    ``kind`` tells how: ``own`` is the row's own number, ``latency`` a column of times that stands
+    in the latency's place, ``bandwidth`` one of bandwidths in 10^9 bytes/s with the row's samples,
+    ``rate`` messages per second, ``plain`` a column as it is, whose only statistic it is.
     """
-    parts = []
-    for value, name in zip(values, columns, strict=True):
-        if value is None or pd.isna(value):
-            continue
-        if name in ("ranks", "hosts", "pairs", "nodes", "partitions"):
-            parts.append(count(int(str(value)), name.removesuffix("s")))
-        elif isinstance(value, bool | np.bool_):
-            parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
-        elif name in (
-            "window",
-            "sync",
-            "threads",
-            "root",
-            "send_mode",
-            "split",
-            "group",
-            "congestor",
-        ):
-            parts.append(f"{name.replace('_', ' ')} {value}")
-        elif name == "library_algorithm":
-            parts.append(f"{str(value).replace('_', ' ')} algorithm")
-        elif name == "algorithm":
-            words = str(value).replace("_", " ")
-            parts.append(words if value == LIBRARY else f"own {words}")
-        elif name == "segment":
-            parts.append(f"segments of {size_text(float(str(value)))}")
-        else:
-            parts.append(str(value))
-    return ", ".join(parts)
+
+    words: str
+    kind: str
+    column: str = ""
+    median: str = ""
+
+
+QUANTITIES = {
+    "auto": Quantity("", "own"),
+    "latency": Quantity("Latency", "latency", "latency_us", "sample_p50_us"),
+    "bandwidth": Quantity("Bandwidth", "bandwidth", "bandwidth_MBps"),
+    "rate": Quantity("Message rate", "rate", "messages_per_s"),
+    "algbw": Quantity("Algorithm bandwidth", "bandwidth", "algbw_GBps"),
+    "busbw": Quantity("Bus bandwidth", "bandwidth", "busbw_GBps"),
+    "slowest": Quantity(
+        "Latency of the slowest rank", "latency", "slowest_mean_us", "slowest_p50_us"
+    ),
+    "event": Quantity("Latency by device events", "latency", "event_mean_us", "event_p50_us"),
+    "queued": Quantity("Time to start", "latency", "queued_mean_us", "queued_p50_us"),
+    "overall": Quantity(
+        "Communication and computing together", "latency", "overall_us", "overall_p50_us"
+    ),
+    "p99": Quantity("99th percentile of latency", "plain", "sample_p99_us"),
+    "p999": Quantity("99.9th percentile of latency", "plain", "sample_p999_us"),
+    "overlap": Quantity("Overlap with computing", "plain", "overlap_percent"),
+}
+
+WORDS = {"us": "Latency", "MB/s": "Bandwidth", "msg/s": "Message rate"}
+
+
+TIMES = tuple(benchmark.name for benchmark in START_UP)
+"""Benchmarks whose number is a time in which no message is sent."""
+
+
+def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -> pd.DataFrame:
+    """Rows with the columns of `value_column` and the axis's ``words``.
+
+    ``value`` is a name of `QUANTITIES`. Rows that have no such number are left out. Raises
+    `UsageError` when none has it, or for a name that there is not.
+    """
+    if value not in QUANTITIES:
+        raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
+    quantity = QUANTITIES[value]
+    if quantity.kind == "own":
+        found = value_column(rows, statistic)
+        found["words"] = found["unit"].map(WORDS)
+        found.loc[found["benchmark"].isin(TIMES) | found["part"].notna(), "words"] = "Time"
+    else:
+        found = select(rows[rows[quantity.column].notna()], quantity, statistic)
+        found["words"] = quantity.words
+    if found.empty:
+        what = "a number" if value == "auto" else quantity.words[0].lower() + quantity.words[1:]
+        raise UsageError(f"no row has {what} ({quantity.column or 'latency_us or bandwidth_MBps'})")
+    return found
+
+
+def select(rows: pd.DataFrame, quantity: Quantity, statistic: str) -> pd.DataFrame:
+    """Rows with another quantity as their ``value``, which `value_column` takes for their own."""
+    frame = rows.copy()
+    if quantity.kind == "plain":
+        if quantity.column != "overlap_percent":
+            frame = frame[frame["latency_us"].notna()].copy()
+        frame["value"] = frame[quantity.column]
+        frame["unit"] = "%" if quantity.column == "overlap_percent" else "us"
+        frame["statistic"] = ""
+        frame[["low", "high", "spread_low", "spread_high"]] = np.nan
+        return frame
+    if quantity.kind == "latency":
+        if quantity.column == "latency_us":
+            return value_column(frame, statistic)
+        frame = frame[frame["latency_us"].notna()].copy()
+        frame["latency_us"] = frame[quantity.column]
+        samples = frame[quantity.median].copy()
+        frame[[*SAMPLES, *EXTREMES]] = np.nan
+        frame["sample_p50_us"] = samples
+    else:
+        factor = 1e3 if quantity.column.endswith("GBps") else 1.0
+        numbers = frame[quantity.column] * factor
+        frame[["latency_us", "bandwidth_MBps"]] = np.nan
+        if quantity.kind == "bandwidth":
+            frame["bandwidth_MBps"] = numbers
+    return value_column(frame, statistic)

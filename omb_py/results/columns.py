@@ -5,6 +5,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from textwrap import fill
 
+CONFIGURATION = (
+    "suite",
+    "mpi",
+    "buffer",
+    "binding",
+    "placement",
+    "staged",
+    "stream_sync",
+    "send_mode",
+    "sync",
+    "cold",
+    "library_algorithm",
+    "algorithm",
+    "segment",
+    "group",
+    "congestor",
+    "variant",
+    "source",
+)
+"""How it was measured: what lines of a figure tell apart, and what a comparison may be about."""
+
+EXPERIMENT = (
+    "benchmark",
+    "part",
+    "ranks",
+    "hosts",
+    "mpi_type",
+    "window",
+    "pairs",
+    "root",
+    "in_place",
+    "layout",
+    "topology",
+    "window_kind",
+    "window_sync",
+    "test_calls",
+    "compute_target",
+    "partitions",
+    "failed",
+    "threads",
+    "nodes",
+    "split",
+    "file_sync",
+    "validated",
+)
+"""What was measured: rows that differ here are never compared. Message size comes on top."""
+
+IDENTITY = (*EXPERIMENT, *CONFIGURATION)
+"""Columns in which rows of different things differ; message size comes on top."""
+
 MEASURED = {
     "run": "name of the run: start in UTC and six random digits; the same in the metadata",
     "benchmark": "name, as in `omb-py list`",

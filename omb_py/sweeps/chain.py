@@ -281,7 +281,7 @@ def check_left(link: Link) -> None:
     except OmbError:  # then the sweep has said so
         return
     fitting, larger = split(link.missing, here)
-    if fitting and all(is_measured(link.folder, point) for point in fitting):
+    if fitting and all(measured(link.folder, point) for point in fitting):
         raise ChainEndError("another job measures what is left", "")
     if fitting or not larger:
         return
@@ -293,7 +293,7 @@ def check_left(link: Link) -> None:
     )
 
 
-def is_measured(folder: Folder, point: Point) -> bool:
+def measured(folder: Folder, point: Point) -> bool:
     """Whether a process measures a point just now."""
     with locked(folder.lock(point.name)) as ours:
         return not ours

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.grouping import points_of, values_of
 from omb_py.analysis.plots.charts import Chart
 from omb_py.analysis.plots.figures import Request, pictures
+from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.select import assumptions
 from omb_py.analysis.table import Results, load

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.analysis import table
+from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import assumptions, where
 from omb_py.analysis.table import ALWAYS, EXTRA, library, load
-from omb_py.analysis.values import differing_columns, label, value_column
+from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
 from omb_py.results.readers import omb_text
@@ -217,7 +218,7 @@ def test_means_are_used_where_one_row_has_no_median() -> None:
 
 def test_lines_are_named_by_what_differs() -> None:
     rows = where(load(REFERENCE).rows, ["benchmark=latency"])
-    assert differing_columns(rows) == ["binding"]
+    assert distinctions(rows) == ["binding"]
     assert label(("native", 8, pd.NA), ("binding", "ranks", "window")) == "native, 8 ranks"
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import click
 import pytest
 
-from omb_py.analysis.values import EXPERIMENT
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.core.calls.topology import Topology
 from omb_py.core.errors import UsageError
@@ -15,6 +14,7 @@ from omb_py.core.options import Options
 from omb_py.options.parse import words_of
 from omb_py.options.table import parameters
 from omb_py.options.types import NODE_MAP, THREADS, TOPOLOGY
+from omb_py.results.columns import EXPERIMENT
 from tests.options.test_command_line import parsed
 
 

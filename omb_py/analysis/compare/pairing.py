@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 STRICT = ("benchmark", "part", "unit")
 """Columns that must agree even where they are empty: an empty ``part`` is the whole."""

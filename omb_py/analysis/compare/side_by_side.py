@@ -25,8 +25,9 @@ from omb_py.analysis.compare.ratio import (
     with_launches,
 )
 from omb_py.analysis.table import load
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, NUMBERS, rounding, with_values
+from omb_py.analysis.values import NUMBERS, rounding, with_values
 from omb_py.core.errors import UsageError
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
 WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"

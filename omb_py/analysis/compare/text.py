@@ -30,10 +30,11 @@ from omb_py.analysis.compare.verdict import (
     whole,
     words_of,
 )
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.analysis.points import label
 from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.text.tables import UNLIMITED, escaped, markdown_rows
 from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 LEVELS = (
     ("value", "difference", "ratio", "95 % interval", "verdict"),

@@ -20,11 +20,12 @@ from omb_py.analysis.compare.side_by_side import (
     TAIL,
     WITHIN,
 )
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.analysis.points import label
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 FAILED = 4
 """Exit code of a comparison that found more of a slowdown than was allowed."""

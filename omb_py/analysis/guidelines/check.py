@@ -20,9 +20,9 @@ from omb_py.analysis.guidelines.rules import (
     guidelines,
     size_beside,
 )
-from omb_py.analysis.values import CONFIGURATION
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
+from omb_py.results.columns import CONFIGURATION
 
 TOLERANCE = 0.05
 """By what part a call may be slower before a guideline counts as violated."""

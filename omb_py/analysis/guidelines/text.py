@@ -13,7 +13,7 @@ from omb_py.analysis.compare.formats import records
 from omb_py.analysis.compare.ratio import LEVEL, chance
 from omb_py.analysis.compare.verdict import factor, times
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
-from omb_py.analysis.values import differing_columns, label
+from omb_py.analysis.points import distinctions, label
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -34,7 +34,7 @@ WHOSE = {
 def sheets(points: pd.DataFrame, tolerance: float) -> Iterator[Sheet]:
     """A table of the violations of each group of rows that were measured alike."""
     violated = points[points["verdict"] == VIOLATED]
-    telling = differing_columns(points, [*ALIKE, *OPEN])
+    telling = distinctions(points, [*ALIKE, *OPEN])
     names = list(dict.fromkeys(["mpi", "ranks", "binding", *telling]))
     names = [name for name in names if name not in OPEN]
     for key, members in violated.groupby(names, sort=False, dropna=False):

@@ -16,9 +16,11 @@ from omb_py.analysis.model.costs import Shape, collective_of, neighbours_of, sha
 from omb_py.analysis.model.lines import Lines, doublings
 from omb_py.analysis.model.over_ranks import OverRanks, Points
 from omb_py.analysis.model.piecewise import MISFIT
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, differing_columns, label, value_column
+from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import first_of
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 
 def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -235,7 +237,7 @@ def model(
         columns = [*CONFIGURATION, *SAME_CURVE]
         if collective_of(str(benchmark)) is None:
             columns += WHOLE_JOB
-        telling = differing_columns(whole, columns)
+        telling = distinctions(whole, columns)
         by = telling or ["benchmark"]
         for _, group in whole.groupby(by, dropna=False, observed=True, sort=False):
             name = label((group[column].iloc[0] for column in telling), telling)

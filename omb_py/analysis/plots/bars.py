@@ -21,7 +21,7 @@ from omb_py.analysis.plots.charts import (
     number_points,
     points,
 )
-from omb_py.analysis.plots.groups import Group, by, line_name
+from omb_py.analysis.plots.groups import Group
 from omb_py.analysis.plots.style import (
     HATCHES,
     Page,
@@ -33,6 +33,7 @@ from omb_py.analysis.plots.style import (
     text_width,
     wrap,
 )
+from omb_py.analysis.points import by, line_name
 from omb_py.core.text.units import size_text
 
 TOTAL = "total"

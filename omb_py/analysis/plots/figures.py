@@ -17,7 +17,7 @@ from omb_py.analysis.plots import pairs as figure_pairs
 from omb_py.analysis.plots import samples as figure_samples
 from omb_py.analysis.plots import winner as figure_winner
 from omb_py.analysis.plots.bars import BarChart, bar_charts
-from omb_py.analysis.plots.charts import QUANTITIES, Chart, is_measured, rank_charts, size_charts
+from omb_py.analysis.plots.charts import Chart, rank_charts, size_charts
 from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.heat import HeatMap, Ratio, heat_maps
 from omb_py.analysis.plots.overhead import Overhead, overheads
@@ -27,6 +27,7 @@ from omb_py.analysis.plots.style import Page, apply_style
 from omb_py.analysis.plots.winner import WinnerMap, winner_maps
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import Results, of_rows, record_of
+from omb_py.analysis.values import QUANTITIES, measured
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import first_of
 from omb_py.results.row import OverheadRow, PairRow, Row
@@ -137,7 +138,7 @@ def pictures(results: Results, request: Request) -> dict[str, Picture]:
         found[name] = picture
     if not found:
         if request.kind not in ("auto", "overhead", "pairs") or request.value != "auto":
-            is_measured(results.rows, request.value, request.statistic)
+            measured(results.rows, request.value, request.statistic)
         if request.ratio:
             ratio = request.ratio
             raise OmbError(

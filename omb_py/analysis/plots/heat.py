@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from omb_py.analysis.plots.axes import Measure, axis_unit, number_text, quantity_text
 from omb_py.analysis.plots.charts import facts, measure, number_points, units_note
-from omb_py.analysis.plots.groups import Group, along, benchmarks, by, caption_part, line_name
+from omb_py.analysis.plots.groups import Group, benchmarks
 from omb_py.analysis.plots.style import (
     DIVERGING,
     SEQUENTIAL,
@@ -30,6 +30,7 @@ from omb_py.analysis.plots.style import (
     text_width,
     wrap,
 )
+from omb_py.analysis.points import along, by, caption_part, line_name
 from omb_py.analysis.select import convert
 from omb_py.analysis.table import EXTRA
 from omb_py.core.errors import UsageError

@@ -21,7 +21,7 @@ from omb_py.analysis.plots.axes import (
 )
 from omb_py.analysis.plots.bars import make_room
 from omb_py.analysis.plots.charts import Line, Point, by_kind_of_line
-from omb_py.analysis.plots.groups import by, caption_part, common, plain
+from omb_py.analysis.plots.groups import plain
 from omb_py.analysis.plots.lines import WIDE, draw_line, handles
 from omb_py.analysis.plots.style import (
     Page,
@@ -32,6 +32,7 @@ from omb_py.analysis.plots.style import (
     style_numbers,
     text_width,
 )
+from omb_py.analysis.points import by, caption_part, common
 from omb_py.core.text.units import size_text, value_text
 
 APART = ("base", "ranks", "buffer", "placement", "staged", "mpi_type", "window", "thread_level")

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 
 from omb_py.analysis.plots.axes import Measure, number_text, value_axis
 from omb_py.analysis.plots.charts import INTERVAL
-from omb_py.analysis.plots.groups import MAX_PANELS, caption_part, plain
+from omb_py.analysis.plots.groups import MAX_PANELS, plain
 from omb_py.analysis.plots.lines import columns_of, handles, height_of
 from omb_py.analysis.plots.style import MAX_LINES, Page, color, empty_figure, finish, line_style
+from omb_py.analysis.points import caption_part
 from omb_py.analysis.samples.series import Numbers, Series, by_size, measurements
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.statistics import autocorrelation_time, median_interval

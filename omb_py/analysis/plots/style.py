@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from omb_py.analysis.points import BINDINGS
 from omb_py.core.errors import UsageError
 
 PALETTES = {
@@ -42,12 +43,6 @@ HATCHES = ("", "////", "\\\\\\\\", "----", "||||", "xxx", "+++", "..")
 
 MAX_LINES = 8
 """Lines of one panel: as many as there are colours."""
-
-BINDINGS = (
-    *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
-    *("torch", "tcp", "unix", "asyncio", "grpc", "multiprocessing", "ucxx", "coroutine"),
-)
-"""Bindings in the order of their styles, which are the same in every figure."""
 
 SEQUENTIAL = "cividis"
 DIVERGING = "PuOr_r"

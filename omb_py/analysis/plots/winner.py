@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from omb_py.algorithms import DEFAULT
 from omb_py.analysis.plots.charts import facts, measure, number_points
-from omb_py.analysis.plots.groups import Group, along, benchmarks, by, line_name
+from omb_py.analysis.plots.groups import Group, benchmarks
 from omb_py.analysis.plots.style import (
     MAX_LINES,
     SMALL,
@@ -28,8 +28,9 @@ from omb_py.analysis.plots.style import (
     readable_on,
     text_width,
 )
-from omb_py.analysis.values import CONFIGURATION, differing_columns
+from omb_py.analysis.points import along, by, distinctions, line_name
 from omb_py.core.text.units import digits, size_text
+from omb_py.results.columns import CONFIGURATION
 
 CHOSEN = ("library_algorithm", "algorithm", "segment", "variant")
 """What a map is about unless ``lines`` say so, where rows differ in it; else all of the
@@ -124,7 +125,7 @@ def winner_maps(
     whole = rows[rows["part"].isna() & rows["ranks"].notna()]
     for _, part in benchmarks(whole, (), lines):
         others = [name for name in CONFIGURATION if name not in FOLLOWERS]
-        part = without_followers(part, lines or differing_columns(part, others))
+        part = without_followers(part, lines or distinctions(part, others))
         columns = list(lines or contest(part))
         axes = ["bytes", *along(part, "ranks"), *columns]
         for group in number_points(part, axes, [], value, statistic):
@@ -136,7 +137,7 @@ def winner_maps(
 def contest(rows: pd.DataFrame) -> tuple[str, ...]:
     """The columns that tell contenders apart."""
     for names in (CHOSEN, CONFIGURATION):
-        if found := differing_columns(rows, names):
+        if found := distinctions(rows, names):
             return tuple(found)
     return CHOSEN[:1]
 

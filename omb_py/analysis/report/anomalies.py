@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.grouping import SERIES, Points, group_ids
 from omb_py.analysis.guidelines.check import ALIKE, OPEN, VIOLATED, check
 from omb_py.analysis.guidelines.text import sentence
+from omb_py.analysis.points import SERIES, Points, group_ids
 from omb_py.core.text.units import digits, size_text, value_text
 
 SWITCH = 1.3

@@ -10,9 +10,9 @@ import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import EQUAL, MARGIN, WITHIN
 from omb_py.analysis.compare.verdict import factor, percent
-from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.analysis.points import Points, distinctions, group_ids, label
 from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 VERDICTS = ("slower", "faster", WITHIN, EQUAL, "unclear")
 """Verdicts of points that both sides have."""
@@ -159,7 +159,7 @@ def changes(compared: pd.DataFrame, verdict: str) -> tuple[Change, ...]:
     own = compared[compared["benchmark"].isin(listed["benchmark"])].rename(
         columns={column(name): name for name in CONFIGURATION}
     )
-    names = {name: distinguishing_columns(members) for name, members in own.groupby("benchmark")}
+    names = {name: distinctions(members) for name, members in own.groupby("benchmark")}
     return tuple(change(row, names[row["benchmark"]]) for row in listed.to_dict("records"))
 
 

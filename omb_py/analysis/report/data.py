@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.grouping import MEDIANS, Points
+from omb_py.analysis.points import MEDIANS, Points
 from omb_py.benchmarks import by_family
 
 DIGITS = 5

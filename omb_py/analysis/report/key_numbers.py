@@ -9,10 +9,10 @@ from math import log2
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.grouping import Points, distinguishing_columns, group_ids
-from omb_py.analysis.values import CONFIGURATION, EXPERIMENT, label
+from omb_py.analysis.points import Points, distinctions, group_ids, label
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 MAX_LINES = 5
 """Lines that one card compares."""
@@ -97,7 +97,7 @@ def key_number(
     frame, nearest = at_nearest_size(frame, wanted)
     frame = comparable(frame, columns)
     frame = frame.sort_values("value", ascending=lower, kind="stable").reset_index(drop=True)
-    names = distinguishing_columns(frame)
+    names = distinctions(frame)
     named = names or ["binding", "buffer", "mpi"]
     labels = [label(frame[named].iloc[place], named) for place in range(len(frame))]
     row = frame.iloc[0]

@@ -17,9 +17,10 @@ import pandas as pd
 from omb_py.analysis import contest
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.grouping import (
+from omb_py.analysis.points import (
     Points,
-    distinguishing_columns,
+    distinctions,
+    label,
     overhead_values,
     points_of,
     values_of,
@@ -31,7 +32,6 @@ from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Results
-from omb_py.analysis.values import label
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Sheet
@@ -163,9 +163,7 @@ def findings(found: Iterable[Anomaly], points: Points) -> list[Findings]:
     kinds: dict[tuple[str, str], list[Anomaly]] = {}
     for anomaly in found:
         kinds.setdefault((anomaly.severity, anomaly.kind), []).append(anomaly)
-    names = {
-        name: distinguishing_columns(lines) for name, lines in points.series.groupby("benchmark")
-    }
+    names = {name: distinctions(lines) for name, lines in points.series.groupby("benchmark")}
     order = sorted(kinds.items(), key=lambda item: SEVERITIES.index(item[0][0]))
     return [
         Findings(

@@ -13,7 +13,8 @@ from matplotlib.text import Text
 
 from omb_py.analysis.plots.figures import Request, draw, pictures
 from omb_py.analysis.plots.heat import Ratio
-from omb_py.analysis.plots.style import BINDINGS, Page
+from omb_py.analysis.plots.style import Page
+from omb_py.analysis.points import BINDINGS
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import UsageError
 from tests import ROOT

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.grouping import points_of, values_of
+from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.results.csv import cell, header_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.analysis.grouping import points_of, values_of
+from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.key_numbers import KeyNumber, key_numbers
 
 from .test_anomalies import read, row

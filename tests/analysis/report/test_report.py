@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.grouping import SERIES, distinguishing_columns, points_of, values_of
+from omb_py.analysis.points import SERIES, distinctions, points_of, values_of
 from omb_py.analysis.report.data import TITLES, in_script, shorten
 from omb_py.analysis.report.page import digest, packaged, report, template
 from omb_py.analysis.report.runs import places
@@ -70,7 +70,7 @@ def test_what_follows_from_a_column_before_does_not_tell_lines_apart() -> None:
     frame = pd.DataFrame(
         {"buffer": ["numpy", "cupy", "numpy"], "placement": ["H", "D", "H"], "ranks": [2, 2, 4]}
     )
-    assert distinguishing_columns(frame, ("buffer", "placement", "ranks")) == ["buffer", "ranks"]
+    assert distinctions(frame, ("buffer", "placement", "ranks")) == ["buffer", "ranks"]
 
 
 def test_the_page_has_every_point_in_short_columns(quiet: Results) -> None:

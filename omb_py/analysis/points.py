@@ -1,0 +1,348 @@
+"""Points: rows of results that repeat each other become one; what tells points apart, in words.
+
+Identity is what `omb_py.results.columns` says of each column. Every command that shows, compares
+or draws results takes its points, and the names of its lines, from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.values import value_column
+from omb_py.core.options import LIBRARY
+from omb_py.core.text.units import size_text
+from omb_py.core.text.words import count
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+
+SERIES = (*EXPERIMENT, *CONFIGURATION, "base", "unit")
+"""What one line has in common. ``base`` is of overheads only."""
+
+TELLING = ("source", "binding", "buffer", "mpi", "ranks", "part", *EXPERIMENT[1:], *CONFIGURATION)
+"""What tells lines of a benchmark apart, the words that people look for first in front."""
+
+FOLLOWS = {"placement": "buffer", "hosts": "ranks", "pairs": "ranks", "nodes": "ranks"}
+"""Columns that say nothing beside the one that they follow from, where they do."""
+
+COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
+
+WITH_COLUMN = (
+    *("window", "sync", "threads", "root", "send_mode", "split", "group", "congestor"),
+    *("test_calls", "cold"),
+)
+"""Columns whose values alone say nothing."""
+
+BINDINGS = (
+    *("native", "buffer", "pickle", "array", "persistent", "pkl5", "prebound", "nccl"),
+    *("torch", "tcp", "unix", "asyncio", "grpc", "multiprocessing", "ucxx", "coroutine"),
+)
+"""Bindings in the order in which every table and figure has them."""
+
+USUAL = {
+    ("layout", "cont"),
+    ("send_mode", "standard"),
+    ("pairs", 1),
+    ("test_calls", 0),
+    ("in_place", False),
+    ("staged", False),
+    ("stream_sync", False),
+    ("validated", False),
+}
+"""What goes without saying."""
+
+NAMING = ("suite", "mpi", "buffer", "binding")
+"""Columns that name a line even where others have no such value."""
+
+GROWING = ("hosts", "pairs", "nodes")
+"""What may grow with the ranks."""
+
+MEDIANS = {
+    "value": "value",
+    "low": "low",
+    "high": "high",
+    "spread_low": "spread_low",
+    "spread_high": "spread_high",
+    "mean": "mean",
+    "p99": "sample_p99_us",
+    "slowest": "slowest_p50_us",
+    "overall": "overall_p50_us",
+    "overlap": "overlap_percent",
+    "rate": "messages_per_s",
+    "busbw": "busbw_GBps",
+    "algbw": "algbw_GBps",
+    "ratio": "ratio",
+}
+"""Columns of points that are medians over the runs, and the columns of rows they come from."""
+
+
+NEEDED = (
+    *(name for name in SERIES if name not in ("base", "unit")),
+    *("bytes", "run", "file", "latency_us", "latency_min_us", "latency_max_us"),
+    *("bandwidth_MBps", "messages_per_s", "iterations", "late_starts", "median_low_us"),
+    *("median_high_us", "sample_mean_us", "sample_min_us", "sample_p50_us", "sample_p90_us"),
+    *("sample_p95_us", "sample_p99_us", "sample_p999_us", "sample_max_us", "slowest_p50_us"),
+    *("overall_p50_us", "overlap_percent", "busbw_GBps", "algbw_GBps"),
+)
+"""Columns of rows that a report looks at: a copy of all would be half of its memory."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Lines and their points.
+
+    ``series`` has a row for each line with the columns of `SERIES`. ``points`` has a row for each
+    message size of each line, ordered by line and size: ``series`` (which line), ``bytes``, the
+    columns of `MEDIANS` in the units of the rows, ``minimum`` and ``maximum`` value of a run, how
+    many ``runs``, in how many ``files``, ``run`` and ``file`` of the first of them.
+    """
+
+    series: pd.DataFrame
+    points: pd.DataFrame
+
+
+def values_of(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
+    """Rows with their values (`value_column`) and, whatever the statistic, their ``mean``.
+
+    ``auto`` decides for each benchmark by itself: one without samples, such as the start of a
+    job, must not make means of all others.
+    """
+    rows = rows.reindex(columns=list(NEEDED))
+    values = (
+        by_benchmark(rows) if statistic == "auto" and len(rows) else value_column(rows, statistic)
+    )
+    latency, bandwidth = values["unit"] == "us", values["unit"] == "MB/s"
+    mean = values["bandwidth_MBps"].where(bandwidth, values["messages_per_s"])
+    return values.assign(mean=values["latency_us"].where(latency, mean))
+
+
+def by_benchmark(rows: pd.DataFrame) -> pd.DataFrame:
+    """Medians of those benchmarks whose rows all have one, means of the others."""
+    has_median = rows["sample_p50_us"].notna() & (
+        rows["latency_us"].notna() | rows["sample_mean_us"].notna()
+    )
+    all_have = has_median.groupby(rows["benchmark"]).transform("all")
+    parts = [value_column(rows[all_have], "median"), value_column(rows[~all_have], "mean")]
+    return pd.concat([part for part in parts if not part.empty] or parts[:1]).sort_index()
+
+
+def points_of(values: pd.DataFrame) -> Points:
+    """Points of rows that have their values (`values_of`, `overhead_values`)."""
+    frame = values.reset_index(drop=True)
+    names = [name for name in SERIES if name in frame]
+    line = group_ids(frame[name] for name in names)
+    place = group_ids([pd.Series(line), frame["bytes"]])
+    first = pd.Series(np.arange(len(frame))).groupby(place).first().to_numpy()
+    present = {name: column for name, column in MEDIANS.items() if column in frame}
+    numbers = frame[list(dict.fromkeys(present.values()))].astype("float64")
+    by_place = numbers.groupby(place)
+    medians = by_place.median()
+    points = pd.DataFrame({name: medians[column] for name, column in present.items()})
+    points = points.reindex(columns=list(MEDIANS))
+    points["minimum"] = by_place["value"].min()
+    points["maximum"] = by_place["value"].max()
+    points["runs"] = by_place.size()
+    points["files"] = frame.groupby(place)["file"].nunique()
+    for name in ("bytes", "run", "file"):
+        points[name] = frame[name].to_numpy()[first]
+    points["series"] = line[first]
+    order = points.assign(size=pd.to_numeric(points["bytes"]).fillna(-1))
+    order = order.sort_values(["series", "size"], kind="stable").drop(columns="size")
+    _, start = np.unique(line, return_index=True)
+    series = frame.reindex(columns=list(SERIES)).iloc[start].reset_index(drop=True)
+    return Points(series, order.reset_index(drop=True))
+
+
+def overhead_values(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``omb-py overhead`` in the shape of other rows: the value is what is added, in us.
+
+    Only comparisons with the first binding: the others, which have a ``split``, say the same of
+    its parts.
+    """
+    frame = rows[rows["split"].isna()].copy()
+    frame["benchmark"] = "overhead " + frame["benchmark"].astype(str)
+    frame["value"] = frame["added_us"]
+    frame["low"], frame["high"] = frame["added_low_us"], frame["added_high_us"]
+    frame["unit"] = "us"
+    frame["lower_is_better"] = True
+    frame["mean"] = frame["median_us"]
+    return frame[frame["value"].notna()]
+
+
+def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Rows apart by columns, with None for a value that is missing.
+
+    Numbers are in their order, bindings as in every figure, other words as they come.
+    """
+    if not columns:
+        yield (), rows
+        return
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for place, key in enumerate(zip(*(plain_values(rows[name]) for name in columns), strict=True)):
+        places.setdefault(key, []).append(place)
+    order = [list(dict.fromkeys(key[index] for key in places)) for index in range(len(columns))]
+
+    def rank(value: Any, known: list[Any]) -> float:
+        if value is None:
+            return -1.0
+        if isinstance(value, str):
+            return BINDINGS.index(value) if value in BINDINGS else known.index(value)
+        return float(value)
+
+    for key in sorted(places, key=lambda key: list(map(rank, key, order))):
+        yield key, rows.iloc[places[key]]
+
+
+def plain_values(column: pd.Series) -> list[Any]:
+    """A column's values as Python's own, None where one is missing."""
+    return [None if pd.isna(value) else value for value in column.tolist()]
+
+
+def number(rows: pd.DataFrame, columns: list[str]) -> int:
+    """How many combinations of values the rows have."""
+    return len(rows[columns].drop_duplicates()) if columns else 1
+
+
+def along(rows: pd.DataFrame, axis: str) -> tuple[str, ...]:
+    """``axis`` with the columns that only grow along it: hosts with ranks, say."""
+    growing = GROWING if axis == "ranks" else ()
+    names = [name for name in growing if number(rows, [axis, name]) == number(rows, [axis])]
+    return (axis, *names)
+
+
+def distinctions(rows: pd.DataFrame, columns: Iterable[str] = TELLING) -> list[str]:
+    """The columns that tell rows apart, in the order of ``columns``.
+
+    Two kinds are left out: a column that some rows have and others have not, as where another
+    suite does not print it, if others tell those rows apart already; and one of `FOLLOWS` that
+    follows from the others.
+    """
+    names = [n for n in dict.fromkeys(columns) if n in rows and rows[n].nunique(dropna=False) > 1]
+    sure = [name for name in names if rows[name].nunique() > 1 or name in NAMING]
+    for name in names:
+        if name not in sure and number(rows, [*sure, name]) > number(rows, sure):
+            sure.append(name)
+    sure = [
+        name
+        for name in sure
+        if name not in FOLLOWS
+        or FOLLOWS[name] not in sure
+        or number(rows, [FOLLOWS[name], name]) > number(rows, [FOLLOWS[name]])
+    ]
+    return [name for name in names if name in sure]
+
+
+def without_implied(rows: pd.DataFrame, columns: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The columns that rows may differ in though they agree in the columns ``known``."""
+    if not known:
+        return list(columns)
+    numbers = group_ids(rows[name] for name in known)
+    return [
+        name
+        for name in columns
+        if name in known or not is_determined_by(group_ids([rows[name]]), numbers)
+    ]
+
+
+def group_ids(columns: Iterable[pd.Series]) -> np.ndarray:
+    """A number from 0 for each row, the same where all columns are; a missing value is a value.
+
+    Numbers are in the order in which rows first appear.
+    """
+    combined: np.ndarray | None = None
+    for column in columns:
+        numbers, names = pd.factorize(column, use_na_sentinel=False)
+        if combined is None:
+            combined = numbers.astype("int64")
+        elif len(names) > 1:
+            combined = pd.factorize(combined * len(names) + numbers)[0]
+    if combined is None:
+        raise ValueError("rows need at least one column to tell them apart")
+    return combined
+
+
+def is_determined_by(numbers: np.ndarray, known: np.ndarray) -> bool:
+    """Whether rows that share a number in ``known`` share that in ``numbers``."""
+    together = known * (int(numbers.max()) + 1) + numbers
+    return len(np.unique(together)) == len(np.unique(known))
+
+
+def label(values: Iterable[object], columns: Sequence[str]) -> str:
+    """The name of a line: its values, with the column where a value alone says nothing.
+
+    >>> label(("numpy", 8, False, 65536), ("buffer", "ranks", "in_place", "bytes"))
+    'numpy, 8 ranks, not in place, 64 KiB'
+    """
+    pairs = zip(values, columns, strict=True)
+    return ", ".join(word(column, value) for value, column in pairs if not is_missing(value))
+
+
+def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
+    """`label` that is never empty."""
+    return label(values, columns) or "not said: " + ", ".join(columns)
+
+
+def word(column: str, value: object) -> str:
+    """A value as a name has it."""
+    words = column.replace("_", " ")
+    if isinstance(value, bool | np.bool_):
+        return words if value else f"not {words}"
+    if column in COUNTED:
+        return count(int(str(value)), words.removesuffix("s"))
+    if column in WITH_COLUMN:
+        return f"{words} {value}"
+    if column == "library_algorithm":
+        return f"{str(value).replace('_', ' ')} algorithm"
+    if column == "algorithm":
+        text = str(value).replace("_", " ")
+        return text if value == LIBRARY else f"own {text}"
+    if column in ("bytes", "segment"):
+        text = size_text(float(str(value)))
+        return text if column == "bytes" else f"segments of {text}"
+    return str(value)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a row does not have a value."""
+    return value is None or bool(pd.isna(value))  # type: ignore[call-overload]
+
+
+def caption_part(column: str, value: object) -> str:
+    """A value with its column, as a caption has it.
+
+    >>> [caption_part(*one) for one in (("ranks", 2), ("in_place", True), ("mpi", "MPICH 5"))]
+    ['2 ranks', 'in place', 'MPICH 5']
+    """
+    words = column.replace("_", " ")
+    if pd.isna(value):
+        return f"{words} not said"
+    if isinstance(value, (bool, np.bool_)):
+        return words if value else f"not {words}"
+    if column in COUNTED:
+        return count(int(str(value)), words.removesuffix("s"))
+    if column == "unit":
+        return {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[str(value)]
+    if column in ("suite", "mpi", "mpi_type", "part", "benchmark", "run"):
+        return str(value)
+    return f"{words} {value}"
+
+
+def common(rows: pd.DataFrame, besides: Container[str]) -> list[str]:
+    """What all rows that say it have in common, in words; columns ``besides`` left out.
+
+    Of several benchmarks, what all of them say.
+    """
+    words = []
+    joint = rows["benchmark"].nunique() > 1
+    for column in dict.fromkeys(
+        ("suite", "mpi", "ranks", "hosts", *CONFIGURATION, *EXPERIMENT[1:])
+    ):
+        if column not in rows or (joint and rows[column].isna().any()):
+            continue
+        values = rows[column].dropna().unique().tolist()
+        if column not in besides and len(values) == 1 and (column, values[0]) not in USUAL:
+            words.append(caption_part(column, values[0]))
+    return words
