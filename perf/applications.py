@@ -2,7 +2,7 @@
 
 Usage: python -m perf.applications [REPEATS [SCALING,…]]
 
-Into results/applications-mpich.csv or -openmpi.csv, which `omb-py scaling` shows. Ends with 1 when
+Into results/applications-mpich.csv or -openmpi.csv, which `omb-py show --speedup` shows. Ends with 1 when
 a job failed, which it does when a result is wrong.
 """
 

@@ -307,7 +307,7 @@ def word(column: str, value: object) -> str:
 
 def is_missing(value: object) -> bool:
     """Whether a row does not have a value."""
-    return value is None or bool(pd.isna(value))  # type: ignore[call-overload]
+    return value is None or bool(pd.isna(value))
 
 
 def caption_part(column: str, value: object) -> str:

@@ -31,10 +31,7 @@ COMMANDS = {
         "programs",
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
-    "Analyze results": (
-        *("show", "compare", "guidelines", "plot", "report", "model", "simulate", "scaling"),
-        "convert",
-    ),
+    "Analyze results": (*("show", "compare", "guidelines", "plot", "report", "model", "simulate"),),
 }
 """Commands by heading of the help."""
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import wraps
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from omb_py.core.errors import UsageError, needing
-from omb_py.core.text import files
+from omb_py.core.errors import needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
@@ -122,69 +120,34 @@ def page_options(command: Command) -> Command:
     return command
 
 
-SUFFIXES = {
-    ".txt": "text",
-    ".md": "markdown",
-    ".csv": "csv",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".xml": "junit",
-}
-"""The format of each suffix of ``--output``."""
-
-
 def output_options(*formats: str) -> Callable[[Command], Command]:
-    """``--format`` (as ``kind``), one of ``formats``, and ``--output``.
-
-    A file whose suffix is of none of them is refused unless ``--format`` is given.
-    """
-
-    def checked(ctx: click.Context, _: click.Parameter, output: str | None) -> str | None:
-        if output is not None and ctx.params.get("kind") is None:
-            suffix = Path(output).suffix
-            if SUFFIXES.get(suffix) not in formats:
-                known = ", ".join(name for name, kind in SUFFIXES.items() if kind in formats)
-                raise UsageError(
-                    f"--output {output}: end its name in one of {known}, or add --format"
-                )
-        return output
+    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``."""
 
     def add(command: Command) -> Command:
-        command = click.option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            callback=checked,
-            help="File to write instead of standard output.",
-        )(command)
-        return click.option(
-            "--format",
-            "kind",
-            is_eager=True,
-            type=click.Choice(sorted(formats)),
-            help="Format; by default that of the suffix of --output, else text.",
-        )(command)
+        @wraps(command)
+        def with_target(
+            *args: Any, kind: str | None, output: str | None, force: bool, **values: Any
+        ) -> Any:
+            from omb_py.core.text.tables import target
+
+            return command(*args, to=target(output, kind, force, formats), **values)
+
+        for option in (
+            click.option("--force", is_flag=True, help="Overwrite the file of --output."),
+            click.option(
+                "--output", "-o", metavar="FILE", help="File to write instead of standard output."
+            ),
+            click.option(
+                "--format",
+                "kind",
+                type=click.Choice(sorted(formats)),
+                help="Format; by default that of the suffix of --output, else text.",
+            ),
+        ):
+            with_target = option(with_target)
+        return cast("Command", with_target)
 
     return add
-
-
-def format_of(kind: str | None, output: str | None) -> str:
-    """The format that is asked for, else that of a file's suffix, else text."""
-    return kind or (SUFFIXES[Path(output).suffix] if output else "text")
-
-
-def write_table(write: Callable[..., None], kind: str | None, output: str | None) -> None:
-    """Call ``write`` with the format and a stream: standard output, or the file ``output``.
-
-    Raises `OmbError` when the file cannot be written.
-    """
-    kind = format_of(kind, output)
-    if output is None:
-        write(kind=kind, out=sys.stdout)
-        return
-    out = io.StringIO()
-    write(kind=kind, out=out)
-    files.write(output, out.getvalue())
 
 
 def read(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import click
 from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
-    format_of,
     input_options,
     launch_spread_option,
     name_option,
@@ -26,7 +24,6 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
-from omb_py.core.text import files
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.numbers import parse_bytes
 from omb_py.options.option import Option
@@ -38,10 +35,9 @@ if TYPE_CHECKING:
     from omb_py.analysis.compare.beside_native import Goal
     from omb_py.analysis.compare.side_by_side import Side
     from omb_py.benchmarks import Benchmark
+    from omb_py.core.text.tables import Target
 
-FORMATS = ("text", "markdown", "csv", "json", "github", "junit")
-FOR_PROGRAMS = ("csv", "json", "junit")
-"""Formats beside which nothing else may stand."""
+FORMATS = ("text", "markdown", "csv", "json", "parquet", "github")
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 """What ends rounds beside native OMB where nothing else does."""
@@ -93,7 +89,7 @@ class CompareCommand(click.Command):
 @click.option(
     "--fail-above",
     metavar="P%|Fx",
-    help="Exit with code 4 if a size (after --correction) or the average is slower than BASE by "
+    help="Exit with code 4 if a size or the average is slower than BASE by "
     "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
     "noise cannot exclude that.",
 )
@@ -106,14 +102,6 @@ class CompareCommand(click.Command):
     default="5%",
     show_default=True,
     help="Slowdown or speed-up within which a point is equal, if its whole interval is.",
-)
-@click.option(
-    "--correction",
-    type=click.Choice(["fdr", "none"]),
-    default="fdr",
-    show_default=True,
-    help="Correction of verdicts for many sizes: the false discovery rate of Benjamini and "
-    "Hochberg.",
 )
 @click.option("--tail", is_flag=True, help="Compare 99th percentiles, too.")
 @click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
@@ -180,17 +168,15 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     """
     with needing("analysis"):
         from omb_py.analysis import bounds
-        from omb_py.analysis.compare import verdict
+        from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
 
-    allowed = verdict.limit(values["fail_above"]) if values["fail_above"] else None
-    kind = format_of(values["kind"], values["output"])
+    allowed = summary.limit(values["fail_above"]) if values["fail_above"] else None
     judge = partial(
         compare,
         statistic=values["statistic"],
         launch_spread=values["launch_spread"],
         equal_within=values["equal_within"],
-        corrected=values["correction"] == "fdr",
         tail=values["tail"],
     )
     note = ""
@@ -202,16 +188,16 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     known = find_bounds(values["bounds_file"], () if values["native"] else values["arguments"])
     if known is not None:
         points["of_bound"] = bounds.of_comparison(points, known)
-    reasons = [] if allowed is None else [item.text for item in verdict.failures(points, allowed)]
-    for_program = kind in FOR_PROGRAMS and values["output"] is None
-    write(points, names[0], kind, values["output"], values["summary"], allowed)
-    say_verdicts(points, reasons, allowed, err=for_program)
+    reasons = [] if allowed is None else [item.text for item in summary.failures(points, allowed)]
+    to = values["to"]
+    write(points, names[0], to, values["summary"], allowed)
+    say_verdicts(points, reasons, allowed, err=to.is_for_program)
     if note:
-        click.echo(note, err=for_program)
+        click.echo(note, err=to.is_for_program)
     if reasons:
-        ctx.exit(verdict.FAILED)
-    if allowed is not None and verdict.undecided(points, allowed):
-        ctx.exit(verdict.UNDECIDED)
+        ctx.exit(summary.FAILED)
+    if allowed is not None and summary.undecided(points, allowed):
+        ctx.exit(summary.UNDECIDED)
 
 
 def from_files(values: dict[str, Any]) -> tuple[list[Side], list[str]]:
@@ -376,61 +362,49 @@ def progress() -> Iterator[Any]:
 
 
 def write(
-    points: pd.DataFrame,
-    base: str,
-    kind: str,
-    output: str | None,
-    summary: bool,
-    allowed: float | None,
+    points: pd.DataFrame, base: str, to: Target, only_summary: bool, allowed: float | None
 ) -> None:
-    """The tables, to a file or standard output; with ``summary`` only a line for each pair.
+    """The table, to a file or standard output; with ``only_summary`` a line for each pair.
 
     Raises `OmbError` when the file cannot be written.
     """
-    from omb_py.analysis.compare import formats
-    from omb_py.analysis.compare import text as compare_text
+    from omb_py.analysis.compare import summary, text
+    from omb_py.core.text import tables
 
-    if summary:
-        for_program = kind in FOR_PROGRAMS and output is None
-        click.echo("\n".join(compare_text.pair_lines(points)), err=for_program)
-    if summary and output is None:
+    if only_summary:
+        click.echo("\n".join(text.pair_lines(points)), err=to.is_for_program)
+        if to.path is None:
+            return
+    if to.format == "github":
+        tables.write_content(to, text.github(points, base, allowed))
         return
-    if output is None and kind == "text":
-        compare_text.print_text(points, base, sys.stdout)
-        return
-    writers = {
-        "text": compare_text.text,
-        "markdown": compare_text.markdown,
-        "csv": formats.csv,
-        "json": formats.json_document,
-        "github": formats.github,
-        "junit": formats.junit,
-    }
-    text = writers[kind](points, base, allowed)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    files.write(output, text)
+    facts: dict[str, object] = {"base": base, "verdicts": summary.sentences(points)}
+    facts["summary"] = tables.records(summary.summary(points))
+    for name, found in (("failures", summary.failures), ("undecided", summary.undecided)):
+        facts[name] = [] if allowed is None else [item.text for item in found(points, allowed)]
+    facts["remarks"] = summary.remarks(points)
+    tables.write(to, text.sheets(points, base), points, text.endings(points, base), facts)
 
 
 def say_verdicts(
     points: pd.DataFrame, reasons: list[str], allowed: float | None, err: bool
 ) -> None:
     """A line about each other, how far the verdicts carry, and whether it is too slow."""
-    from omb_py.analysis.compare import verdict
+    from omb_py.analysis.compare import summary
+    from omb_py.analysis.verdict import factor
 
     click.echo("", err=err)
-    for sentence in verdict.sentences(points).values():
+    for sentence in summary.sentences(points).values():
         click.echo(sentence, err=err)
-    for remark in verdict.remarks(points):
+    for remark in summary.remarks(points):
         click.echo(f"Note: {remark}", err=err)
     if allowed is None:
         return
-    undecided = verdict.undecided_text(points, allowed)
+    undecided = summary.undecided_text(points, allowed)
     if undecided is not None:
         click.echo(f"CANNOT TELL: {undecided}", err=err)
     elif not reasons:
-        click.echo(f"PASS: nothing is more than {verdict.factor(allowed)} slower", err=err)
+        click.echo(f"PASS: nothing is more than {factor(allowed)} slower", err=err)
     for reason in reasons[:MAX_REASONS]:
         click.echo(f"FAIL: {reason}", err=err)
     if len(reasons) > MAX_REASONS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +13,6 @@ from omb_py.cli.analysis_options import (
     note_others,
     output_options,
     read,
-    write_table,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.files import write as write_file
@@ -24,6 +22,7 @@ from omb_py.options.option import Option
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
+    from omb_py.core.text.tables import Target
 
 FARTHEST = (2, 4, 16)
 """Without ``--predict-ranks``, times the maximum number of ranks measured."""
@@ -58,7 +57,7 @@ FARTHEST = (2, 4, 16)
     metavar="TOPOLOGY",
     help="How the nodes of --network are connected, as of omb-py simulate.  [default: star]",
 )
-@output_options("text", "markdown", "csv", "json")
+@output_options("text", "markdown", "csv", "json", "parquet")
 def command(
     files: tuple[str, ...],
     where: tuple[str, ...],
@@ -68,8 +67,7 @@ def command(
     sizes: str,
     network_file: str | None,
     topology: str | None,
-    kind: str | None,
-    output: str | None,
+    to: Target,
 ) -> None:
     """Fit cost models to results; predict other ranks and sizes.
 
@@ -97,7 +95,7 @@ def command(
     if asked_ranks is None:
         most = int(fitted.rows["ranks"].max())
         asked_ranks = [most * factor for factor in FARTHEST]
-    write_table(partial(model_text.write, fitted, asked_ranks, asked_sizes), kind, output)
+    model_text.write(fitted, asked_ranks, asked_sizes, to)
 
 
 def write_network(results: Results, statistic: str, topology: str, name: str) -> None:

@@ -1,11 +1,7 @@
-"""``omb-py show``: what was read, as a table."""
+"""``omb-py show``: results of any suite as tables, or converted into one file."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,23 +10,23 @@ from click.core import ParameterSource
 from omb_py.cli.analysis_options import (
     bounds_option,
     find_bounds,
-    format_of,
     input_options,
     listed,
     name_option,
+    note,
+    note_problems,
     output_options,
     read,
-    write_table,
 )
 from omb_py.core.errors import UsageError, needing
-from omb_py.core.text import files
-from omb_py.options.types import PRECISION, Seconds
+from omb_py.core.text.words import count
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
+    from omb_py.core.text.tables import Target
 
 DATA = ("csv", "json", "parquet")
-"""Formats of whole results, as of `omb-py convert`."""
+"""Formats of whole results."""
 
 
 def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
@@ -42,36 +38,41 @@ def rows_of(_: click.Context, __: click.Parameter, text: str) -> int | None:
     return int(text)
 
 
-def runs_of(results: Results) -> dict[str, Mapping[str, str]]:
-    """The metadata of runs, of a sweep's with the seconds from the start of their launcher on.
-
-    A sweep records them where the point was launched once (`omb_py.sweeps.folder.Attempt`).
-    """
-    runs = dict(results.runs)
-    for file, run in results.rows[["file", "run"]].drop_duplicates().itertuples(index=False):
-        point = Path(str(file))
-        try:
-            state = json.loads((point.parents[1] / "state" / f"{point.stem}.state").read_bytes())
-            (attempt,) = state["attempts"]
-            seconds = str(float(attempt["seconds"]))
-        except (OSError, ValueError, LookupError, TypeError):
-            continue
-        if "launch_seconds" in runs.get(run, {}):
-            runs[run] = {**runs[run], "launch_seconds": seconds}
-    return runs
-
-
-def write_results(results: Results, kind: str, output: str | None) -> None:
-    """Write all rows as a file of one of `DATA`, or print them."""
+def write_results(results: Results, to: Target) -> None:
+    """Write all rows, as they were measured, with what is known of their runs."""
     from omb_py.analysis import export
+    from omb_py.core.text.tables import write_content
 
-    content = export.content(results, f".{kind}")
-    if output is not None:
-        files.write(output, content)
-    elif kind == "parquet":
-        raise UsageError("--format parquet is no text: name a file with --output")
-    else:
-        click.echo(content, nl=False)
+    write_content(to, export.content(results, f".{to.format}"))
+    if to.path is not None:
+        rows = sum(map(len, (results.rows, results.overhead, results.pairs)))
+        note(f"{to.path}: {count(rows, 'row')}")
+
+
+def show_speedup(
+    paths: tuple[str, ...],
+    columns: tuple[str, ...] | None,
+    across: tuple[str, ...] | None,
+    where: tuple[str, ...],
+    to: Target,
+) -> None:
+    """Write the speed-ups of applications."""
+    from omb_py.analysis import speedup
+    from omb_py.apps import divides_work
+    from omb_py.core.text import tables
+
+    runs, problems = speedup.load(paths)
+    note_problems(problems)
+    runs = speedup.chosen(runs, where)
+    if across is None:
+        found = speedup.speedups(runs, divides_work)
+        tables.write(to, speedup.sheets(found), found)
+        return
+    if to.format in DATA:
+        raise UsageError(f"--across is for people: a file of format {to.format} has all runs")
+    if columns is not None and len(columns) != 1:
+        raise UsageError("--across of applications has one number: name one with --columns")
+    tables.write(to, speedup.across(runs, across, (columns or ("speedup",))[0]))
 
 
 @click.command("show")
@@ -98,23 +99,11 @@ def write_results(results: Results, kind: str, output: str | None) -> None:
 )
 @click.option("--base", metavar="VALUE", help="What --across has ratios to.  [default: buffer]")
 @click.option(
-    "--launches",
-    "by_launches",
+    "--speedup",
     is_flag=True,
-    help="Variance within and between repeated launches, and how many launches and iterations are "
-    "best in the same time.",
-)
-@click.option(
-    "--max-time",
-    type=Seconds(min=0, min_open=True),
-    metavar="SECONDS",
-    help="With --launches: which are best in this time.",
-)
-@click.option(
-    "--precision",
-    type=PRECISION,
-    metavar="P%",
-    help="With --launches: which are enough for intervals of ±P %.",
+    help="Of applications: time, speed-up, efficiency and phases over ranks. With --across NAME: "
+    "a column for each value of an option, as in strategy, of the speed-up or the COLUMN of "
+    "--columns.",
 )
 @bounds_option
 @name_option
@@ -129,56 +118,50 @@ def command(
     rows: int | None,
     across: tuple[str, ...] | None,
     base: str | None,
-    by_launches: bool,
-    max_time: float | None,
-    precision: float | None,
+    speedup: bool,
     bounds_file: str | None,
     names: tuple[str, ...],
-    kind: str | None,
-    output: str | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
     statistic: str,
+    to: Target,
 ) -> None:
-    """Show results as aligned tables in readable units.
+    """Show results of any suite as tables, or convert them.
 
-    FILE is a file or a folder of any suite that omb-py reads, compressed or not; - is standard
-    input. Each benchmark has a table, above which stands what all of its rows share. CSV, JSON and
-    Parquet have all rows and columns of the results.
+    \b
+    omb-py show results/ --across binding
+    omb-py show osu_latency.txt -o latency.csv
+    omb-py show kmeans.csv --speedup
+
+    FILE is a file or a folder of results, compressed or not; - is standard input. Each benchmark
+    has a table, above which stands what all of its rows share. CSV, JSON and Parquet have all rows
+    and columns of the results: python3 -c 'import omb_py; help(omb_py.load)' describes them.
     """
     with needing("analysis"):
-        from omb_py.analysis import contest, launches, listing
+        from omb_py.analysis import across as side_by_side
+        from omb_py.analysis import listing
         from omb_py.core.text import tables
 
+    if speedup:
+        show_speedup(paths, columns, across, where, to)
+        return
     if across is None and base is not None:
         raise UsageError("--base is for --across: say what to compare, as in --across binding")
-    if not by_launches and (max_time, precision) != (None, None):
-        raise UsageError("--max-time and --precision are for --launches: add it")
-    if max_time is not None and precision is not None:
-        raise UsageError("--max-time and --precision exclude each other: leave out one")
-    format_ = format_of(kind, output)
-    if format_ in DATA:
-        for name in ("columns", "rows", "across", "by_launches", "bounds_file", "statistic"):
+    if to.format in DATA:
+        for name in ("columns", "rows", "across", "bounds_file", "statistic"):
             if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
                 option = next(one.opts[0] for one in ctx.command.params if one.name == name)
                 raise UsageError(
-                    f"{option} is for tables: a file of format {format_} has all rows and columns "
-                    "as they were measured"
+                    f"{option} is for tables: a file of format {to.format} has all rows and "
+                    "columns as they were measured"
                 )
-        write_results(read(paths, where, assume, names or None), format_, output)
+        write_results(read(paths, where, assume, names or None), to)
         return
-    results = read(paths, where, assume, names or (None if by_launches else ()))
-    if by_launches:
-        found = launches.launches(results.rows, runs_of(results), statistic)
-        made = list(launches.sheets(found, max_time, precision))
-        write_table(partial(tables.write, made), kind, output)
-        return
+    results = read(paths, where, assume, names or ())
     if across is not None:
-        made = list(contest.sheets(results.rows, across, base, statistic))
+        made = list(side_by_side.sheets(results.rows, across, base, statistic))
         if not made:
             raise UsageError(f"no benchmark was measured with several {', '.join(across)}")
-        write_table(partial(tables.write, made), kind, output)
-        return
-    known = find_bounds(bounds_file, paths)
-    made = list(listing.sheets(results, columns, rows, known))
-    write_table(partial(tables.write, made), kind, output)
+    else:
+        made = list(listing.sheets(results, columns, rows, find_bounds(bounds_file, paths)))
+    tables.write(to, made)

@@ -16,12 +16,10 @@ import click
 
 from omb_py.algorithms import MODULES
 from omb_py.cli.analysis_options import (
-    format_of,
     listed,
     note,
     output_options,
     read,
-    write_table,
 )
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.numbers import parse_whole
@@ -604,11 +602,7 @@ def check(target: str | None, values: dict[str, Any]) -> None:
         for one, found in zip(measured, outcomes, strict=True)
     ]
     errors = tuple(checking.summaries(compared))
-    write_table(
-        partial(tables.write, list(checking.sheets(compared, errors))),
-        values["kind"],
-        values["output"],
-    )
+    tables.write(values["to"], checking.sheets(compared, errors))
     network.write_checked(Path(path), errors)
 
 
@@ -623,16 +617,17 @@ def write(
     from omb_py.core.text import tables
     from omb_py.results.output import file_writer, standard_output
 
-    output = values["output"]
-    kind = format_of(values["kind"], output)
-    if kind in ("csv", "json"):
+    to = values["to"]
+    if to.format in ("csv", "json"):
         if rows is None:
             raise UsageError(
-                f"--format {kind} is for benchmarks and train: choose text or markdown"
+                f"--format {to.format} is for benchmarks and train: choose text or markdown"
             )
         record = type(rows[0])
         writer = (
-            file_writer(output, record, False) if output else standard_output(record, None, kind)
+            file_writer(to.path, record, True)
+            if to.path
+            else standard_output(record, None, to.format)
         )
         writer.start(metadata)
         for row in rows:
@@ -641,4 +636,4 @@ def write(
         for remark in remarks:
             note(remark)
         return
-    write_table(partial(tables.write, sheets), kind, output)
+    tables.write(to, sheets)

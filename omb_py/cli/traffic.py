@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import output_options, write_table
+from omb_py.cli.analysis_options import output_options
 from omb_py.core.errors import needing
+
+if TYPE_CHECKING:
+    from omb_py.core.text.tables import Target
 
 
 @click.command("traffic", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", metavar="FOLDER")
-@output_options("text", "markdown", "csv")
+@output_options("text", "markdown", "csv", "json", "parquet")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
-def command(folder: str, kind: str | None, output: str | None) -> None:
+def command(folder: str, to: Target) -> None:
     """Show the traffic of a profiled run, and which algorithms ran.
 
     FOLDER is one that omb-py profile --traffic wrote. Shows what the program requested, what the
     MPI library transferred from rank to rank, and what each link of each host carried.
     """
     with needing("analysis"):
+        import pandas as pd
+
+        from omb_py.core.text import tables
         from omb_py.tracing.records import layout, read_folder
         from omb_py.tracing.traffic import reading, report, text
 
     ranks = reading.read_folder(folder)
     recorded = layout.record_paths(folder)
     found = report.traffic(ranks, read_folder(folder) if recorded else [])
-    write_table(partial(text.write, found), kind, output)
+    rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS))
+    tables.write(to, text.sheets(found), rows, text.notes(found))

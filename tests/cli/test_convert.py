@@ -1,4 +1,4 @@
-"""``omb-py convert``: nothing is lost on the way to another format, nor on the way back."""
+"""``omb-py show -o``: nothing is lost on the way to another format, nor on the way back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.table import Results, load
-from omb_py.cli.convert import command
+from omb_py.cli.show import command
 from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
 
@@ -76,16 +76,6 @@ def test_a_converted_file_compares_as_the_original_does(tmp_path: Path) -> None:
     native = NATIVE / "osu_latency.txt"
     assert convert(native, "-o", tmp_path / "one.csv").exit_code == 0
     assert (compare(native, tmp_path / "one.csv")["ratio"] == 1).all()
-
-
-def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
-    target = tmp_path / "out.csv"
-    target.write_text("mine")
-    refused = convert(NATIVE / "osu_bw.txt", "-o", target)
-    assert isinstance(refused.exception, UsageError)
-    assert target.read_text() == "mine"
-    assert convert(NATIVE / "osu_bw.txt", "-o", target, "--force").exit_code == 0
-    assert len(load(target).rows) == 4
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import first_of
@@ -24,6 +23,8 @@ FIRST, LAST = ("binding", "buffer"), ("mpi", "suite")
 ORDER = (*FIRST, *(name for name in CONFIGURATION if name not in FIRST + LAST), *LAST)
 """In which order configuration columns are asked whether rows must agree in them: what is
 typically compared comes last."""
+
+SIDES = ("base", "other")
 
 MAX_VALUES = 6
 """Values that a sentence names."""
@@ -44,168 +45,110 @@ class Pairs:
 def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> Pairs:
     """Pair the rows of two tables, which ``names`` calls by name in errors.
 
-    Rows of a pair agree in the columns of `EXPERIMENT`; a column that one table does not say
-    matches any value of the other, as long as there is one. A configuration column that varies
-    within both tables must agree, too; one that varies within one of them or none is what is
+    Rows of a pair agree in the columns of `EXPERIMENT`; one that a table does not say of a
+    benchmark matches the value of the other, as long as there is one. A configuration column that
+    varies within both tables must agree, too; one that varies within one of them or none is what is
     compared. Message sizes are not looked at. Raises `UsageError` where that leaves a choice, or
     no pair.
     """
-    codes = [
-        pd.DataFrame({"kind": np.arange(len(frame)), "side": side})
-        for side, frame in enumerate((base, other))
-    ]
-    for column in (*STRICT, *OPEN, *CONFIGURATION):
-        for table, values in zip(codes, encode([base[column], other[column]]), strict=True):
-            table[column] = values
-    rows = pd.concat(codes, ignore_index=True)
-    rows["experiment"] = numbers(rows, [*STRICT, *OPEN])
-    linked = experiments(rows, (base, other), names)
-    rows["linked"] = rows["experiment"].map(linked)
-    rows["configuration"] = numbers(rows, ["linked", *CONFIGURATION])
-    pairs = configurations(rows, (base, other), names)
+    tables = [frame.assign(kind=np.arange(len(frame))) for frame in (base, other)]
+    benchmarks = pd.concat([frame[list(STRICT)] for frame in tables]).drop_duplicates()
+    varied = varied_in_both(tables)
+    parts = []
+    for key in benchmarks.to_dict("records"):
+        sides = [frame[alike(frame, key)] for frame in tables]
+        parts.append(
+            pairs_of(sides, varied, names)
+            if all(map(len, sides))
+            else pd.concat(
+                [s[["kind"]].rename(columns={"kind": n}) for s, n in zip(sides, SIDES, strict=True)]
+            )
+        )
+    pairs = pd.concat(parts, ignore_index=True).reindex(columns=list(SIDES))
     if not pairs.notna().all(axis=1).any():
         raise UsageError(nothing_in_common(base, other, names))
+    pairs["pair"] = np.arange(len(pairs))
     found = [
-        rows.loc[rows["side"] == side, ["kind", "configuration"]]
-        .merge(pairs[[name, "pair"]], left_on="configuration", right_on=name)
-        .loc[:, ["kind", "pair"]]
-        for side, name in enumerate(("base", "other"))
+        pairs.loc[pairs[side].notna(), [side, "pair"]].rename(columns={side: "kind"}).astype(int)
+        for side in SIDES
     ]
     return Pairs(*found)
 
 
-def encode(columns: Sequence[pd.Series]) -> Iterable[np.ndarray]:
-    """Each column as numbers, the same for the same value in all of them; -1 where it is missing.
-
-    >>> [list(map(int, codes)) for codes in encode([pd.Series(["a", None]), pd.Series(["b", "a"])])]
-    [[0, -1], [1, 0]]
-    """
-    known: dict[object, int] = {}
-    for column in columns:
-        codes, uniques = pd.factorize(column)
-        places = [known.setdefault(value, len(known)) for value in uniques]
-        yield np.array([*places, -1])[codes]
-
-
-def numbers(rows: pd.DataFrame, columns: list[str]) -> pd.Series:
-    """A number for each combination of columns that hold numbers."""
-    telling = [name for name in columns if rows[name].nunique() > 1]
-    if not telling:
-        return pd.Series(0, index=rows.index)
-    return rows.groupby(telling, sort=False).ngroup()
-
-
-def experiments(
-    rows: pd.DataFrame, tables: tuple[pd.DataFrame, pd.DataFrame], names: tuple[str, str]
-) -> pd.Series:
-    """For each experiment the number that it shares with those of the other table that match it.
-
-    An experiment that both tables have exactly needs no other. Raises `UsageError` where one that
-    leaves columns open matches several that differ in them.
-    """
-    seen = rows.groupby("experiment")[[*STRICT, *OPEN]].first()
-    sides = rows.groupby("experiment")["side"].agg(["min", "max"])
-    seen["known"] = (seen[list(OPEN)].to_numpy() >= 0) @ (1 << np.arange(len(OPEN)))
-    edges = []
-    for side in (0, 1):
-        alone = seen[(sides["min"] == side) & (sides["max"] == side)]
-        there = seen[sides["max" if side == 0 else "min"] != side]
-        edges.append(compatible(alone.reset_index(), there.reset_index()))
-    edge = pd.concat(edges, ignore_index=True)
-    graph = coo_array(
-        (np.ones(len(edge)), (edge["experiment_x"], edge["experiment_y"])),
-        shape=(len(seen), len(seen)),
-    )
-    seen["linked"] = connected_components(graph, directed=False)[1]
-    told = seen[list(OPEN)].where(seen[list(OPEN)] >= 0).groupby(seen["linked"])
-    clash = told.min() < told.max()
-    if bool(clash.to_numpy().any()):
-        first = clash.index[clash.any(axis=1)][0]
-        columns = [name for name in OPEN if clash.loc[first, name]]
-        members = rows[rows["experiment"].isin(seen.index[seen["linked"] == first])]
-        raise UsageError(undeclared(members, columns, tables, names))
-    return seen["linked"]
-
-
-def compatible(left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
-    """The experiments of two tables that agree in all columns which both say."""
-    found = [pd.DataFrame({"experiment_x": [], "experiment_y": []}, dtype=np.int64)]
-    for known_left, some in left.groupby("known"):
-        for known_right, others in right.groupby("known"):
-            both = [name for i, name in enumerate(OPEN) if known_left & known_right & (1 << i)]
-            merged = some.merge(others, on=[*STRICT, *both])
-            found.append(merged[["experiment_x", "experiment_y"]])
-    return pd.concat(found, ignore_index=True)
-
-
-def configurations(
-    rows: pd.DataFrame, tables: tuple[pd.DataFrame, pd.DataFrame], names: tuple[str, str]
-) -> pd.DataFrame:
-    """Numbers of the configurations of each pair: columns ``base``, ``other`` and ``pair``.
-
-    One of the first two is missing where there is nothing to compare a configuration with.
-    Raises `UsageError` where several of one table could be compared with several of the other.
-    """
-    there = rows.drop_duplicates(["side", "configuration"])
-    keys = ["linked"]
-    for column in ORDER:
-        varied = there.groupby(["side", *keys])[column].nunique() > 1
-        if varied.groupby("side").any().sum() == 2:
-            keys.append(column)
-    sides = [
-        there.loc[there["side"] == side, [*keys, "configuration"]].rename(
-            columns={"configuration": name}
-        )
-        for side, name in enumerate(("base", "other"))
+def alike(frame: pd.DataFrame, key: Mapping[Hashable, Any]) -> pd.Series:
+    """Which rows have the values of ``key``; missing ones are missing."""
+    masks = [
+        frame[n].isna() if pd.isna(value) else frame[n].eq(value).fillna(False)
+        for n, value in key.items()
     ]
-    pairs = sides[0].merge(sides[1], on=keys, how="outer")
-    choice = pairs.groupby(keys)[["base", "other"]].transform("nunique")
-    unclear = pairs[(choice["base"] > 1) & (choice["other"] > 1)]
-    if not unclear.empty:
-        members = there.merge(unclear[keys].head(1), on=keys)
-        raise UsageError(several(members, tables, names))
-    pairs["pair"] = np.arange(len(pairs))
-    return pairs
+    return pd.Series(np.logical_and.reduce(masks), frame.index)
 
 
-def several(
-    members: pd.DataFrame, tables: tuple[pd.DataFrame, pd.DataFrame], names: tuple[str, str]
-) -> str:
+def varied_in_both(tables: list[pd.DataFrame]) -> list[str]:
+    """The configuration columns that vary within both tables, whatever the benchmark."""
+    found: list[str] = []
+    for column in ORDER:
+        counts = [
+            frame.groupby([*STRICT, *OPEN, *found], dropna=False)[column].nunique().max()
+            for frame in tables
+        ]
+        if min(counts) > 1:
+            found.append(column)
+    return found
+
+
+def pairs_of(sides: list[pd.DataFrame], varied: list[str], names: tuple[str, str]) -> pd.DataFrame:
+    """The pairs of one benchmark: columns `SIDES`, of which one is missing where it is alone."""
+    said = [{name for name in OPEN if side[name].notna().any()} for side in sides]
+    keys = [name for name in OPEN if name in said[0] & said[1]]
+    keys += varied
+    open_columns = [name for name in OPEN if name in said[0] ^ said[1]]
+    pairs = pd.merge(
+        *(
+            side.assign(every=0)[["every", *keys, *open_columns, "kind"]].rename(
+                columns={"kind": name, **{one: f"{one} of {name}" for one in open_columns}}
+            )
+            for side, name in zip(sides, SIDES, strict=True)
+        ),
+        on=["every", *keys],
+        how="outer",
+    )
+    groups = pairs.groupby(["every", *keys], dropna=False)
+    both = groups[list(SIDES)].transform("nunique").min(axis=1) > 0
+    for name in open_columns:
+        column = f"{name} of {SIDES[int(name in said[1])]}"
+        if bool((groups[column].transform("nunique") > 1)[both].any()):
+            raise UsageError(undeclared(sides, name, names))
+    choice = groups[list(SIDES)].transform("nunique").min(axis=1) > 1
+    if choice.any():
+        chosen = pairs[choice]
+        first = chosen.iloc[0]
+        members = [side[alike(side, {name: first[name] for name in keys})] for side in sides]
+        raise UsageError(several(members, names))
+    return pairs[list(SIDES)]
+
+
+def several(sides: list[pd.DataFrame], names: tuple[str, str]) -> str:
     """Why configurations cannot be paired: both tables have several, of different kinds."""
     parts, examples = [], []
-    for side, name in enumerate(names):
-        mine, others = (members[members["side"] == which] for which in (side, 1 - side))
-        columns = [column for column in ORDER if mine[column].nunique() > 1]
+    for side, other, name in zip(sides, sides[::-1], names, strict=True):
+        columns = [name for name in (*ORDER, *OPEN) if side[name].nunique(dropna=False) > 1]
         for column in columns:
-            there = tables[side][column].iloc[mine["kind"]].dropna()
-            wanted = tables[1 - side][column].iloc[others["kind"]].dropna()
-            common = [value for value in there.unique() if value in set(wanted)]
+            there = side[column].dropna().unique()
+            common = [value for value in there if value in set(other[column])]
             examples.append(f"--where '{column}={(common or list(there))[0]}'")
         parts.append(f"{name} has rows of several {' and '.join(columns)}")
     return f"{', '.join(parts)}: choose what to compare, as with {examples[0]}"
 
 
-def undeclared(
-    members: pd.DataFrame,
-    columns: list[str],
-    tables: tuple[pd.DataFrame, pd.DataFrame],
-    names: tuple[str, str],
-) -> str:
+def undeclared(sides: list[pd.DataFrame], column: str, names: tuple[str, str]) -> str:
     """Which table leaves a column open, and what the other one has there."""
-    column = columns[0]
-    told = [
-        tables[side][column].iloc[members.loc[members["side"] == side, "kind"]] for side in (0, 1)
-    ]
-    silent = int(bool(told[1].isna().any()))
-    there = pd.concat([part.dropna().astype(object) for part in told]).unique()
-    example = f"{column}={there[0]}"
-    benchmark = tables[silent]["benchmark"].iloc[
-        members.loc[members["side"] == silent, "kind"].iloc[0]
-    ]
+    silent = int(sides[1][column].isna().all())
+    there = sides[1 - silent][column].dropna().unique()
     return (
-        f"{names[silent]} does not say the {' and '.join(columns)} of {benchmark}, and there is "
-        f"{column} {list_names(there)}: say it with --assume {example}, or choose with --where "
-        f"{example}"
+        f"{names[silent]} does not say the {column} of {sides[0]['benchmark'].iloc[0]}, and there "
+        f"is {column} {list_names(there)}: say it with --assume {column}={there[0]}, or choose "
+        f"with --where {column}={there[0]}"
     )
 
 

@@ -12,40 +12,36 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.pairing import Pairs, encode, pair
-from omb_py.analysis.compare.ratio import (
+from omb_py.analysis.compare.pairing import Pairs, pair
+from omb_py.analysis.table import load
+from omb_py.analysis.values import NUMBERS, rounding, with_values
+from omb_py.analysis.verdict import (
     LAUNCHES_FOR_SPREAD,
-    LEVEL,
+    MARGIN,
     Interval,
     adjusted,
     by_runs,
     by_samples,
-    dominance,
     enough,
+    verdicts,
     with_launches,
 )
-from omb_py.analysis.table import load
-from omb_py.analysis.values import NUMBERS, rounding, with_values
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
-WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"
 NO_BASE, NO_OTHER = "no value in base", "no value in other"
 
 COLUMNS = (
     *("other", "pair", *EXPERIMENT, "bytes"),
     *("base", "value", "unit", "difference", "ratio", "ratio_low", "ratio_high"),
     *("slowdown", "slowdown_low", "slowdown_high", "p_value", "runs_base", "runs_other"),
-    *("p_adjusted", "dominance", "launch_spread", "statistic", "noise", "verdict"),
+    *("p_adjusted", "launch_spread", "statistic", "noise", "verdict"),
     *("equal_within", "rounding"),
     *(f"base_{name}" for name in CONFIGURATION),
     *(f"other_{name}" for name in CONFIGURATION),
 )
 """Columns of a comparison: see `compare`."""
-
-MARGIN = 0.05
-"""Slowdown up to which results are called equal, unless somebody says otherwise."""
 
 TAIL = "p99"
 TAIL_COLUMNS = ("sample_p99_us", "iterations")
@@ -79,7 +75,6 @@ class Rules:
     statistic: str = "auto"
     launch_spread: float | None = None
     equal_within: float | None = MARGIN
-    corrected: bool = True
 
 
 Source: TypeAlias = str | Path | pd.DataFrame | Side
@@ -92,7 +87,6 @@ def compare(
     names: Sequence[str] | None = None,
     launch_spread: float | None = None,
     equal_within: float | None = MARGIN,
-    corrected: bool = True,
     tail: bool = False,
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
@@ -103,9 +97,8 @@ def compare(
     where runs were not repeated often enough for a rank test; without it that of the compared runs
     is taken, where it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class.
     ``equal_within`` is the slowdown up to which points are equal (0.05 for 5 %, None for not at
-    all), ``corrected`` tells whether differences are judged by ``p_adjusted``. With ``tail``, 99th
-    percentiles are compared, too, where both sides have them of `TAIL_ITERATIONS` iterations or
-    more: in pairs of their own. The columns:
+    all). With ``tail``, 99th percentiles are compared, too, where both sides have them of
+    `TAIL_ITERATIONS` iterations or more: in pairs of their own. The columns:
 
     - ``other``: name of what is compared with the base; ``pair``: the same number for all points
       that differ in their message size alone;
@@ -120,13 +113,11 @@ def compare(
       between launches is known;
     - ``slowdown``, ``slowdown_low``, ``slowdown_high``: the ratio for latencies, its inverse for
       bandwidths and rates, so that above 1 the other is slower;
-    - ``noise``: where the interval is from, ``runs`` (`ratio.by_runs`) or ``spread``
-      (`ratio.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
+    - ``noise``: where the interval is from, ``runs`` (`verdict.by_runs`) or ``spread``
+      (`verdict.with_launches`), or why there is none, ``one run a side`` or ``too few runs``;
     - ``p_value``: of the rank test of repeated runs, or of Student's test with the ``spread``;
       ``runs_base``, ``runs_other``: how many runs;
-    - ``p_adjusted``: the same for the number of points of the pair (`ratio.adjusted`);
-    - ``dominance``: Cliff's delta of repeated runs, from 1, where all of the other are slower than
-      all of the base, to -1 (`ratio.dominance`);
+    - ``p_adjusted``: the same for the number of points of the pair (`verdict.adjusted`);
     - ``launch_spread``: relative standard deviation between launches, pooled over the repeated
       runs of both sides in the pair and size class; missing where nothing is repeated;
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
@@ -144,7 +135,7 @@ def compare(
         raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
     if equal_within is not None and not 0 < equal_within < 1:
         raise UsageError(f"equal_within is {equal_within:g}: choose from 0 to 1, as 0.05 for 5 %")
-    rules = Rules(statistic, launch_spread, equal_within, corrected)
+    rules = Rules(statistic, launch_spread, equal_within)
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
@@ -268,10 +259,11 @@ def tails(means: pd.DataFrame) -> pd.Series:
 
 def against(base: Side, other: Side, pairs: Pairs, rules: Rules) -> pd.DataFrame:
     """A comparison's rows, without the other's name: all points of both."""
-    sizes = encode([base.runs["bytes"], other.runs["bytes"]])
     runs = [
-        side.runs.assign(size=size).merge(members, on="kind")
-        for side, members, size in zip((base, other), (pairs.base, pairs.other), sizes, strict=True)
+        side.runs.assign(size=side.runs["bytes"].astype("Float64").fillna(-1.0)).merge(
+            members, on="kind"
+        )
+        for side, members in ((base, pairs.base), (other, pairs.other))
     ]
     numberless = [side[side["mean"].isna()] for side in runs]
     runs = [side[side["mean"].notna()] for side in runs]
@@ -434,14 +426,12 @@ def set_verdict(
     noise = np.where(single, "one run a side", "too few runs").astype(object)
     noise[~np.isnan(found.low)] = "spread"
     repeated = points[(points["runs_x"] > 1) & (points["runs_y"] > 1)]
-    more_often = np.full(len(points), np.nan)
     for (m, n), members in repeated.groupby(["runs_x", "runs_y"]):
         values = [
             side["value"].to_numpy()[members[f"start_{end}"].to_numpy(int)[:, None] + np.arange(k)]
             for side, end, k in zip(runs, "xy", (int(m), int(n)), strict=True)
         ]
         which = members.index.to_numpy()
-        more_often[which] = dominance(*values)
         if not enough(int(m), int(n)):
             continue
         tested = by_runs(*values)
@@ -454,7 +444,6 @@ def set_verdict(
         low=found.low / (1 + table["rounding"].to_numpy()),
         high=found.high * (1 + table["rounding"].to_numpy()),
     )
-    table["dominance"] = more_often * np.where(table["unit"] == "us", 1, -1)
     set_verdicts(table, points, found, rules)
     table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
 
@@ -468,14 +457,9 @@ def set_verdicts(table: pd.DataFrame, points: pd.DataFrame, found: Interval, rul
     table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
     table["p_adjusted"] = adjusted(table["p_value"], table["pair"])
     table["equal_within"] = np.nan if rules.equal_within is None else rules.equal_within
-    most = 1 + table["equal_within"]
-    significant = table["p_adjusted" if rules.corrected else "p_value"] <= LEVEL
-    verdicts = {
-        ONLY_BASE: points["runs_y"].isna(),
-        ONLY_OTHER: points["runs_x"].isna(),
-        UNCLEAR: table["ratio_low"].isna(),
-        "slower": (table["slowdown_low"] > 1) & significant,
-        "faster": (table["slowdown_high"] < 1) & significant,
-        EQUAL: (table["slowdown_low"] >= 1 / most) & (table["slowdown_high"] <= most),
-    }
-    table["verdict"] = np.select(list(verdicts.values()), list(verdicts), WITHIN)
+    ratios = [table[f"slowdown{end}"].to_numpy() for end in ("", "_low", "_high")]
+    slowdown = Interval(ratios[0], ratios[1], ratios[2], found.p_value)
+    margin = float("nan") if rules.equal_within is None else rules.equal_within
+    table["verdict"] = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)
+    table.loc[points["runs_x"].isna(), "verdict"] = ONLY_OTHER
+    table.loc[points["runs_y"].isna(), "verdict"] = ONLY_BASE

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from omb_py.algorithms import DEFAULT
-from omb_py.analysis.compare.ratio import LEVEL, adjusted, by_runs, chance, enough
 from omb_py.analysis.guidelines.rules import (
     PADDING,
     SMALLEST,
@@ -20,12 +19,10 @@ from omb_py.analysis.guidelines.rules import (
     guidelines,
     size_beside,
 )
+from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
 from omb_py.results.columns import CONFIGURATION
-
-TOLERANCE = 0.05
-"""By what part a call may be slower before a guideline counts as violated."""
 
 ALIKE = (
     *(name for name in CONFIGURATION if name not in ("sync", "library_algorithm", "algorithm")),
@@ -68,7 +65,7 @@ COLUMNS = (
 
 def check(
     rows: pd.DataFrame,
-    tolerance: float = TOLERANCE,
+    tolerance: float = MARGIN,
     only: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Check guidelines on rows of results: one row for each guideline, experiment and message size.
@@ -82,7 +79,7 @@ def check(
     - ``left_us`` and ``right_us``: times of both sides, medians over launches, the right one of
       the sums; ``time`` says which (`TIMES`);
     - ``ratio``: left over right; ``ratio_low`` and ``ratio_high``, its 95 % interval
-      (`ratio.by_runs`), missing below 4 launches on each side;
+      (`verdict.by_runs`), missing below 4 launches on each side;
     - ``p_value``: chance of such ranks if left were no longer than 1 + ``tolerance`` times right,
       by the one-sided rank test; ``p_adjusted``: with the correction for all tests of this table
       (Y. Benjamini and Y. Hochberg, *Controlling the false discovery rate*, Journal of the Royal

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from omb_py.algorithms import MODULES, function_of, library
-from omb_py.analysis.compare.formats import records
-from omb_py.analysis.compare.ratio import LEVEL, chance
-from omb_py.analysis.compare.verdict import factor, times
 from omb_py.analysis.guidelines.check import ALIKE, CANNOT_TELL, HOLDS, OPEN, VIOLATED
 from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.verdict import LEVEL, chance, factor, times
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -112,7 +109,7 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
     if len(tested) < len(points):
         yield (
             f"{len(points) - len(tested)} checks rest on too few launches to tell anything: "
-            "repeat them 10 times by turns, as omb-py guidelines --measure does"
+            "repeat them 10 times by turns, as omb-py sweep guidelines does"
         )
     if len(tested):
         launches = tested[["runs_left", "runs_right"]].min(axis=1).max()
@@ -129,7 +126,7 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
             chosen = f" --sizes {sizes}" if sizes else ""
             yield (
                 f"which algorithm mends {name}: mpiexec -n {ranks} omb-py {name} --coll-algorithm "
-                f"WORD{chosen} --output FILE, WORD one of {', '.join(words)}; or --measure --mend"
+                f"WORD{chosen} --output FILE, WORD one of {', '.join(words)}"
             )
 
 
@@ -157,20 +154,3 @@ def sentence(point: Mapping[Hashable, Any]) -> str:
 def at(size: object) -> str:
     """A message size in a sentence; nothing where there is none."""
     return "" if pd.isna(size) else f" at {size_text(float(str(size)))}"
-
-
-def json_document(
-    points: pd.DataFrame, missing: Sequence[str], tolerance: float, failed: Sequence[str]
-) -> str:
-    """An object: ``summary``, a sentence; ``tolerance``; ``points`` with the columns of `check`;
-    ``not_measured``, names of guidelines; ``failures`` and ``remarks``, sentences.
-    """
-    document = {
-        "summary": summary(points, missing),
-        "tolerance": tolerance,
-        "points": records(points),
-        "not_measured": list(missing),
-        "failures": list(failed),
-        "remarks": list(remarks(points)),
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,8 @@ from omb_py.analysis.model.check import check, scores
 from omb_py.analysis.model.fit import Model
 from omb_py.analysis.model.loggp import loggp
 from omb_py.analysis.model.parameters import parameters
-from omb_py.core.text.tables import Sheet, markdown, on_console
+from omb_py.core.text.tables import Sheet, Target
+from omb_py.core.text.tables import write as write_tables
 from omb_py.core.text.units import amount, digits, size_text, value_text
 from omb_py.core.text.words import first_of
 
@@ -298,38 +298,24 @@ def percent(part: float) -> str:
     return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"
 
 
-FORMATS = ("text", "csv", "markdown", "json")
+def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) -> None:
+    """Write parameters, check and predictions.
 
-
-def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], kind: str, out: TextIO) -> None:
-    """Parameters, check and predictions in one of `FORMATS`.
-
-    CSV is one table whose column ``table`` tells parameters, LogGP's, check and predictions apart.
+    For programs they are one table, whose column ``table`` tells parameters, LogGP's, check and
+    predictions apart.
     """
-    if kind in ("csv", "json"):
-        tables = {
-            "parameters": parameters(model),
-            "loggp": loggp(model),
-            "check": check(model),
-            "predictions": model.predict(ranks, sizes),
-        }
-        if kind == "csv":
-            parts = [frame.assign(table=name) for name, frame in tables.items() if len(frame)]
-            whole = pd.concat([part.astype(object) for part in parts], ignore_index=True)
-            whole.insert(0, "table", whole.pop("table"))
-            whole.to_csv(out, index=False)
-            return
-        document: dict[str, Any] = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
-        for name, frame in tables.items():
-            document[name] = json.loads(frame.to_json(orient="records", double_precision=15))
-        json.dump(document, out, indent=1, ensure_ascii=False)
-        out.write("\n")
-        return
+    tables = {
+        "parameters": parameters(model),
+        "loggp": loggp(model),
+        "check": check(model),
+        "predictions": model.predict(ranks, sizes),
+    }
+    parts = [frame.assign(table=name) for name, frame in tables.items() if len(frame)]
+    whole = pd.concat([part.astype(object) for part in parts], ignore_index=True)
+    whole.insert(0, "table", whole.pop("table"))
     made = [sheet for sheet in sheets(model, ranks, sizes) if sheet.rows or sheet.remarks]
-    if kind == "markdown":
-        out.write(markdown(made, tuple(warnings_of(model))))
-    else:
-        on_console(made, tuple(warnings_of(model)), out)
+    facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
+    write_tables(to, made, whole, warnings_of(model), facts)
 
 
 def warnings_of(model: Model) -> Iterator[str]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import EQUAL, MARGIN, WITHIN
-from omb_py.analysis.compare.verdict import factor, percent
 from omb_py.analysis.points import Points, distinctions, group_ids, label
+from omb_py.analysis.verdict import EQUAL, MARGIN, WITHIN, factor, percent
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 

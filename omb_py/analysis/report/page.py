@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import pandas as pd
 
-from omb_py.analysis import contest
+from omb_py.analysis import across
 from omb_py.analysis.bounds import Bounds, beside_bounds
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import (
@@ -241,8 +241,12 @@ def render(
 
 def bindings_beside(rows: pd.DataFrame) -> list[Sheet]:
     """Tables of benchmarks that were measured through several bindings, and which is best."""
-    made = contest.sheets(rows) if rows["binding"].nunique() >= contest.FEWEST else ()
-    return [sheet for sheet in made if len(sheet.columns) >= contest.FEWEST + 2]
+    made = across.sheets(rows) if rows["binding"].nunique() >= FEWEST_BINDINGS else ()
+    return [sheet for sheet in made if len(sheet.columns) >= FEWEST_BINDINGS + 2]
+
+
+FEWEST_BINDINGS = 3
+"""Bindings at one point from which a report has a table of them."""
 
 
 @dataclass(frozen=True)

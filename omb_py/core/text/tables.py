@@ -1,10 +1,14 @@
-"""Tables with words around them: on a terminal, or as Markdown."""
+"""Tables, written for people as text or Markdown, and for programs as CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,9 +16,39 @@ from rich.table import Table
 from rich.text import Text
 
 from omb_py.core.dataclass import dataclass
+from omb_py.core.errors import UsageError
+from omb_py.core.text import files
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNLIMITED = 10_000
 """Columns of what is not a terminal."""
+
+FOR_PROGRAMS = ("csv", "json", "parquet")
+"""Formats of rows alone: nothing else stands beside them on standard output."""
+
+SUFFIXES = {
+    ".txt": "text",
+    ".md": "markdown",
+    ".csv": "csv",
+    ".json": "json",
+    ".parquet": "parquet",
+}
+"""The format of a file by the end of its name."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a table goes: into the file ``path``, or to standard output, in a ``format``."""
+
+    format: str = "text"
+    path: str | None = None
+
+    @property
+    def is_for_program(self) -> bool:
+        """Whether nothing else may stand on standard output."""
+        return self.path is None and self.format in FOR_PROGRAMS
 
 
 @dataclass(frozen=True)
@@ -29,12 +63,75 @@ class Sheet:
     above: str = ""
 
 
-def write(made: Sequence[Sheet], kind: str, out: TextIO) -> None:
-    """Tables as ``text`` or ``markdown``."""
-    if kind == "markdown":
-        out.write(markdown(made, ()))
+def target(path: str | None, format_: str | None, force: bool, formats: Sequence[str]) -> Target:
+    """Return the target that ``-o``, ``--format`` and ``--force`` ask for.
+
+    Raises `UsageError` for a file that is there already, unless ``force``, and for a name that ends
+    in none of the ``formats`` of a command where no format is given.
+    """
+    if path is None:
+        if format_ == "parquet":
+            raise UsageError("--format parquet is no text: name a file with --output")
+        return Target(format_ or "text")
+    found = format_ or SUFFIXES.get(Path(path).suffix)
+    if found is None or found not in formats:
+        known = ", ".join(suffix for suffix, kind in SUFFIXES.items() if kind in formats)
+        raise UsageError(f"--output {path}: end its name in one of {known}, or add --format")
+    if Path(path).is_file() and not force:
+        raise UsageError(f"{path} exists: name another file, or overwrite it with --force")
+    return Target(found, path)
+
+
+def write(
+    to: Target,
+    made: Iterable[Sheet],
+    rows: pd.DataFrame | None = None,
+    notes: Iterable[str] = (),
+    facts: Mapping[str, object] | None = None,
+) -> None:
+    """Write tables for people, or their ``rows`` for programs.
+
+    ``notes`` stand below the tables. JSON is an object: ``facts`` about the table, and ``rows``.
+    Raises `OmbError` when a file cannot be written.
+    """
+    if to.format in FOR_PROGRAMS:
+        if rows is None:
+            raise ValueError(f"there are no rows to write as {to.format}")
+        write_content(to, content_of(rows, to.format, facts or {}))
+    elif to.format == "markdown":
+        write_content(to, markdown(list(made), notes))
+    elif to.path is None:
+        on_console(list(made), notes, sys.stdout)
     else:
-        on_console(made, (), out)
+        out = io.StringIO()
+        on_console(list(made), notes, out)
+        write_content(to, out.getvalue())
+
+
+def write_content(to: Target, content: str | bytes) -> None:
+    """Write a text or bytes to a target; raises `OmbError` when it cannot be written."""
+    if to.path is not None:
+        files.write(to.path, content)
+    elif isinstance(content, str):
+        sys.stdout.write(content)
+    else:
+        sys.stdout.buffer.write(content)
+
+
+def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
+    """Rows as CSV, JSON or Parquet."""
+    if format_ == "csv":
+        return str(rows.to_csv(index=False))
+    if format_ == "parquet":
+        out = io.BytesIO()
+        rows.to_parquet(out, index=False)
+        return out.getvalue()
+    return json.dumps({**facts, "rows": records(rows)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def records(rows: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows as JSON has them; null where a value is missing."""
+    return list(json.loads(rows.to_json(orient="records", double_precision=15)))
 
 
 def on_console(made: Sequence[Sheet], notes: Iterable[str], out: TextIO) -> None:

@@ -189,11 +189,13 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
         if fault := failure_in(content):
             raise OmbError(f"{path} holds no results, for the run failed: {fault}")
         if any(mark in content for mark in MARKS_OF_APPLICATIONS):
-            raise OmbError(f"{path} holds results of applications: omb-py scaling shows them")
+            raise OmbError(
+                f"{path} holds results of applications: omb-py show --speedup shows them"
+            )
         formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
         raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
     if any(mark in content for mark in MARKS_OF_APPLICATIONS):
-        text = "results of applications are left out: omb-py scaling shows them"
+        text = "results of applications are left out: omb-py show --speedup shows them"
         yield Found(problems=[Problem(str(path), None, text)])
 
 

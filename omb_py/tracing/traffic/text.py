@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TextIO
 
 from omb_py.core.dataclass import replace
 from omb_py.core.text.ranks import some_ranks
-from omb_py.core.text.tables import Sheet, markdown, on_console
+from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import amount, number, share_text
 from omb_py.tracing.records.routines import READ, WRITTEN
 from omb_py.tracing.traffic.breakdown import NOT_REPORTED
@@ -16,32 +14,16 @@ from omb_py.tracing.traffic.paths import HostPath, host_links
 from omb_py.tracing.traffic.reading import RankTraffic
 from omb_py.tracing.traffic.report import (
     BEYOND,
-    COLUMNS,
     WITHIN,
     TrafficReport,
     amounts,
-    rows,
 )
 from omb_py.tracing.traffic.requested import FileUse
-
-FORMATS = ("text", "markdown", "csv")
 
 UNKNOWN = ("-", NOT_REPORTED)
 
 MAX_PAIRS = 20
 """Pairs of ranks, or ranks, that a table shows, those with most bytes; CSV has all."""
-
-
-def write(found: TrafficReport, kind: str, out: TextIO) -> None:
-    """Write it in one of `FORMATS`. CSV is one table, whose column ``table`` tells them apart."""
-    if kind == "csv":
-        writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows(found))
-    elif kind == "markdown":
-        out.write(markdown(sheets(found), notes(found)))
-    else:
-        on_console(sheets(found), notes(found), out)
 
 
 def sheets(found: TrafficReport) -> list[Sheet]:

@@ -20,7 +20,7 @@ from omb_py.analysis.compare.beside_native import (
     reached,
     short,
 )
-from omb_py.analysis.compare.ratio import by_runs
+from omb_py.analysis.verdict import by_runs
 
 TURNS = Turns(Path("osu_latency"), "latency")
 

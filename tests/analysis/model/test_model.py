@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from omb_py.analysis.model.text import write
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
 from omb_py.core.errors import OmbError
+from omb_py.core.text.tables import Target
 from tests import ROOT
 from tests.helpers.properties import examples
 
@@ -359,17 +359,19 @@ def test_sizes_measured_on_some_ranks_only_are_predicted_from_these() -> None:
 
 
 @pytest.mark.parametrize("benchmark", ["latency", "allreduce"])
-def test_what_is_far_outside_and_without_a_band_cannot_be_told(benchmark: str) -> None:
+def test_what_is_far_outside_and_without_a_band_cannot_be_told(
+    benchmark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     fitted = model(frame(rows(benchmark, 2, {1: 0.1700, 2: 0.1701})))
     near, far = fitted.predict([2], [2, 1 << 20]).to_dict("records")
     assert near["value"] == pytest.approx(0.17, rel=0.01)
     assert np.isnan([far["value"], far["low"], far["high"]]).all()
     assert parameters(fitted)["bandwidth_MBps"].isna().all()
-    text = io.StringIO()
-    write(fitted, [2], [8, 1 << 20], "text", text)
-    assert "no prediction: too far outside the measured range" in text.getvalue()
-    assert "measure more sizes" in text.getvalue()
-    assert "GB/s" not in text.getvalue()
+    write(fitted, [2], [8, 1 << 20], Target())
+    text = capsys.readouterr().out
+    assert "no prediction: too far outside the measured range" in text
+    assert "measure more sizes" in text
+    assert "GB/s" not in text
 
 
 def test_two_sizes_that_are_far_apart_tell_what_is_near_them() -> None:
@@ -483,13 +485,12 @@ def test_what_cannot_be_is_one_sentence(arguments: tuple[str, ...], words: str) 
     assert words in str(result.exception)
 
 
-def test_tables_of_text_have_all_that_json_has() -> None:
+def test_tables_of_text_have_all_that_json_has(capsys: pytest.CaptureFixture[str]) -> None:
     fitted = model(collective("bcast", "binomial tree"))
     texts = {}
     for kind in ("text", "markdown", "csv", "json"):
-        out = io.StringIO()
-        write(fitted, [1024], [8], kind, out)
-        texts[kind] = out.getvalue()
+        write(fitted, [1024], [8], Target(kind))
+        texts[kind] = capsys.readouterr().out
     assert "lg p alpha + n lg p beta" in texts["text"]
     assert texts["markdown"].count("\n## ") == 3
     assert all("binomial tree" in text for text in texts.values())

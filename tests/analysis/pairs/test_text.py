@@ -95,7 +95,7 @@ def test_the_slowest_are_as_many_as_are_wanted() -> None:
 def test_other_commands_read_the_rows(tmp_path: Path) -> None:
     assert "132 rows" in omb("show", str(FILE))
     assert "sender" in omb("show", str(FILE))
-    omb("convert", str(FILE), "--output", str(tmp_path / "p.parquet"))
+    omb("show", str(FILE), "--output", str(tmp_path / "p.parquet"))
     again = omb_py.load_pairs(tmp_path / "p.parquet")
     assert list(again.bandwidth_MBps) == list(omb_py.load_pairs(FILE).bandwidth_MBps)
     text = omb("plot", str(FILE), "--kind", "pairs", "-G", "tty")

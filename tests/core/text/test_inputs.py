@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from omb_py.analysis.scaling import rows as scaling
+from omb_py.analysis import speedup
 from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
@@ -28,7 +28,7 @@ VARIANTS = ROOT / "tests" / "data" / "omb"
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "results": load,
-    "applications": scaling.load,
+    "applications": speedup.load,
     "a profile": lambda path: store.load([str(path)]),
     "efficiency": lambda path: runs.load([str(path)]),
     "a record": records.read,
@@ -79,7 +79,7 @@ def test_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "run.txt"
     path.write_bytes(content)
-    for reader in (load, scaling.load):
+    for reader in (load, speedup.load):
         with pytest.raises(OmbError, match=r"run\.txt is empty"):
             reader(path)
     (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())

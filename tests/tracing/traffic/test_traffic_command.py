@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import on_console
 from omb_py.tracing.counters.connections import Connections
 from omb_py.tracing.counters.links import HOST, NETWORK, LinkUsage
 from omb_py.tracing.traffic import reading, report, text
@@ -322,5 +324,5 @@ def test_a_damaged_file_is_refused_or_can_be_shown(data: st.DataObject) -> None:
         except UsageError:
             return
         found = report.traffic(ranks, [])
-        for form in text.FORMATS:
-            text.write(found, form, io.StringIO())
+        on_console(text.sheets(found), text.notes(found), io.StringIO())
+        pd.DataFrame(report.rows(found), columns=list(report.COLUMNS)).to_csv(io.StringIO())

@@ -5,25 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from math import floor, isnan, log10, nan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.compare.side_by_side import (
-    EQUAL,
-    NO_BASE,
-    NO_OTHER,
-    ONLY_BASE,
-    ONLY_OTHER,
-    TAIL,
-    WITHIN,
-)
+from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_BASE, ONLY_OTHER, TAIL
 from omb_py.analysis.points import label
+from omb_py.analysis.verdict import EQUAL, WITHIN, factor, percent, times
 from omb_py.core.errors import UsageError
 from omb_py.core.statistics import BUSY
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
@@ -245,40 +238,6 @@ def remarks(points: pd.DataFrame) -> list[str]:
             f"repeated runs of a point differ by {percent(spread)} (standard deviation){much}"
         )
     return found
-
-
-def percent(part: float) -> str:
-    """A part as a percentage with two digits.
-
-    >>> percent(0.0291), percent(0.5)
-    ('2.9 %', '50 %')
-    """
-    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:.0f} %"
-
-
-def times(slowdown: float, rounding: float = 0.0) -> str:
-    """A slowdown in words, with as many digits as its relative ``rounding`` leaves.
-
-    >>> times(1.25), times(0.5), times(1.0), times(1.25, rounding=0.06)
-    ('1.250x slower', '2.000x faster', 'equal', '1.2x slower')
-    """
-    text = factor(max(slowdown, 1 / slowdown), rounding)
-    if float(text.rstrip("x")) == 1:
-        return "equal"
-    return f"{text} {'slower' if slowdown > 1 else 'faster'}"
-
-
-def factor(number: float, rounding: float = 0.0) -> str:
-    """A ratio to a tenth of a percent, or to three digits where it is large; to fewer where the
-    relative ``rounding`` of its two numbers leaves fewer.
-
-    >>> factor(1.0321), factor(74.4321), factor(2.0, rounding=1.5), factor(74.4321, rounding=0.1)
-    ('1.032x', '74.4x', '2x', '74x')
-    """
-    text = f"{number:.3f}" if number < 10 else digits(number)
-    error = number * rounding
-    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3  # one at least
-    return f"{number:.{known}f}x" if known < len(text.partition(".")[2]) else f"{text}x"
 
 
 def limit(text: str) -> float:

@@ -1,19 +1,31 @@
-"""How well the quotient of two measurements is known."""
+"""Verdicts: whether one result is slower than another by more than noise, and by how much.
+
+Every command that says so takes it from here: compare, show --across, report, guidelines.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import floor, log10
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
-from scipy.stats import mannwhitneyu, rankdata
+from scipy.stats import false_discovery_control, mannwhitneyu
 from scipy.stats import t as student
+
+from omb_py.core.text.units import digits
 
 LEVEL = 0.05
 """Chance of an interval to miss the truth, and of a test to see a difference that is none."""
+
+SLOWER, FASTER = "slower", "faster"
+WITHIN, EQUAL, UNCLEAR = "within noise", "equal", "unclear"
+
+MARGIN = 0.05
+"""Slowdown up to which results are called equal, unless somebody says otherwise."""
 
 EXACT_PAIRS = 2500
 """Pairs of runs up to which the rank test's distribution is exact; normal above."""
@@ -142,6 +154,33 @@ def with_launches(
     )
 
 
+def variance_of_median(count: np.ndarray) -> np.ndarray:
+    """Variance of the median of ``count`` normal values, in units of theirs, or a little more."""
+    return np.asarray(np.where(count > 2, np.pi / 2, 1.0) / count)
+
+
+def verdicts(slowdown: Interval, p_adjusted: np.ndarray, margin: float = MARGIN) -> np.ndarray:
+    """Say of each point what its interval of the slowdown and its adjusted p-value allow to say.
+
+    `SLOWER` or `FASTER`: the whole interval is, and ``p_adjusted`` is 5 % at most. Else `EQUAL`:
+    the whole interval is between 1 / (1 + ``margin``) and 1 + ``margin``; never for a ``margin``
+    that is not a number. Else `WITHIN` noise. `UNCLEAR`: there is no interval.
+    """
+    significant = p_adjusted <= LEVEL
+    with np.errstate(invalid="ignore"):
+        equal = (slowdown.low >= 1 / (1 + margin)) & (slowdown.high <= 1 + margin)
+    return np.select(
+        [
+            np.isnan(slowdown.low),
+            (slowdown.low > 1) & significant,
+            (slowdown.high < 1) & significant,
+            equal,
+        ],
+        [UNCLEAR, SLOWER, FASTER, EQUAL],
+        WITHIN,
+    )
+
+
 def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
     """P-values adjusted for how many there are in their family; missing ones do not count.
 
@@ -151,25 +190,40 @@ def adjusted(p_values: pd.Series, families: pd.Series) -> pd.Series:
     holds for independent points, and for those whose noise is alike, as that of sizes of one launch
     (Y. Benjamini and D. Yekutieli, Annals of Statistics 29, 2001).
     """
-    known = p_values.dropna().sort_values(ascending=False)
+    known = p_values.dropna()
     groups = known.groupby(families.reindex(known.index), sort=False)
-    number = groups.transform("size")
-    each = known * (number / (number - groups.cumcount()))
-    smallest = each.groupby(families.reindex(known.index), sort=False).cummin()
-    return smallest.reindex(p_values.index)
+    return groups.transform(false_discovery_control).reindex(p_values.index)
 
 
-def dominance(base: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """How much more often a run of ``other`` is above one of ``base`` than below, from -1 to 1.
+def percent(part: float) -> str:
+    """A part as a percentage with two digits.
 
-    One pair of samples for each row. Cliff's delta (N. Cliff, *Dominance statistics*, Psychological
-    Bulletin 114, 1993), from the sum of ranks.
+    >>> percent(0.0291), percent(0.5)
+    ('2.9 %', '50 %')
     """
-    m, n = base.shape[1], other.shape[1]
-    ranks = rankdata(np.concatenate([base, other], axis=1), axis=1)[:, m:]
-    return np.asarray((2 * ranks.sum(axis=1) - n * (n + 1)) / (m * n) - 1)
+    return f"{100 * part:.2g} %" if part < 1 else f"{100 * part:.0f} %"
 
 
-def variance_of_median(count: np.ndarray) -> np.ndarray:
-    """Variance of the median of ``count`` normal values, in units of theirs, or a little more."""
-    return np.asarray(np.where(count > 2, np.pi / 2, 1.0) / count)
+def times(slowdown: float, rounding: float = 0.0) -> str:
+    """A slowdown in words, with as many digits as its relative ``rounding`` leaves.
+
+    >>> times(1.25), times(0.5), times(1.0), times(1.25, rounding=0.06)
+    ('1.250x slower', '2.000x faster', 'equal', '1.2x slower')
+    """
+    text = factor(max(slowdown, 1 / slowdown), rounding)
+    if float(text.rstrip("x")) == 1:
+        return "equal"
+    return f"{text} {'slower' if slowdown > 1 else 'faster'}"
+
+
+def factor(number: float, rounding: float = 0.0) -> str:
+    """A ratio to a tenth of a percent, or to three digits where it is large; to fewer where the
+    relative ``rounding`` of its two numbers leaves fewer.
+
+    >>> factor(1.0321), factor(74.4321), factor(2.0, rounding=1.5), factor(74.4321, rounding=0.1)
+    ('1.032x', '74.4x', '2x', '74x')
+    """
+    text = f"{number:.3f}" if number < 10 else digits(number)
+    error = number * rounding
+    known = max(0, floor(-log10(error)), -floor(log10(number))) if error > 0 else 3  # one at least
+    return f"{number:.{known}f}x" if known < len(text.partition(".")[2]) else f"{text}x"

@@ -1,0 +1,129 @@
+"""Configurations side by side: a column for each, its ratio to one of them, and which is best.
+
+Best is what `omb-py compare` calls faster than the second: never of single launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from omb_py.algorithms import DEFAULT
+from omb_py.analysis.compare.side_by_side import compare
+from omb_py.analysis.points import TELLING, by, distinctions, label, line_name, without_implied
+from omb_py.analysis.select import no_column
+from omb_py.analysis.values import measured
+from omb_py.analysis.verdict import FASTER, SLOWER, UNCLEAR, WITHIN
+from omb_py.core.errors import UsageError
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, size_text, value_text
+
+BINDING = ("binding",)
+MPI = "buffer"
+"""What others are compared with unless somebody says otherwise: MPI as most programs call it."""
+
+ALGORITHMS = ("library_algorithm", "algorithm", "segment")
+"""Columns whose configuration without any value has a name."""
+
+
+def sheets(
+    rows: pd.DataFrame,
+    columns: Sequence[str] = BINDING,
+    base: str | None = None,
+    statistic: str = "auto",
+) -> Iterator[Sheet]:
+    """A table for each benchmark and all that it was measured with: medians, ratios to ``base``.
+
+    ``columns`` tell configurations apart. A ratio says how many times longer a latency is than the
+    base's, or how many times less a bandwidth; of several runs medians are compared. Raises
+    `UsageError` where no configuration is called ``base``, or a column is unknown.
+    """
+    if unknown := [name for name in columns if name not in rows]:
+        raise no_column(unknown[0], rows.columns)
+    known: dict[str, None] = {}
+    for _, part in by(rows[rows["part"].isna() & rows["ranks"].notna()], ["benchmark"]):
+        try:
+            values = measured(part, "auto", statistic)
+        except UsageError:  # it has no numbers
+            continue
+        apart = [name for name in distinctions(values, TELLING) if name not in columns]
+        others = ["ranks", *(n for n in without_implied(values, apart, columns) if n != "ranks")]
+        for key, members in by(values, ["unit", *others]):
+            named = {name_of(one, columns): found for one, found in by(members, list(columns))}
+            known |= dict.fromkeys(named)
+            if len(named) > 1:
+                title = f"{members['benchmark'].iloc[0]}, {label(key[1:], others)}"
+                yield sheet(title, named, base, statistic)
+    if base is not None and base not in known:
+        raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
+
+
+def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
+    """A configuration's name; where no algorithm was chosen, that of the library's choice."""
+    if set(columns) <= set(ALGORITHMS) and all(map(pd.isna, values)):
+        return DEFAULT
+    name = line_name(values, columns)
+    return name.removesuffix(" algorithm") if list(columns) == ["library_algorithm"] else name
+
+
+def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statistic: str) -> Sheet:
+    """The table of configurations by their names."""
+    unit = str(next(iter(named.values()))["unit"].iloc[0])
+    lower = unit == "us"
+    first = base or (MPI if MPI in named else next(iter(named)))
+    medians = pd.DataFrame(
+        {name: rows.groupby(sizes(rows))["value"].median() for name, rows in named.items()}
+    ).sort_index()
+    verdicts: dict[tuple[str, str], dict[float, str]] = {}
+    lines = []
+    for size, found in medians.iterrows():
+        ordered = found.dropna().sort_values(ascending=lower, kind="stable")
+        words = ", ".join(ordered.index) + " alone"
+        if len(ordered) > 1:
+            pair = (ordered.index[0], ordered.index[1])
+            if pair not in verdicts:
+                best, second = (named[name] for name in pair)
+                verdicts[pair] = verdicts_of(best, second, statistic)
+            words = best_of(ordered, verdicts[pair].get(float(str(size)), UNCLEAR))
+        cells = [value_of(found[name], found.get(first), unit, name == first) for name in named]
+        lines.append(("" if float(str(size)) < 0 else size_text(float(str(size))), *cells, words))
+    remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
+    if min(rows.groupby(sizes(rows)).size().min() for rows in named.values()) < 2:
+        remark += " Single launches say nothing of what launches differ by: repeat them."
+    return Sheet(title, ("size", *named, "best"), tuple(lines), (remark,))
+
+
+def sizes(rows: pd.DataFrame) -> pd.Series:
+    """Message sizes as keys; -1 for none."""
+    return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0).rename("size")
+
+
+def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dict[float, str]:
+    """What `compare` says of the second against the best, by message size (`sizes`)."""
+    try:
+        points = compare(best, second, statistic=statistic)
+    except UsageError:  # they differ in more than was asked for
+        return {}
+    return dict(zip(sizes(points), points["verdict"], strict=True))
+
+
+def best_of(ordered: pd.Series, verdict: str) -> str:
+    """The best of some configurations in words, ``verdict`` being that on the second."""
+    best, second = ordered.iloc[:2]
+    if verdict == UNCLEAR:
+        return UNCLEAR
+    if verdict not in (SLOWER, FASTER):
+        return f"{ordered.index[0]}, {WITHIN}"
+    return f"{ordered.index[0]} {digits(max(best / second, second / best))}x"
+
+
+def value_of(value: float, base: float | None, unit: str, is_base: bool) -> str:
+    """A configuration's value in its unit, and its ratio to the base."""
+    if pd.isna(value):
+        return "-"
+    text = value_text(value, unit)
+    if is_base or base is None or pd.isna(base):
+        return text
+    return f"{text} ({digits(value / base if unit == 'us' else base / value)}x)"

@@ -1,0 +1,335 @@
+"""Applications over numbers of ranks: time, speed-up, efficiency and phases, from their tables."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from omb_py.analysis.points import label
+from omb_py.analysis.table import Paths, found_in, library
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text import files
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, value_text
+from omb_py.core.text.words import nearest
+from omb_py.results.application import ApplicationRow
+from omb_py.results.readers import Problem, content_of, source_of
+from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
+from omb_py.results.row import columns
+
+ANNOTATIONS: dict[str, str] = dict(ApplicationRow.__annotations__)
+KINDS = {name: kind.removesuffix(" | None") for name, kind in ANNOTATIONS.items()}
+REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
+READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
+
+POSITIVE = ("ranks", "nodes", "host_cores", "cores", "threads", "time_s", "time_low_s")
+LEAST, MOST = 1e-9, 1e9
+"""Seconds, speed-ups and counts beyond these are none."""
+
+PHASES = ("compute", "communicate", "wait", "distribute", "other", "load")
+"""What a rank's time is made of, as `ApplicationRow` has it."""
+
+SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "mpi", "variant")
+"""Columns in which the runs of one line agree; ranks come on top."""
+
+ENDS = ("", "_low", "_high")
+LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
+"""How names of values end of which the minimum is best."""
+
+
+def load(paths: Paths) -> tuple[pd.DataFrame, list[Problem]]:
+    """Read files, and folders with all that is below them, of which other files are passed over.
+
+    A row for each run, with the columns of `ApplicationRow`, ``mpi``, and one for each option of
+    its problem; and what was left out. Raises `OmbError` when a file cannot be read or nothing of
+    an application is found.
+    """
+    rows: dict[str, dict[str, Any]] = {}  # a log may hold what a table holds, too
+    problems: list[Problem] = []
+    for path in [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]:
+        before = len(rows)
+        for file in found_in(path, problems) if path.is_dir() else [path]:
+            content = files.read(file) if path.is_dir() else content_of(file)
+            for row in read(str(file), content, problems):
+                rows.setdefault(row["run"], row)
+        if len(rows) == before:
+            why = f"{problems[0]}; " if problems else ""
+            raise OmbError(
+                f"{why}{path} holds no results of applications: write them with "
+                "omb-py APPLICATION --output FILE.csv"
+            )
+    frame = pd.DataFrame([options_of(row["problem"]) | row for row in rows.values()])
+    for name in frame:
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        if numbers.notna().sum() == frame[name].notna().sum() > 0:
+            frame[name] = numbers
+    return frame, problems
+
+
+def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[str, Any]]:
+    """The runs in a file's content whose results are right; what is not is named in problems."""
+    if not any(mark in content for mark in READER.marks):
+        return
+    (found,) = READER.read(source_of(path, content))
+    problems += found.problems
+    for table in found.tables:
+        for number, line in table.lines():
+            cells = dict(zip(table.columns, next(csv.reader([line])), strict=False))
+            if cells.get("part"):
+                continue
+            row = row_of(cells)
+            if row is None:
+                text = "a field is not what its column holds; left out"
+                problems.append(Problem(path, number, text))
+            elif row["check"] == "Fail":
+                text = f"the result of {row['application']} was wrong; left out"
+                problems.append(Problem(path, number, text))
+            else:
+                mpi = library(found.runs.get(row["run"], {}).get("mpi_library", ""))
+                yield {**row, "mpi": mpi}
+
+
+def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
+    """A row from its cells; None where one is not what its column holds."""
+    try:
+        row = {name: value_of(name, cells.get(name, "")) for name in columns(ApplicationRow)}
+    except ValueError:
+        return None
+    numbers = [row[name] for name in POSITIVE] + [
+        row[f"speedup{end}"] for end in ENDS if row["speedup"] is not None
+    ]
+    right = all(number is not None and LEAST <= number <= MOST for number in numbers)
+    return row if right and row["scaling"] in ("strong", "weak") else None
+
+
+def value_of(name: str, cell: str) -> Any:
+    """A cell's value; raises `ValueError` where its column does not hold such."""
+    if not cell:
+        if ANNOTATIONS[name].endswith("| None"):
+            return None
+        if KINDS[name] == "str":
+            return ""
+        raise ValueError(f"{name} is empty")
+    if KINDS[name] == "int":
+        return int(cell)
+    if KINDS[name] == "float":
+        if not isfinite(value := float(cell)):
+            raise ValueError(f"{name} is {cell}")
+        return value
+    return cell
+
+
+def options_of(problem: str) -> dict[str, str]:
+    """The options of a problem; values with blanks are quoted."""
+    try:
+        words = shlex.split(problem)
+    except ValueError:
+        words = problem.split()
+    pairs = (word.partition("=") for word in words)
+    return {name: value for name, is_option, value in pairs if is_option}
+
+
+def speedups(
+    runs: pd.DataFrame, divides_work: Callable[[str], bool] = lambda application: True
+) -> pd.DataFrame:
+    """One row for each line (`SERIES`) and number of ranks of the runs that `load` read.
+
+    ``time_s`` is the median of the runs, ``time_low_s`` and ``time_high_s`` the minimum and maximum
+    of all repeats. ``speedup`` with its ends is over one rank: the one that jobs measured by turns
+    with it, else over a job of one rank, for weak scaling times the ranks; missing where ranks do
+    not divide the work of one (``divides_work`` of the application). ``sequential_speedup`` is over
+    the sequential program, as measured by turns, else its time over that of the ranks.
+    ``efficiency`` is the speed-up over the ranks. ``oversubscribed``: ranks
+    shared cores, which says nothing of how a program scales. The `PHASES` are parts of a rank's
+    time, together 1. ``line`` names the line among all.
+    """
+    frame = runs.assign(**{name: runs[f"{name}_s"].fillna(0.0) for name in PHASES})
+    groups = frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
+    ends = dict(zip(ENDS, ("median", "min", "max"), strict=True))
+    found = groups.agg(
+        cores=("cores", "max"),
+        runs=("run", "size"),
+        **{f"time{end}_s": (f"time{end}_s", how) for end, how in ends.items()},
+        **{
+            f"{name}{end}": (f"{name}{end}", how)
+            for name in ("speedup", "sequential_speedup")
+            for end, how in ends.items()
+        },
+        **{name: (name, "mean") for name in PHASES},
+    ).reset_index()
+    there = frame["host_cores"] * frame["nodes"]
+    keys = [frame[name] for name in (*SERIES, "ranks")]
+    found["host_cores"] = there.groupby(keys, dropna=False, sort=False).min().to_numpy()
+    found["oversubscribed"] = found["cores"] > found["host_cores"]
+    total = found[list(PHASES)].sum(axis=1)
+    found[list(PHASES)] = found[list(PHASES)].div(total.where(total > 0, 1.0), axis=0)
+    sequential = groups["sequential_s"].median().to_numpy() / found["time_s"]
+    strong = found["scaling"] == "strong"
+    found["sequential_speedup"] = found["sequential_speedup"].fillna(sequential.where(strong))
+    one = found[found["ranks"] == 1].set_index(list(SERIES))
+    for index, row in found.iterrows():
+        key = tuple(row[name] for name in SERIES)
+        if row["ranks"] == 1 or pd.notna(row["speedup"]) or not divides_work(row["application"]):
+            continue
+        alone = [item for name, item in one.iterrows() if same(name, key)]
+        for item in alone:
+            work = row["ranks"] if row["scaling"] == "weak" else 1
+            for end, other in zip(ENDS, ("", "_high", "_low"), strict=True):
+                ratio = work * item[f"time{end}_s"] / row[f"time{other}_s"]
+                found.loc[index, f"speedup{end}"] = ratio
+    found["efficiency"] = found["speedup"] / found["ranks"]
+    apart = [name for name in SERIES if found[name].nunique(dropna=False) > 1] or ["application"]
+    found["line"] = [label(key, apart) for key in found[apart].itertuples(index=False)]
+    return found.sort_values(["line", "ranks"], kind="stable", ignore_index=True)
+
+
+def same(first: Any, second: tuple[Any, ...]) -> bool:
+    """Whether two keys agree; missing values do."""
+    pairs = zip(first, second, strict=True)
+    return all(a == b or (pd.isna(a) and pd.isna(b)) for a, b in pairs)
+
+
+def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
+    """A table for each line of `speedups`."""
+    for _, rows in found.groupby("line", sort=False):
+        first = rows.iloc[0]
+        shown = [name for name in PHASES if name != "load" or rows["load"].any()]
+        notes = [
+            "Times and speed-ups: the median, and the minimum and maximum of the repeats. "
+            "Speed-ups are over one rank, and over the sequential program. Phases: parts of a "
+            "rank's time."
+        ]
+        if rows["oversubscribed"].any():
+            notes.append(
+                "* more threads than cores: ranks took turns, which says nothing of how it scales."
+            )
+        names = ("scaling", "buffer", "binding", "threads", "mpi", "variant")
+        how = label([first[name] for name in names], names)
+        yield Sheet(
+            f"{first['application']}: {first['problem']}; {how}",
+            (
+                *("ranks", "time", "low to high", "speed-up", "low to high", "over sequential"),
+                *("efficiency", *shown),
+            ),
+            tuple(cells_of(row, shown) for row in rows.to_dict("records")),
+            tuple(notes),
+            0,
+        )
+
+
+def cells_of(row: dict[Any, Any], shown: Sequence[str]) -> tuple[str, ...]:
+    """The cells of a number of ranks."""
+
+    def seconds(name: str) -> str:
+        return value_text(row[name] * 1e6, "us")
+
+    def span(name: str, end: str, text: Callable[[str], str]) -> str:
+        names = f"{name}_low{end}", f"{name}_high{end}"
+        return "-" if pd.isna(row[names[0]]) else " to ".join(map(text, names))
+
+    def number(name: str) -> str:
+        return "-" if pd.isna(row[name]) else digits(row[name])
+
+    efficiency = "-" if pd.isna(row["efficiency"]) else f"{100 * row['efficiency']:.0f} %"
+    return (
+        f"{row['ranks']}{'*' if row['oversubscribed'] else ''}",
+        seconds("time_s"),
+        span("time", "_s", seconds),
+        number("speedup"),
+        span("speedup", "", number),
+        number("sequential_speedup"),
+        efficiency,
+        *(f"{100 * row[name]:.0f} %" for name in shown),
+    )
+
+
+def chosen(runs: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
+    """The runs that have, for each ``NAME=VALUE[,VALUE...]``, one of these values.
+
+    A name is a column or an option of the problem. Raises `UsageError` for other texts, and where
+    no run is left.
+    """
+    for text in where:
+        name, is_pair, values = text.partition("=")
+        if not is_pair:
+            raise UsageError(f"{text!r} is not NAME=VALUE, as in model=resnet110,resnet1001")
+        check_there(runs, name)
+        runs = runs[runs[name].map(text_of).isin([values, *values.split(",")])]
+        if runs.empty:
+            raise UsageError(f"no run has {text}")
+    return runs
+
+
+def check_there(runs: pd.DataFrame, name: str) -> None:
+    """Raise `UsageError` where no run has an option or a column."""
+    if name not in runs or runs[name].isna().all():
+        known = [str(one) for one in runs if runs[one].notna().any()]
+        near = ", ".join(nearest(name, known, 3)) or ", ".join(sorted(known))
+        raise UsageError(f"no run has {name!r}: choose from {near}")
+
+
+def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
+    """The medians of a value by application: a row for what differs, columns for ``names``.
+
+    The last column says which is best in a row, and how many times as good as the next. Raises
+    `UsageError` for names that no run has.
+    """
+    for name in (*names, value):
+        check_there(runs, name)
+    if not pd.api.types.is_numeric_dtype(runs[value]):
+        raise UsageError(f"{value!r} is no number: choose a value such as speedup or time_s")
+    results = {*columns(ApplicationRow)} - {*SERIES, "ranks", "nodes"}
+    if "application" in names:
+        yield sheet_across("applications", runs, names, value, results)
+        return
+    for application, part in runs.groupby("application", sort=False):
+        yield sheet_across(str(application), part, names, value, results)
+
+
+def sheet_across(
+    title: str, runs: pd.DataFrame, names: Sequence[str], value: str, results: set[str]
+) -> Sheet:
+    """One table of `across`."""
+    rest = [str(name) for name in runs if name not in results and name not in (*names, "problem")]
+    rows = [name for name in rest if runs[name].nunique(dropna=False) > 1] or ["application"]
+    there = runs[runs[value].notna()]
+    keys = [*rows, *names]
+    words = {key: there[key].astype(object).where(there[key].notna(), "-") for key in keys}
+    groups = there.assign(**words).groupby(keys, sort=False)
+    medians = groups[value].median().unstack(list(range(-len(names), 0)))
+    heads = [" ".join(map(text_of, key if isinstance(key, tuple) else (key,))) for key in medians]
+    lower = value.endswith(LOWER_IS_BETTER)
+    lines = []
+    for key, numbers in zip(medians.index, medians.to_numpy(), strict=True):
+        known = sorted((n, head) for n, head in zip(numbers, heads, strict=True) if n == n)
+        ordered = known if lower else known[::-1]
+        cells = [digits(number) if number == number else "-" for number in numbers]
+        first = key if isinstance(key, tuple) else (key,)
+        lines.append((*map(text_of, first), *cells, best(ordered)))
+    left = len(runs) - len(there)
+    remark = f"Medians of {len(there)} runs."
+    if left:
+        remark += f" {left} without {value} are left out."
+    title = f"{title}: {value} by {', '.join(names)}"
+    return Sheet(title, (*rows, *heads, "best"), tuple(lines), (remark,), len(rows))
+
+
+def best(ordered: Sequence[tuple[float, str]]) -> str:
+    """The first of several, and how many times as good as the next it is."""
+    (first, name), *others = ordered
+    if not others or not first or not others[0][0]:
+        return name
+    return f"{name} ({digits(max(first / others[0][0], others[0][0] / first))}x)"
+
+
+def text_of(value: Any) -> str:
+    """A value of an option."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:g}"
+    return str(value)

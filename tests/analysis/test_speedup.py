@@ -1,0 +1,288 @@
+"""Tables of applications are read whole, and become speed-ups over ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.analysis import speedup
+from omb_py.analysis.table import load as load_benchmarks
+from omb_py.apps import divides_work
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.results.application import ApplicationRow
+from omb_py.results.readers import Problem
+from tests import ROOT
+from tests.analysis.application_tables import row, write
+from tests.conftest import Finished
+from tests.helpers.damage import damaged, noisy
+from tests.helpers.properties import examples
+
+RESULTS = ROOT / "results" / "two-core-vm.csv"
+ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Callable[..., pd.DataFrame]:
+    def speedups(*rows: ApplicationRow) -> pd.DataFrame:
+        named = [replace(one, run=f"run-{number}") for number, one in enumerate(rows)]
+        runs, problems = speedup.load(write(tmp_path / "table.csv", *named))
+        assert problems == []
+        return speedup.speedups(runs, divides_work)
+
+    return speedups
+
+
+def runs_in(content: bytes) -> tuple[list[dict[str, Any]], list[Problem]]:
+    problems: list[Problem] = []
+    return list(speedup.read("table.csv", content, problems)), problems
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return write(tmp_path_factory.mktemp("tables") / "table.csv", *ROWS).read_bytes()
+
+
+def test_points_come_in_the_order_of_their_ranks(found: Callable[..., pd.DataFrame]) -> None:
+    points = found(row(4, 3.0), row(1, 1.0), row(2, 1.5))
+    assert points["ranks"].tolist() == [1, 2, 4]
+    assert points["efficiency"].tolist() == [1.0, 0.75, 0.75]
+    assert points["mpi"].tolist() == ["MPICH 5.0.2"] * 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"application": "pca"},
+        {"problem": "rows=16"},
+        {"scaling": "weak"},
+        {"buffer": "cupy"},
+        {"binding": "pickle"},
+        {"threads": 2},
+        {"variant": "tuned"},
+    ],
+    ids=str,
+)
+def test_what_is_not_alike_is_another_line(
+    found: Callable[..., pd.DataFrame], other: dict[str, Any]
+) -> None:
+    assert found(row(1, 1.0), row(2, 1.5), row(2, 1.5, **other))["line"].nunique() == 2
+
+
+def test_several_runs_are_their_median_and_extremes(found: Callable[..., pd.DataFrame]) -> None:
+    (point,) = found(row(2, 1.5, 0.1), row(2, 1.8, 0.2), row(2, 1.6)).to_dict("records")
+    assert point["runs"] == 3
+    ends = (point["speedup"], point["speedup_low"], point["speedup_high"])
+    assert ends == pytest.approx((1.6, 1.5 / 1.1, 1.8 * 1.2))
+    assert point["time_s"] == pytest.approx(8 / 1.6)
+
+
+def test_without_its_own_speedup_a_job_of_one_rank_is_the_base(
+    found: Callable[..., pd.DataFrame],
+) -> None:
+    alone = row(1, None, time_s=8.0, time_low_s=7.0, time_high_s=9.0)
+    both = row(2, None, time_s=5.0, time_low_s=4.0, time_high_s=6.0)
+    points = found(alone, both)
+    assert pd.isna(points["speedup"][0])
+    ends = points.loc[1, ["speedup", "speedup_low", "speedup_high"]].tolist()
+    assert ends == pytest.approx([8 / 5, 7 / 6, 9 / 4])
+
+
+def test_weak_scaling_multiplies_by_the_ranks(found: Callable[..., pd.DataFrame]) -> None:
+    assert found(*(row(n, None, scaling="weak") for n in (1, 2)))["speedup"][1] == 2
+
+
+def test_a_replay_has_no_speedup(found: Callable[..., pd.DataFrame]) -> None:
+    """Each rank does all of it."""
+    points = found(*(row(n, None, application="replay") for n in (1, 2)))
+    assert points["speedup"].isna().all()
+
+
+def test_the_sequential_program_is_another_base(found: Callable[..., pd.DataFrame]) -> None:
+    ends = {"sequential_speedup_low": 1.0, "sequential_speedup_high": 4.0}
+    points = found(row(1, 1.0, sequential_speedup=2.0, **ends), row(2, 2.0, sequential_s=6.0))
+    assert points["sequential_speedup"].tolist() == [2.0, 1.5]
+
+
+def test_ranks_that_share_cores_are_marked(found: Callable[..., pd.DataFrame]) -> None:
+    rows = [row(n, n / 2, host_cores=2, nodes=nodes) for n, nodes in ((2, 1), (4, 1), (8, 4))]
+    points = found(*rows)
+    assert points["oversubscribed"].tolist() == [False, True, False]
+    (sheet,) = speedup.sheets(points)
+    assert [line[0] for line in sheet.rows] == ["2", "4*", "8"]
+    assert "ranks took turns" in sheet.remarks[-1]
+
+
+def test_threads_want_cores_too(found: Callable[..., pd.DataFrame]) -> None:
+    assert found(row(2, 1.5, host_cores=4, threads=4, cores=8))["oversubscribed"].all()
+
+
+def test_phases_are_parts_of_a_rank_s_own_time(found: Callable[..., pd.DataFrame]) -> None:
+    phases = {"compute_s": 1.0, "communicate_s": 2.0, "wait_s": 4.0, "load_s": 8.0}
+    points = found(row(2, 1.5, **phases, distribute_s=1.0))
+    shares = points[list(speedup.PHASES)].iloc[0].tolist()
+    assert shares == [0.0625, 0.125, 0.25, 0.0625, 0.0, 0.5]
+    (sheet,) = speedup.sheets(points)
+    assert sheet.columns[-1] == "load"
+
+
+def test_rows_of_ranks_and_parts_are_passed_over(tmp_path: Path) -> None:
+    parts = [row(2, None, part="rank", rank=0), row(2, None, part="check", time_s=None)]
+    runs, _ = speedup.load(write(tmp_path / "table.csv", ROWS[1], *parts))
+    assert runs["speedup"].tolist() == [1.8]
+
+
+def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "below.csv").write_bytes(content)
+    (tmp_path / "job.log").write_bytes(b"starting\n" + content + b"done\n")
+    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    runs, problems = speedup.load(tmp_path)
+    assert len(runs) == 3
+    assert [problem.text for problem in problems] == ["not a row, left out"]
+
+
+def test_who_reads_benchmarks_says_where_applications_are_shown(tmp_path: Path) -> None:
+    table = write(tmp_path / "table.csv", *ROWS)
+    with pytest.raises(OmbError, match="omb-py show --speedup shows them"):
+        load_benchmarks(table)
+    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    results = load_benchmarks(tmp_path)
+    assert len(results.rows) == len(load_benchmarks(RESULTS).rows)
+    (problem,) = results.problems
+    assert "omb-py show --speedup shows them" in str(problem)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "benchmarks.csv", "."])
+def test_where_there_is_nothing_one_sentence_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    with pytest.raises(OmbError, match=r"cannot read|omb-py APPLICATION --output FILE\.csv"):
+        speedup.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"check": "Fail"}, "the result of matmul was wrong"),
+        ({"time_s": 0.0}, "not what its column holds"),
+        ({"time_low_s": None}, "not what its column holds"),
+        ({"speedup_low": None}, "not what its column holds"),
+        ({"cores": 0}, "not what its column holds"),
+        ({"ranks": "two"}, "not what its column holds"),
+        ({"speedup": float("inf")}, "not what its column holds"),
+        ({"scaling": "sideways"}, "not what its column holds"),
+    ],
+)
+def test_a_row_that_is_wrong_is_left_out_and_named(
+    tmp_path: Path, wrong: dict[str, Any], words: str
+) -> None:
+    runs, (problem,) = speedup.load(
+        write(tmp_path / "table.csv", ROWS[0], replace(ROWS[1], **wrong))
+    )
+    assert runs["ranks"].tolist() == [1]
+    assert words in problem.text
+    assert problem.line is not None
+
+
+@given(st.data())
+@examples(100)
+def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
+    content: bytes, data: st.DataObject
+) -> None:
+    whole = runs_in(content)[0]
+    part = runs_in(content[: data.draw(st.integers(0, len(content)))])[0]
+    assert part == whole[: len(part)]
+
+
+@given(st.data())
+@examples(100)
+def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject) -> None:
+    text = data.draw(noisy(content.decode()))
+    assert runs_in(text.encode())[0] == runs_in(content)[0]
+
+
+@given(st.data(), st.binary(max_size=300))
+@examples(200)
+def test_no_damage_makes_it_raise(content: bytes, data: st.DataObject, noise: bytes) -> None:
+    changed = data.draw(damaged(content))
+    for text in (changed, noise + changed, content + noise + b"\n" + changed):
+        runs_in(text)
+
+
+def training(ranks: int, strategy: str, speed: float, depth: int = 110) -> ApplicationRow:
+    problem = f"model=resnet layers={depth} strategy={strategy}"
+    return row(ranks, speed, problem=problem, application="train")
+
+
+@pytest.fixture
+def trainings(tmp_path: Path) -> Path:
+    rows = [
+        training(8, "data", 2.0),
+        training(8, "model", 3.0),
+        training(8, "model", 5.0),
+        training(16, "data", 6.0),
+        training(16, "hybrid", 3.0),
+    ]
+    named = [replace(one, run=f"run-{number}") for number, one in enumerate(rows)]
+    return write(tmp_path / "table.csv", *named)
+
+
+def test_options_stand_side_by_side_with_the_best(trainings: Path) -> None:
+    runs, _ = speedup.load(trainings)
+    (sheet,) = speedup.across(runs, ["strategy"], "speedup")
+    assert sheet.columns == ("ranks", "data", "model", "hybrid", "best")
+    assert sheet.rows == (
+        ("8", "2.00", "4.00", "-", "model (2.00x)"),
+        ("16", "6.00", "-", "3.00", "data (2.00x)"),
+    )
+    (times,) = speedup.across(runs, ["strategy"], "time_s")
+    assert [line[-1] for line in times.rows] == ["model (1.87x)", "data (2.00x)"]
+
+
+def test_only_some_runs_are_compared(trainings: Path) -> None:
+    runs, _ = speedup.load(trainings)
+    (sheet,) = speedup.across(
+        speedup.chosen(runs, ["ranks=16", "strategy=data,hybrid"]), ["strategy"], "speedup"
+    )
+    assert [line[-1] for line in sheet.rows] == ["data (2.00x)"]
+    for text, words in (("ranks=3", "no run has ranks=3"), ("ranks", "is not NAME=VALUE")):
+        with pytest.raises(UsageError, match=words):
+            speedup.chosen(runs, [text])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("rank", "speedup", "no run has 'rank': choose from ranks"),
+        ("strategy", "alternative_s", "no run has 'alternative_s'"),
+        ("ranks", "strategy", "'strategy' is no number"),
+    ],
+)
+def test_names_that_no_run_has_are_refused(
+    trainings: Path, name: str, value: str, words: str
+) -> None:
+    runs, _ = speedup.load(trainings)
+    with pytest.raises(UsageError, match=words):
+        list(speedup.across(runs, [name], value))
+
+
+def test_options_with_blanks_and_commas_are_read() -> None:
+    found = speedup.options_of("strategy=model data_folder='/a b' partition=8,9 fusion=67108864")
+    assert found["data_folder"] == "/a b"
+    assert found["partition"] == "8,9"
+
+
+def test_show_prints_and_writes_speedups(
+    in_process: Callable[..., Finished], trainings: Path, tmp_path: Path
+) -> None:
+    done = in_process("show", str(trainings), "--speedup", "-o", "speedup.csv")
+    assert (done.code, done.err, done.out) == (0, "", "")
+    assert len(pd.read_csv(tmp_path / "speedup.csv")) == 4
+    done = in_process("show", str(trainings), "--speedup", "--across", "strategy")
+    assert (done.code, done.err) == (0, "")
+    assert "model (2.00x)" in done.out
