@@ -2,8 +2,8 @@
 
 Usage: python -m perf.applications [REPEATS [SCALING,…]]
 
-Into results/applications-mpich.csv or -openmpi.csv, which `omb-py show --speedup` shows. Ends with 1
-when a job failed, which it does when a result is wrong.
+Into results/applications-mpich.csv or -openmpi.csv, which `omb-py show --speedup` shows. Ends with
+1 when a job failed, which it does when a result is wrong.
 """
 
 from __future__ import annotations
