@@ -257,8 +257,6 @@ def test_line_ends_of_windows_and_marks_of_its_editors() -> None:
         "2                       0.22",
         "4096                    0.22[node:1] warning",
         "8 16.25",
-        "409                    0.22",
-        "4096                   0.22",
     ],
 )
 def test_a_line_that_is_no_whole_row_is_left_out_and_named(line: str) -> None:
