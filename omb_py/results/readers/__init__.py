@@ -213,7 +213,7 @@ class Reading:
 
     def finish(self, index: int | None) -> None:
         """What was read until a line, or the end of the file, is all of it."""
-        raise NotImplementedError
+        self.begin(index)
 
     def begin(self, index: int | None, what: str = "", sure: bool = True) -> None:
         """Begin something, or nothing; what began before it and printed no row is named."""
@@ -230,15 +230,16 @@ class Reading:
         """Name what printed no row, with the fault that follows."""
         index, what, _, sure = begun
         end = min(index + 1 + LINES_OF_FAULT, LAST if until is None else until)
-        after = list(islice(enumerate(self.source, 1), index + 1, end))
-        first = next((number for number, line in after if line.strip()), None)
-        faults = [line.strip() for _, line in after if FAULT.search(line)]
+        after = [
+            (at, line.strip()) for at, line in islice(enumerate(self.source, 1), index + 1, end)
+        ]
+        first = next((at for at, line in after if line), None if until is None else until + 1)
+        faults = [line for _, line in after if FAULT.search(line)]
         # Open MPI's first says less
-        fault = min(faults, key=lambda line: "***" in line, default=None)
-        if fault is not None or sure or until is None:
-            where = "the end of the file" if first is None and until is None else None
-            where = where or f"line {first or (until or 0) + 1}"
-            why = "" if fault is None else f": {fault[:LONGEST_FAULT]}"
+        fault = min(faults, key=lambda line: "***" in line, default="")
+        if fault or sure or until is None:
+            where = f"line {first}" if first else "the end of the file"
+            why = f": {fault[:LONGEST_FAULT]}" if fault else ""
             self.notes.add(index, f"{what} printed no row, the run ended at {where}{why}", rows=0)
 
 
@@ -402,11 +403,8 @@ def has_marks(path: Path) -> bool:
     except OSError:
         return False
     marks = tuple(mark for one in all_readers().values() for mark in one.marks)
-    return any(
-        part.startswith(marks)
-        for line in beginning.splitlines()
-        for part in (line, line.lstrip(b"# "))
-    )
+    lines = beginning.splitlines()
+    return any(line.startswith(marks) or line.lstrip(b"# ").startswith(marks) for line in lines)
 
 
 def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:

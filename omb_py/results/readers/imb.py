@@ -255,10 +255,6 @@ class ImbReading(Reading):
         self.shared: dict[str, Any] = {}
         self.last: dict[str, int] = {}
 
-    def finish(self, index: int | None) -> None:
-        """The end of the file."""
-        self.begin(index)
-
     def between(self, name: str = "", **above: Any) -> None:
         """No table any more; the next one is of a benchmark, or not known of what."""
         self.columns, self.name, self.above = [], name, above

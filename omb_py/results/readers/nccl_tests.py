@@ -76,12 +76,9 @@ VERSION = re.compile(r"# (?P<who>n|r)ccl-tests version (?P<version>\S+)(?: (?P<r
 RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
 STARTING = re.compile(r"# Collective test starting: (?P<program>\S+)\s*")
 SETTINGS = re.compile(r"# nThread (?P<threads>\d{1,9}) nGpus (?P<gpus>\d{1,9}) (?P<rest>.*)")
-SETTING = {
-    "warmup": re.compile(r"\bwarmup iters: (\d{1,9})\b"),
-    "iterations": re.compile(r"(?<!warmup )(?<!agg )\biters: (\d{1,9})\b"),
-    "agg iters": re.compile(r"\bagg iters: (\d{1,9})\b"),
-    "graph": re.compile(r"\bgraph: (\d{1,9})\b"),
-    "unalign": re.compile(r"\bunalign: (\d{1,9})\b"),
+SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
+NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"} | {
+    name: name for name in ("agg iters", "graph", "unalign")
 }
 RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d{1,7})\s(?:Group\s+(?P<group>\d{1,7})\s)?\s*Pid\s+\d+ on\s+"
@@ -95,8 +92,15 @@ HALF = ["time", "algbw", "busbw", "#wrong"]
 """What each half of a header begins with; older versions call the last column ``error``."""
 
 NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
-WRONG = re.compile(r"N/A|-?nan|inf|\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
+WRONG = re.compile(rf"N/A|-?nan|inf|{NUMBER.pattern}")
 LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
+SHAPES = {
+    "size": re.compile(r"\d{1,18}"),
+    "count": re.compile(r"\d{1,18}"),
+    "type": re.compile("|".join(TYPES)),
+    "redop": re.compile(r"[a-z]{2,8}"),
+    "root": re.compile(r"-1|\d{1,7}"),
+}
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 TELLING = 1.0
@@ -298,11 +302,6 @@ class NcclTable:
                 yield values | row.samples.get(in_place, {}) | place
 
 
-def program_of(benchmark: str | None) -> str | None:
-    """The program of a benchmark in our words or in nccl-tests'; None for what it does not have."""
-    return WORDS.get((benchmark or "").replace("_", "").lower())
-
-
 def program_of_file(path: str) -> str | None:
     """The program that a file is named after, if it is one alone."""
     words = NAMED_FILE.findall(PurePath(path).name.lower())
@@ -318,33 +317,27 @@ def columns_of(line: str) -> list[str] | None:
     halves = [name for name in names[names.index("time") :] if name != "timestamp"]
     middle = len(halves) // 2
     twice = halves[:middle] == halves[middle:] and halves[:4] == HALF
-    return names if twice else None
+    return names if twice and set(names[: names.index("time")]) <= SHAPES.keys() else None
 
 
 def row_of(names: list[str], line: str, index: int) -> NcclRow | None:
     """A line taken apart, or None when it does not have what the header names."""
     cells = line.split()
     if names[-1] == "timestamp":
-        if not STAMP.fullmatch(" ".join(cells[-2:])):
-            return None
         cells[-2:] = [" ".join(cells[-2:])]
     if len(cells) == len(names) - 1 and "redop" in names:
         cells.insert(3, "none")  # programs that add nothing left the operation blank once
     if len(cells) != len(names):
         return None
-    before = dict(zip(names[: names.index("time")], cells, strict=False))
-    redop, root = before.get("redop", "none"), before.get("root", "-1")
-    if not re.fullmatch(r"\d{1,18} \d{1,18}", f"{cells[0]} {cells[1]}") or cells[2] not in TYPES:
+    start = names.index("time")
+    second = names.index("time", start + 1)
+    halves = {False: tuple(cells[start : start + 4]), True: tuple(cells[second : second + 4])}
+    first = {"redop": "none", "root": "-1"} | dict(zip(names[:start], cells, strict=False))
+    shapes = SHAPES | dict.fromkeys(names[start:], NUMBER) | {"#wrong": WRONG, "timestamp": STAMP}
+    if not all(shapes[name].fullmatch(cell) for name, cell in zip(names, cells, strict=True)):
         return None
-    if not re.fullmatch(r"[a-z]{2,8}", redop) or not re.fullmatch(r"-1|\d{1,7}", root):
-        return None
-    starts = [place for place, name in enumerate(names) if name == "time"]
-    halves = [tuple(cells[start : start + 4]) for start in starts]
-    for half in halves:
-        if not all(map(NUMBER.fullmatch, half[:3])) or not WRONG.fullmatch(half[3]):
-            return None
-    both = dict(zip((False, True), halves, strict=True))
-    return NcclRow(index, int(cells[0]), int(cells[1]), cells[2], redop, root, both)
+    size, count = int(first["size"]), int(first["count"])
+    return NcclRow(index, size, count, first["type"], first["redop"], first["root"], halves)
 
 
 class NcclReading(Reading):
@@ -397,8 +390,11 @@ class NcclReading(Reading):
             name = f"{program}_perf" if program else "a program"
             self.begin(index, f"{name} of {self.run.suite or 'nccl-tests'}")
             self.run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
-            values = {name: one.search(match["rest"]) for name, one in SETTING.items()}
-            self.run.settings = {name: int(value[1]) for name, value in values.items() if value}
+            self.run.settings = {
+                NAMES_OF_SETTINGS[name]: int(value)
+                for name, value in SETTING.findall(match["rest"])
+                if name in NAMES_OF_SETTINGS
+            }
         elif match := RANK.fullmatch(line):
             if self.used:
                 self.finish(index)
@@ -429,12 +425,11 @@ class NcclReading(Reading):
             text = "the processor's time (-C) stands for the time; the table is left out"
             self.notes.add(index, text)
             return
-        program = self.run.program
-        if program is None and len(self.mentions) == 1:
-            program = next(iter(self.mentions))
-        program = program or program_of(self.source.benchmark)
-        if program is None and not self.mentions:
-            program = program_of_file(self.source.path)
+        assumed = (self.source.benchmark or "").replace("_", "").lower()
+        mentioned = next(iter(self.mentions)) if len(self.mentions) == 1 else None
+        program = self.run.program or mentioned or WORDS.get(assumed)
+        if not self.mentions:
+            program = program or program_of_file(self.source.path)
         self.mentions = set()
         self.table = NcclTable(index, self.run, program, errors="error" in line.split())
         self.names, self.spaced = names, "  " in line.strip("# ")
