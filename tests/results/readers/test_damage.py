@@ -22,10 +22,6 @@ FILES = [
     if path.suffix in (".txt", ".json")
     and path.stem != "table_alone"  # which nothing but its name would say the program of
 ]
-SHORT = (
-    *("omb/osu_ibarrier.txt", "omb/osu_put_bw.txt", "imb/imb_barrier.txt"),
-    *("nccl-tests/sendrecv_2.13.txt", "nccl-tests/broadcast_v1.json"),
-)
 FILE = st.sampled_from(FILES)
 
 
@@ -33,16 +29,6 @@ def rows(content: bytes, path: Path) -> list[dict[str, Any]]:
     """The rows of a file of that name, without the rates that native OMB's -V prints later."""
     later = ("messages_per_s",) if "vari" in path.stem else ()
     return without_place(read(path.name, content).rows, later)
-
-
-@pytest.mark.parametrize("name", SHORT)
-def test_cut_at_any_byte_keeps_rows_before_it(name: str) -> None:
-    path = DATA / name
-    content = path.read_bytes()
-    whole = rows(content, path)
-    for end in range(len(content)):
-        part = rows(content[:end], path)
-        assert part == whole[: len(part)]
 
 
 @given(FILE, st.data())
