@@ -19,7 +19,6 @@ from omb_py.analysis.table import ALWAYS, EXTRA, library, load
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
-from omb_py.results.readers import omb_text
 from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.properties import examples
@@ -246,7 +245,7 @@ def test_a_large_file_is_read_a_piece_at_a_time(
     whole = load(tmp_path)
     monkeypatch.setattr(table, "BYTES_AT_ONCE", 1000)
     monkeypatch.setattr(readers, "BLOCK", 500)
-    for module in (table, omb_text):
+    for module in (table, readers):
         monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
     pieces = load(tmp_path)
     order = ["file", "line"]

@@ -16,11 +16,7 @@ from tests import ROOT
 
 SOURCES = [ROOT / "results" / "families-mpich.csv", ROOT / "tests" / "data" / "imb"]
 NATIVE = ROOT / "tests" / "data" / "omb"
-OF_DEVICES = [
-    path
-    for pattern in ("nccl-tests/*.json", "rccl-tests/*.[cj]s*", "nvbandwidth/all*")
-    for path in sorted((ROOT / "tests" / "data").glob(pattern))
-]
+OF_DEVICES = sorted((ROOT / "tests" / "data" / "nccl-tests").glob("*.json"))
 OF_FILES = ["file", "line", "source"]
 
 

@@ -8,7 +8,6 @@ the rows that are whole, and says which lines it left out. It never guesses a nu
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import io
 import re
@@ -16,26 +15,23 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
-from omb_py.results.readers.formats.labels import without_labels
+from omb_py.results.readers.formats.labels import plain
 
 USAGE = re.compile(rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b", re.MULTILINE)
 INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNORECASE)
 """What native OMB prints instead of results, and words of the line before that say why."""
 
-LONGEST_REASON = 120
-
 STANDARD_INPUT = "-"
 
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""What compressed files begin with."""
-
-PARQUET = b"PAR1"
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+"""What files that are no text begin with."""
 
 COMPRESSED = (".gz", ".zst")
 """Suffixes that may follow a file's own."""
@@ -49,8 +45,33 @@ ROWS_AT_ONCE = 10_000
 BEGINNING = 1 << 16
 """Bytes that are looked at to tell whether a file is of results."""
 
-MARKS_OF_APPLICATIONS = (b"run,application,part,", b'", "application": "')
-"""Byte strings of results that are no benchmark's, in our CSV and in our JSON."""
+NOT_READ = {
+    "results of applications are left out: omb-py show --speedup shows them": (
+        *(b"run,application,part,", b'", "application": "'),
+    ),
+    "nvbandwidth's output is not read, for it copies memory and sends no messages: "
+    "pandas reads its JSON (option -j)": (b"nvbandwidth Version: ", b'"nvbandwidth"'),
+    "the CSV and JSON of rccl-tests' option -x are not read: "
+    "give omb-py the text that rccl-tests prints": (
+        *(b'"inPlace":', b"collective,ranks,rankspernode,", b"collective,gpus,size,"),
+        *(b"collective, ranks, rankspernode,", b"collective, gpus, size,"),
+    ),
+}
+"""What is known and is not read, with what to use instead, and byte strings that tell it."""
+
+MAX_PROBLEMS = 1000
+"""Lines of a file that are named one by one when they cannot be used."""
+
+LONGEST_LINE = 4096
+"""Characters beyond which a line is no line of a table."""
+
+FAULT = re.compile(
+    r"signal: |\b(?:error|fault|killed|abort|cancelled|exceeded|terminat|out of memory|oom)",
+    re.IGNORECASE,
+)
+"""What programs, launchers and batch systems print of a run that they ended."""
+
+LINES_OF_FAULT, LONGEST_FAULT, LAST = 40, 120, 1 << 62
 
 
 @dataclass(frozen=True)
@@ -85,10 +106,6 @@ class Source:
         for block in blocks(self.content):
             lines = block.decode(errors="replace").split("\n")
             yield from lines if lines[-1] else lines[:-1]
-
-    def problem(self, index: int, text: str) -> Problem:
-        """A problem with the line of an index."""
-        return Problem(self.path, index + 1, text)
 
 
 def blocks(content: bytes, size: int = BLOCK) -> Iterator[bytes]:
@@ -142,6 +159,90 @@ class Found:
         return Found(rows)
 
 
+class Notes:
+    """Problems of one file: the first thousand, and how many more there were."""
+
+    def __init__(self, source: Source, problems: list[Problem]) -> None:
+        self.source = source
+        self.problems = problems
+        self.unnamed = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.problems) + self.unnamed
+
+    def add(self, index: int, text: str, rows: int = 1) -> None:
+        """Add a problem with a line, which cost so many rows."""
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Problem(self.source.path, index + 1, text, rows))
+        else:
+            self.unnamed += 1
+
+    def left_out(self, index: int, reason: str, lines: list[int]) -> None:
+        """Add that rows, by their indices, are left out because of another line; none is none."""
+        if lines:
+            first, last = lines[0] + 1, lines[-1] + 1
+            which = f"line {first} is" if first == last else f"lines {first} to {last} are"
+            self.add(index, f"{reason}; {which} left out", rows=len(lines))
+
+    def finish(self) -> None:
+        """Put problems in the order of lines, and add how many were not named."""
+        self.problems.sort(key=lambda problem: problem.line or 0)
+        if self.unnamed:
+            text = f"{self.unnamed} more lines that cannot be used"
+            self.problems.append(Problem(self.source.path, None, text))
+
+
+class Reading:
+    """Where a reader stands in a file of lines: what it found, and what has printed no row yet.
+
+    ``begun`` is the last comment of that, what it is, the problems before it, and whether it was to
+    print rows: a title may be all that was asked for.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found = Found()
+        self.notes = Notes(source, self.found.problems)
+        self.begun: tuple[int, str, int, bool] | None = None
+
+    def line(self, line: str, index: int) -> None:
+        """Take a line that is not empty."""
+        raise NotImplementedError
+
+    def finish(self, index: int | None) -> None:
+        """What was read until a line, or the end of the file, is all of it."""
+        self.begin(index)
+
+    def begin(self, index: int | None, what: str = "", sure: bool = True) -> None:
+        """Begin something, or nothing; what began before it and printed no row is named."""
+        if self.begun is not None and self.begun[2] == self.notes.count:
+            self._ended(self.begun, index)
+        self.begun = (index, what, self.notes.count, sure) if what and index is not None else None
+
+    def goes_on(self, index: int) -> None:
+        """What has begun printed a comment."""
+        if self.begun is not None:
+            self.begun = (index, *self.begun[1:3], True)
+
+    def _ended(self, begun: tuple[int, str, int, bool], until: int | None) -> None:
+        """Name what printed no row, with the fault that follows."""
+        index, what, _, sure = begun
+        end = min(index + 1 + LINES_OF_FAULT, LAST if until is None else until)
+        after = [
+            (at, line.strip()) for at, line in islice(enumerate(self.source, 1), index + 1, end)
+        ]
+        first = next((at for at, line in after if line), None if until is None else until + 1)
+        faults = [line for _, line in after if FAULT.search(line)]
+        # Open MPI's first says less
+        fault = min(faults, key=lambda line: "***" in line, default="")
+        if fault or sure or until is None:
+            where = f"line {first}" if first else "the end of the file"
+            why = f": {fault[:LONGEST_FAULT]}" if fault else ""
+            self.notes.add(index, f"{what} printed no row, the run ended at {where}{why}", rows=0)
+
+
 class Reader(Protocol):
     """One format: what people call it, and byte strings without which a file has none of it."""
 
@@ -153,6 +254,27 @@ class Reader(Protocol):
 
         Never raises, whatever the file holds.
         """
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """A format whose rows are lines."""
+
+    name: str
+    marks: tuple[bytes, ...]
+    reading: type[Reading]
+
+    def read(self, source: Source) -> Iterator[Found]:
+        """All whole rows, as `Reader` says."""
+        reading = self.reading(source)
+        for index, line in enumerate(source):
+            if len(reading.found.rows) >= ROWS_AT_ONCE:
+                yield reading.found.take_rows()
+            if line and len(line) <= LONGEST_LINE:
+                reading.line(line, index)
+        reading.finish(None)
+        reading.notes.finish()
+        yield reading.found
 
 
 READERS = Registry(
@@ -182,21 +304,19 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
         whole |= bool(found.rows or found.tables)
         problems += found.problems
         yield found
-    if not whole:
-        if problems:
-            costly = max(problems, key=lambda problem: problem.rows)
-            raise OmbError(f"{costly}; {path} has no whole row")
-        if fault := failure_in(content):
-            raise OmbError(f"{path} holds no results, for the run failed: {fault}")
-        if any(mark in content for mark in MARKS_OF_APPLICATIONS):
-            raise OmbError(
-                f"{path} holds results of applications: omb-py show --speedup shows them"
-            )
-        formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
-        raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
-    if any(mark in content for mark in MARKS_OF_APPLICATIONS):
-        text = "results of applications are left out: omb-py show --speedup shows them"
-        yield Found(problems=[Problem(str(path), None, text)])
+    unread = [text for text, marks in NOT_READ.items() if any(mark in content for mark in marks)]
+    if whole:
+        yield Found(problems=[Problem(str(path), None, text) for text in unread])
+        return
+    if problems:
+        costly = max(problems, key=lambda problem: problem.rows)
+        raise OmbError(f"{costly}; {path} has no whole row")
+    if fault := failure_in(content):
+        raise OmbError(f"{path} holds no results, for the run failed: {fault}")
+    if unread:
+        raise OmbError(f"{path}: {unread[0]}")
+    formats = ", ".join(sorted(reader.name for reader in all_readers().values()))
+    raise OmbError(f"{path} holds no results in a format that omb-py reads: {formats}")
 
 
 def content_of(path: Path) -> bytes:
@@ -243,14 +363,12 @@ def failure_in(content: bytes) -> str | None:
         return None
     before = content[: usage.start()].decode(errors="replace").strip().splitlines()
     told = [line.strip() for line in before if INVALID.search(line)]
-    why = f" after {told[-1][:LONGEST_REASON]!r}" if told else ""
+    why = f" after {told[-1][:LONGEST_FAULT]!r}" if told else ""
     return f"{usage['program'].decode()} printed its usage message{why}"
 
 
 def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterator[Found]:
     """What all readers find in a file's content; nothing where none knows its format."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        content = content.decode("utf-16", errors="replace").encode()
     source = source_of(path, content, benchmark)
     readers = [
         reader
@@ -285,18 +403,12 @@ def has_marks(path: Path) -> bool:
     except OSError:
         return False
     marks = tuple(mark for one in all_readers().values() for mark in one.marks)
-    return any(
-        part.startswith(marks)
-        for line in beginning.splitlines()
-        for part in (line, line.lstrip(b"# "))
-    )
+    lines = beginning.splitlines()
+    return any(line.startswith(marks) or line.lstrip(b"# ").startswith(marks) for line in lines)
 
 
 def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:
-    """A file's content as lines, without labels of launchers, whichever way they end."""
-    content = content.removeprefix(codecs.BOM_UTF8)
-    if b"\r" in content:
-        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    content = without_labels(content)
+    """A file's content as plain lines."""
+    content = plain(content)
     ended = not content or content.endswith(b"\n")
     return Source(path, content, None if ended else content.count(b"\n"), benchmark)

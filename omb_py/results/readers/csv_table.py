@@ -6,8 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from omb_py.results.readers import Found, Source, Table, blocks
-from omb_py.results.readers.formats.fixed_width import Notes
+from omb_py.results.readers import Found, Notes, Source, Table, blocks
 from omb_py.results.row import KINDS, ORIGIN
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
@@ -44,7 +43,7 @@ class CsvReader:
                     run = self._comment(line.decode(errors="replace"), found, run)
                 elif line.startswith((OF_BENCHMARKS, OF_APPLICATIONS)):
                     ours = line.startswith(self.marks)
-                    table = self._table(source, index, line, found) if ours else None
+                    table = self._table(notes, index, line, found) if ours else None
                 elif table is None or not line:
                     pass
                 elif fields(line) != len(table.columns) or index == source.torn:
@@ -65,16 +64,16 @@ class CsvReader:
             run[match[1]] = match[2].strip()
         return run
 
-    def _table(self, source: Source, index: int, line: bytes, found: Found) -> Table | None:
+    def _table(self, notes: Notes, index: int, line: bytes, found: Found) -> Table | None:
         names = tuple(line.decode(errors="replace").split(","))
         if not set(names) >= self._required or len(set(names)) != len(names):
-            found.problems.append(source.problem(index, "not a whole line of column names"))
+            notes.add(index, "not a whole line of column names")
             return None
         unknown = [name for name in names if name not in self._kinds]
         if unknown:
             text = f"unknown columns {', '.join(unknown)} are left out: a newer omb-py wrote them?"
-            found.problems.append(source.problem(index, text))
-        table = Table(source.path, names, source.content, [])
+            notes.add(index, text)
+        table = Table(notes.source.path, names, notes.source.content, [])
         found.tables.append(table)
         return table
 

@@ -1,284 +1,381 @@
-"""The tables of Intel MPI Benchmarks (IMB), of any of its programs and versions."""
+"""The tables of Intel MPI Benchmarks (IMB), of any of its programs and versions.
+
+A benchmark has our name where one iteration, the clocks and the mean are those of
+``docs/definitions.md``. The sources, and the calls that version 2021.11 makes, show what differs:
+Sendrecv, Exchange, Barrier's non-blocking form and Biband have no barrier between iterations
+(Biband another handshake besides), and the non-blocking collectives without ``_pure`` print the
+times of the rank that overlapped worst. They are called ``imb_`` and their own name.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
-from omb_py.results.readers.formats.fixed_width import Notes, lines_of, word_ends
-from omb_py.results.readers.formats.imb import (
-    BANNER,
-    MODES,
-    ImbTable,
-    Run,
-    Section,
-    contradiction,
-    decimal_megabytes,
-    describe,
-    options,
-    out_of_place,
-    size_factor,
-)
+from omb_py.results.readers import LineReader, Reading, Source
 
+COUNT, HUNDREDTHS = r"\d{1,12}", r"\d{1,15}\.\d\d"
 COLUMNS = {
-    "Group": "group",
-    "#bytes": "bytes",
-    "#repetitions": "iterations",
-    "t[usec]": "latency_us",
-    "t_min[usec]": "latency_min_us",
-    "t_max[usec]": "latency_max_us",
-    "t_avg[usec]": "latency_us",
-    "Mbytes/sec": "megabytes",
-    "Msg/sec": "messages_per_s",
-    "t_ovrl[usec]": "overall_us",
-    "t_pure[usec]": "latency_us",
-    "t_CPU[usec]": "compute_us",
-    "overlap[%]": "overlap_percent",
-    "defects": "defects",
+    "Group": ("group", COUNT),
+    "#bytes": ("bytes", COUNT),
+    "#repetitions": ("iterations", r"[1-9]\d{0,11}"),
+    "t[usec]": ("latency_us", HUNDREDTHS),
+    "t_min[usec]": ("latency_min_us", HUNDREDTHS),
+    "t_max[usec]": ("latency_max_us", HUNDREDTHS),
+    "t_avg[usec]": ("latency_us", HUNDREDTHS),
+    "Mbytes/sec": ("megabytes", HUNDREDTHS),
+    "Msg/sec": ("messages_per_s", COUNT),
+    "t_ovrl[usec]": ("overall_us", HUNDREDTHS),
+    "t_pure[usec]": ("latency_us", HUNDREDTHS),
+    "t_CPU[usec]": ("compute_us", HUNDREDTHS),
+    "overlap[%]": ("overlap_percent", HUNDREDTHS),
+    "defects": ("defects", HUNDREDTHS),
 }
-WHOLE = {"group", "bytes", "iterations", "messages_per_s"}
+"""Each heading's column, and what its cells look like."""
+
+COLLECTIVES = frozenset(
+    "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce reduce_scatter "
+    "reduce_scatter_block scatter scatterv".split()
+)
+ROOTED = frozenset("bcast gather gatherv reduce scatter scatterv".split())
+DIVIDED = frozenset("reduce_scatter reduce_scatter_block ireduce_scatter".split())
+REDUCED = frozenset(
+    "allreduce reduce reduce_local reduce_scatter reduce_scatter_block "
+    "accumulate get_accumulate fetch_and_op".split()
+)
+ONE_SIDED = {
+    "unidir_put": ("put_latency", "flush"),
+    "unidir_get": ("get_latency", "flush"),
+    "put_local": ("put_latency", "flush_local"),
+    "get_local": ("get_latency", "flush_local"),
+    "accumulate": ("acc_latency", "flush"),
+    "get_accumulate": ("get_acc_latency", "flush"),
+    "fetch_and_op": ("fop_latency", "flush"),
+    "compare_and_swap": ("cas_latency", "flush"),
+}
+"""One-sided benchmarks, and ours with the synchronisation that ends an iteration of theirs."""
+
+MODES = {*ONE_SIDED, "bidir_put", "bidir_get"}
+"""Benchmarks of IMB-RMA and IMB-EXT that say in a line of their own whether they aggregate."""
+
+PREFIXES = {"MPI-2": "ext_", "MPI-EXT": "ext_", "EXT": "ext_"} | {
+    "MPI-IO": "io_",
+    "IO": "io_",
+    "IMB-P2P": "p2p_",
+}
+"""What stands before the name of a benchmark, so that those of two parts are told apart."""
+
+DATATYPES = {
+    "MPI_CHAR": "int8",
+    "MPI_INT": "int32",
+    "MPI_FLOAT": "float32",
+    "MPI_DOUBLE": "float64",
+    "MPIX_C_FLOAT16": "float16",
+    "MPIX_C_BF16": "bfloat16",
+}
+PLACES = {"device": "D", "shared": "M", "host": "H", "cpu": "H"}
+FIRST_WINDOW, WINDOW, WINDOW_SINCE = 64, 256, (2021, 2)
+"""Messages in flight of Uniband where no option says: the number changed with a version."""
+
+ON = ("on", "1", "enable", "yes")
+BINARY_MEGABYTE = 1.048576
+
+BANNER = re.compile(
+    r"#\s+(?:Intel ?\(R\)|PALLAS) MPI Benchmarks?(?: Suite)? "
+    r"(?P<version>V?\d[\w.]*(?: [Uu]pdate \d+)?), (?P<part>\S+) part(?P<gpu> \(GPU\))?\s*"
+)
 RULE = re.compile(r"#-{20,}\s*")
 NAME = re.compile(r"# Benchmarking (?P<multi>Multi-)?(?P<name>\w+)(?: \([\dx ]+\))?\s*")
-PROCESSES = re.compile(r"# #processes = (\d{1,6})(?:; rank order .*| \(threads: (\d{1,6})\))?\s*")
-GROUPS = re.compile(r"# \( (\d{1,6}) groups of (\d{1,6}) processes each running simultaneous \)\s*")
-MODE = re.compile(r"#\s+MODE: ((?:NON-)?AGGREGATE)\s*")
-WINDOW = re.compile(r"# window_size = (\d{1,9})\s*")
+ABOVE = re.compile(
+    r"# #processes = (?P<ranks>\d{1,6})(?:; rank order .*| \(threads: (?P<threads>\d{1,6})\))?\s*"
+    r"|# \( (?P<groups>\d{1,6}) groups of (?P<each>\d{1,6}) processes each running .*"
+    r"|#\s+MODE: (?P<mode>(?:NON-)?AGGREGATE)\s*|# window_size = (?P<window>\d{1,9})\s*"
+)
+"""What stands between the name of a benchmark and its table."""
+
 FACT = re.compile(r"# ([A-Z][\w ]{0,40}?) {0,40}: *(\S.*)")
 COMMAND = re.compile(r"# Calling sequence was:\s*")
-SMALLEST = re.compile(r"# Minimum message length in bytes: +(\d+)\s*")
-LARGEST = re.compile(r"# Maximum message length in bytes: +(\d+)\s*")
-CHOSEN = re.compile(r"# Message lengths were user defined\s*")
-LISTED = re.compile(r"# (\w+)\s*")
+END_OF_COMMAND = re.compile(
+    r"# (?:Minimum message length in bytes:.*|(?P<chosen>Message lengths were user defined)\s*"
+    r"|List of Benchmarks to run:.*)"
+)
 REFUSED = re.compile(r"\s*(?:\d+ +)?(\d+) (out-of-mem|time-out|int-overflow)\.")
 LIBRARY = re.compile(r"MPI startup\(\): Intel\(R\) MPI Library, Version (\d+\.\d+)")
 """What Intel MPI says of itself before the banner when I_MPI_DEBUG is set."""
+
 LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+[\d.]")
 
 
 @dataclass
-class Reading:
-    """Where the reader stands. ``stage`` is what lines with # below a banner are about.
+class Run:
+    """What a banner and the lines below it say.
 
-    ``begun`` is what has printed no row yet, after its last comment and the problems before it.
+    ``command`` is its options, None until all of them were read from ``words``; ``chosen`` if the
+    user gave a list of sizes.
     """
 
-    found: Found
-    source: Source
-    notes: Notes
-    run: Run
-    stage: str = ""
-    name: str | None = None
-    multi: bool = False
-    ranks: int | None = None
-    groups: int = 1
-    mode: str | None = None
-    threads: int | None = None
-    window: int | None = None
-    table: ImbTable | None = None
-    smallest: int | None = None
+    name: str
+    version: str | None = None
+    part: str | None = None
+    gpu: bool = False
     mpi: str | None = None
-    begun: tuple[int, str, int] | None = None
+    said: dict[str, str] = field(default_factory=dict)
+    words: list[str] | None = None
+    command: dict[str, str] | None = None
+    chosen: bool = False
+
+    @property
+    def suite(self) -> str:
+        """Who measured."""
+        return f"IMB {self.version}" if self.version else "IMB"
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """A version that can be compared, as in (2019, 6) for ``2019 Update 6``."""
+        found = re.match(r"V?(\d+)(?:[.](\d+)| [Uu]pdate (\d+))?", self.version or "")
+        return (int(found[1]), int(found[2] or found[3] or 0)) if found else (0, 0)
+
+    def option(self, name: str, default: str = "") -> str:
+        """The word after an option."""
+        return (self.command or {}).get(name, default)
+
+    def switched(self, option: str, since_2017: bool) -> bool:
+        """Whether an option is on; its default was the opposite before 2017."""
+        if said := self.option(option).lower():
+            return said in ON
+        return since_2017 is (self.release >= (2017, 0))
+
+    def size_is_of_part(self, name: str) -> bool | None:
+        """Whether the size of a reduce-scatter is that of one rank's part; None if not known.
+
+        It is since an unnamed update of 2019: its sources have the whole vector, those of update 6
+        a part. Newer sources can also be built so that they say to be 2018, with parts only in the
+        non-blocking one.
+        """
+        if name == "reduce_scatter_block" or self.release >= (2019, 6):
+            return True
+        unknown = self.release > (2019, 0) or (name[0] == "i" and self.release[0] == 2018)
+        return None if unknown else False
 
 
-class ImbReader:
-    """Every table that says of which benchmark it is, and on how many processes."""
-
-    name = "Intel MPI Benchmarks"
-    marks = (b"#repetitions", b"MPI Benchmark")
-
-    def read(self, source: Source) -> Iterator[Found]:
-        found = Found()
-        notes = Notes(source, found.problems)
-        state = Reading(found, source, notes, Run(f"{source.path}:1"))
-        for index, line in lines_of(source):
-            if len(found.rows) >= ROWS_AT_ONCE:
-                yield found.take_rows()
-            if state.begun is not None and line.startswith("#"):
-                state.begun = (index, *state.begun[1:])
-            if "startup()" in line and (match := LIBRARY.search(line)):
-                state.mpi = f"Intel MPI {match[1]}"
-            elif state.table is None and "#" not in line:
-                continue
-            elif "#repetitions" in line and (columns := columns_of(line)):
-                start_table(state, line, columns, index)
-            elif line.startswith("#"):
-                comment(state, line, index)
-            elif state.table is None:
-                continue
-            elif match := REFUSED.match(line):
-                notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
-            elif LOOKS_LIKE_A_ROW.match(line):
-                take(state, state.table, line, index)
-        begin(state, None, "")
-        notes.finish()
-        yield found
-
-
-def begin(state: Reading, index: int | None, what: str) -> None:
-    """Something begins at a line, or the file ends: what printed nothing before it is named."""
-    if state.begun is not None and state.begun[2] == state.notes.count:
-        state.notes.ended(*state.begun[:2], index)
-    state.begun = None if index is None else (index, what, state.notes.count)
-
-
-def columns_of(line: str) -> tuple[str, ...] | None:
-    """The columns of a header, or None when it is not one that is known."""
-    names = [COLUMNS.get(word) for word in line.split()]
-    known = tuple(name for name in names if name)
-    return known if len(known) == len(names) == len(set(known)) >= 3 else None
-
-
-def comment(state: Reading, line: str, index: int) -> None:
-    """A line with #: the banner, what follows it, what stands above a table, or of no interest."""
-    if match := BANNER.fullmatch(line):
-        name = f"{state.source.path}:{index + 1}"
-        state.run = Run(name, match["version"], match["part"], bool(match["gpu"]), state.mpi)
-        state.mpi = None
-        state.found.runs[name] = state.run.said
-        state.stage, state.table, state.smallest = "", None, None
-        forget(state)
-        begin(state, index, state.run.suite)
-    elif RULE.fullmatch(line):
-        state.stage = ""
-        if state.table is not None:
-            state.table = None
-            forget(state)
-    elif match := NAME.fullmatch(line):
-        state.table = None
-        forget(state)
-        state.stage, state.name, state.multi = "", match["name"], bool(match["multi"])
-        if state.begun is not None and state.begun[1] == state.run.suite:
-            state.begun = None
-        begin(state, index, f"{match['name']} of {state.run.suite}")
-    elif match := PROCESSES.fullmatch(line):
-        state.ranks, state.threads = int(match[1]), int(match[2]) if match[2] else None
-    elif match := GROUPS.fullmatch(line):
-        state.groups, state.ranks = int(match[1]), int(match[2])
-    elif match := MODE.fullmatch(line):
-        state.mode = match[1].lower()
-    elif match := WINDOW.fullmatch(line):
-        state.window = int(match[1])
-    elif state.name is None:
-        preface(state, line)
-
-
-def forget(state: Reading) -> None:
-    """What stood above a table holds for that one alone."""
-    state.name, state.ranks, state.mode = None, None, None
-    state.groups, state.threads, state.window, state.multi = 1, None, None, False
-
-
-def preface(state: Reading, line: str) -> None:
-    """A line between a banner and the first table."""
-    run = state.run
-    if COMMAND.fullmatch(line):
-        state.stage, run.words, run.command = "command", [], None
-    elif match := SMALLEST.fullmatch(line):
-        state.smallest = int(match[1])
-        end_command(state)
-    elif (match := LARGEST.fullmatch(line)) and state.smallest is not None:
-        run.sizes = range(state.smallest, int(match[1]) + 1)
-    elif CHOSEN.fullmatch(line):
-        run.chosen = True
-        end_command(state)
-    elif line.startswith("# List of Benchmarks to run:"):
-        end_command(state)
-        state.stage = "list"
-    elif state.stage == "command":
-        run.words += line[1:].split()
-    elif match := FACT.fullmatch(line.rstrip()):
-        run.said.setdefault(match[1], match[2])
-    elif state.stage == "list" and (match := LISTED.fullmatch(line)):
-        run.listed.add(match[1])
-
-
-def end_command(state: Reading) -> None:
-    """What follows the command line has come: all of it was read."""
-    if state.stage == "command" and state.run.words:
-        state.run.command = options(state.run.words)
-        state.run.said["command"] = " ".join(state.run.words)
-    state.stage = ""
-
-
-def start_table(state: Reading, line: str, columns: tuple[str, ...], index: int) -> None:
-    """A header: rows follow, unless it is not known of what."""
-    run, name, ranks = state.run, state.name, state.ranks
-    state.table, reason = None, None
-    if name is None:
-        reason = "no benchmark is named above this table"
-    elif run.listed and name not in run.listed:
-        reason = f"the list of benchmarks to run has no {name}"
-    elif not ranks or state.multi is not (state.groups > 1):
-        reason = f"no number of processes is said of this table of {name}"
-    elif name.lower() in MODES and state.mode is None:
-        reason = f"no mode, aggregate or not, is said of this table of {name}"
-    if reason or name is None or not ranks:
-        state.notes.add(index, f"{reason}; it is left out")
-        forget(state)
-        return
-    if run.part is None and {"latency_us", "messages_per_s"} <= set(columns) and "MT" not in name:
-        run = replace(run, part="IMB-P2P")  # no other part prints both
-    section = Section(name, ranks, state.groups, state.mode, state.threads, state.window)
-    shared = describe(run, section)
-    ends = word_ends(line)
-    state.table = ImbTable(
-        columns,
-        ends if "  " in line else None,
-        shared,
-        name.lower(),
-        ranks,
-        size_factor(run, shared["benchmark"], ranks),
-        run.sizes,
-        any_order=run.chosen or name.endswith("MT"),
+def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
+    """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
+    row: dict[str, Any] = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"}
+    groups, mode, prefix = (
+        above.get("groups", 1),
+        above.get("mode"),
+        PREFIXES.get(run.part or "", ""),
     )
-    forget(state)
+    multi = "multi_" if groups > 1 else ""
+    row |= {"benchmark": f"imb_{multi}{prefix}{name}", "ranks": above["ranks"] * groups}
+    words = [f"{groups} groups" if multi else "", mode or ""]
+    parts = [" ".join(filter(None, words))] if any(words) else []
+    if threads := above.get("threads"):
+        row["threads"] = f"{threads}:{threads}"
+    if window := above.get("window"):
+        row["window"] = window
+    row |= elements(run, name)
+    known = run.command is not None and run.release != (0, 0)
+    if known and run.gpu:
+        row["placement"] = PLACES.get(run.option("mem_alloc_type", "device"))
+    if known and not multi:
+        ours = name.removesuffix("_pure")
+        if run.part == "MPI-1":
+            row |= of_mpi1(run, name, above["ranks"])
+        elif run.part == "MPI-NBC" and ours != name and ours[1:] in COLLECTIVES:
+            row |= of_collective(run, ours, ours[1:])
+        elif run.part == "MPI-RMA" and name in ONE_SIDED and mode == "non-aggregate":
+            # one call and its completion at a time, in a window over memory that was there
+            ours, sync = ONE_SIDED[name]
+            row |= {"benchmark": ours, "window_kind": "create", "window_sync": sync, "part": None}
+            parts = []
+        parts += [
+            f"{option} {run.option(option)}"
+            for option in ("off_cache", "contig_type", "map")
+            if run.option(option, "base") != "base"
+        ]
+    return row | ({"part": ", ".join(parts)} if parts else {})
 
 
-def take(state: Reading, table: ImbTable, line: str, index: int) -> None:
-    """A line below a header that begins like a row."""
-    torn = index == state.source.torn
-    cells = line.split()
-    if len(cells) != len(table.columns) or not all(
-        re.fullmatch(r"\d{1,12}" if name in WHOLE else r"\d{1,15}\.\d\d", cell)
-        for name, cell in zip(table.columns, cells, strict=True)
-    ):
-        state.notes.add(index, "not a whole row, left out")
-        return
-    if table.ends is None and torn:
-        state.notes.add(index, "the file ends in this row, left out")
-        return
-    if table.ends is not None and word_ends(line) != table.ends:
-        state.notes.add(index, "numbers that are not below their headings, left out")
-        return
-    row = dict(zip(table.columns, cells, strict=True))
-    reason = contradiction(row, table) or out_of_place(row, table)
-    if reason:
-        state.notes.add(index, f"{reason}, left out")
-        return
-    state.begun = None
-    state.found.rows.append(table.shared | values_of(row, table) | {"line": index + 1})
+def elements(run: Run, name: str) -> dict[str, Any]:
+    """The element type, where the header tells it and it is one: MPI_BYTE says nothing."""
+    if "barrier" in name or name == "window":
+        return {}
+    adds = {name, name.removesuffix("_pure").removeprefix("i")} & REDUCED
+    said = run.said.get("MPI_Datatype for reductions" if adds else "MPI_Datatype")
+    if name == "compare_and_swap":
+        said = "MPI_INT"
+    return {"mpi_type": said, "dtype": DATATYPES[said]} if said in DATATYPES else {}
 
 
-def values_of(row: dict[str, str], table: ImbTable) -> dict[str, Any]:
-    """A row's columns in our words and units."""
-    values: dict[str, Any] = {"iterations": int(row["iterations"])}
-    if "bytes" in row:
-        values["bytes"] = int(row["bytes"]) * table.factor
-    for name, cell in row.items():
-        if name.endswith(("_us", "_percent")):
-            values[name] = float(cell)
-    if "messages_per_s" in row:
-        values["messages_per_s"] = float(row["messages_per_s"])
-        if "latency_us" not in row:
-            values["bandwidth_MBps"] = decimal_megabytes(row)
-    if "defects" in row:
-        values["validation"] = "Pass" if float(row["defects"]) == 0 else "Fail"
-    if "group" in row and "multi" in table.shared["benchmark"]:
-        values["part"] = f"{table.shared['part']}, group {row['group']}"
-    return values
+def of_mpi1(run: Run, name: str, ranks: int) -> dict[str, Any]:
+    """IMB-MPI1's: ping-pongs (with any source before 2017 update 1), windows, collectives."""
+    if name == "pingpongspecificsource" or (name == "pingpong" and run.release >= (2017, 1)):
+        return {"benchmark": "latency"}
+    if name in ("uniband", "biband"):
+        size = run.option("window_size")
+        window = WINDOW if run.release >= WINDOW_SINCE else FIRST_WINDOW
+        window = int(size) if re.fullmatch(r"\d{1,6}", size) else window
+        found = {"window": window, "pairs": ranks // 2}
+        return found | ({"benchmark": "bw"} if (name, ranks) == ("uniband", 2) else {})
+    if name == "barrier":
+        return {"benchmark": "barrier"}
+    return of_collective(run, name, name) if name in COLLECTIVES else {}
 
 
-READER = ImbReader()
+def of_collective(run: Run, ours: str, blocking: str) -> dict[str, Any]:
+    """A collective: ours if a barrier follows each call and the root is one that ours can have."""
+    rotates = blocking in ROOTED and run.switched("root_shift", False)
+    found: dict[str, Any] = {}
+    if rotates or blocking in ROOTED - {"bcast"}:
+        found["root"] = "rotate" if rotates else "0"
+    if run.switched("sync", True):
+        found["sync"] = "imb_barrier" if run.option("imb_barrier").lower() in ON else "barrier"
+        unknown = ours in DIVIDED and run.size_is_of_part(ours) is None
+        if not unknown and not (rotates and blocking == "bcast"):
+            found["benchmark"] = ours
+    return found
+
+
+class ImbReading(Reading):
+    """Where the reader stands: the run, what stands above the next table, and the table.
+
+    ``columns`` are its headings, none outside a table; ``shared`` what all of its rows have, and
+    ``last`` the last size of each group.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.run = Run(f"{source.path}:1")
+        self.mpi: str | None = None
+        self.name, self.factor, self.spaced, self.any_order = "", 1, False, False
+        self.above: dict[str, Any] = {}
+        self.columns: list[str] = []
+        self.shared: dict[str, Any] = {}
+        self.last: dict[str, int] = {}
+
+    def between(self, name: str = "", **above: Any) -> None:
+        """No table any more; the next one is of a benchmark, or not known of what."""
+        self.columns, self.name, self.above = [], name, above
+
+    def line(self, line: str, index: int) -> None:
+        """Take a line."""
+        if line.startswith("#"):
+            self.goes_on(index)
+        if "startup()" in line and (match := LIBRARY.search(line)):
+            self.mpi = f"Intel MPI {match[1]}"
+        elif "#repetitions" in line and COLUMNS.keys() >= set(line.split()):
+            self.start_table(line, index)
+        elif line.startswith("#"):
+            self.comment(line, index)
+        elif self.columns and (match := REFUSED.match(line)):
+            self.notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
+        elif self.columns and LOOKS_LIKE_A_ROW.match(line):
+            self.row(line, index)
+
+    def comment(self, line: str, index: int) -> None:
+        """A line with #: the banner, what follows it, or what stands above a table."""
+        run = self.run
+        if match := BANNER.fullmatch(line):
+            name = f"{self.source.path}:{index + 1}"
+            self.run = Run(name, match["version"], match["part"], bool(match["gpu"]), self.mpi)
+            self.found.runs[name] = self.run.said
+            self.mpi = None
+            self.between()
+            self.begin(index, self.run.suite)
+        elif RULE.fullmatch(line):
+            run.words = None
+            if self.columns:
+                self.between()
+        elif match := NAME.fullmatch(line):
+            self.between(match["name"], multi=bool(match["multi"]))
+            if self.begun is not None and self.begun[1] == run.suite:
+                self.begun = None
+            self.begin(index, f"{match['name']} of {run.suite}")
+        elif match := ABOVE.fullmatch(line):
+            above = {key: value for key, value in match.groupdict().items() if value}
+            self.above |= {k: v.lower() if k == "mode" else int(v) for k, v in above.items()}
+        elif self.name:
+            pass
+        elif COMMAND.fullmatch(line):
+            run.words, run.command = [], None
+        elif match := END_OF_COMMAND.fullmatch(line):
+            run.chosen |= match["chosen"] is not None
+            if words := run.words:
+                run.said["command"] = " ".join(words)
+                run.command = {
+                    word.lstrip("-").lower(): following
+                    for word, following in zip(words, [*words[1:], ""], strict=True)
+                    if re.match(r"-\D", word)
+                }
+            run.words = None
+        elif run.words is not None:
+            run.words += line[1:].split()
+        elif match := FACT.fullmatch(line.rstrip()):
+            run.said.setdefault(match[1], match[2])
+
+    def start_table(self, line: str, index: int) -> None:
+        """A header: rows follow, unless it is not known of what."""
+        run, name, above, reason = self.run, self.name, self.above, None
+        self.between()
+        above["ranks"] = above.get("each") or above.get("ranks")
+        if not name:
+            reason = "no benchmark is named above this table"
+        elif not above["ranks"] or above["multi"] is not (above.get("groups", 1) > 1):
+            reason = f"no number of processes is said of this table of {name}"
+        elif name.lower() in MODES and "mode" not in above:
+            reason = f"no mode, aggregate or not, is said of this table of {name}"
+        if reason:
+            self.notes.add(index, f"{reason}; it is left out")
+            return
+        self.columns, self.last, self.spaced = line.split(), {}, "  " in line.strip()
+        self.any_order = run.chosen or name.endswith("MT")
+        if run.part is None and {"t[usec]", "Msg/sec"} <= {*self.columns} and "MT" not in name:
+            run = replace(run, part="IMB-P2P")  # no other part prints both
+        self.shared = describe(run, name.lower(), above)
+        ours = self.shared["benchmark"]
+        divided = ours in DIVIDED and run.size_is_of_part(ours)
+        self.factor = above["ranks"] if divided else 1
+
+    def row(self, line: str, index: int) -> None:
+        """A line below a header that begins like a row."""
+        words, columns = line.split(), [COLUMNS[heading] for heading in self.columns]
+        whole = len(words) == len(columns) and all(
+            re.fullmatch(cells, word) for (_, cells), word in zip(columns, words, strict=True)
+        )
+        if not whole or (self.spaced and "  " not in line):
+            self.notes.add(index, "not a whole row, left out")
+            return
+        row = {name: word for (name, _), word in zip(columns, words, strict=True)}
+        size, group = int(row.get("bytes", 0)), row.get("group", "")
+        last = self.last.get(group)
+        if index == self.source.torn and columns[-1][1] != HUNDREDTHS:
+            self.notes.add(index, "the file may end within this row, left out")
+        elif last is not None and ("bytes" not in row or (size <= last and not self.any_order)):
+            self.notes.add(index, f"size {size} after {last}: rows of two tables? left out")
+        else:
+            self.last[group], self.begun = size, None
+            self.found.rows.append(self.shared | self.values_of(row) | {"line": index + 1})
+
+    def values_of(self, row: dict[str, str]) -> dict[str, Any]:
+        """A row's columns in our words and units."""
+        values: dict[str, Any] = {"iterations": int(row["iterations"])}
+        if "bytes" in row:
+            values["bytes"] = int(row["bytes"]) * self.factor
+        for name, cell in row.items():
+            if name.endswith(("_us", "_percent", "_per_s")):
+                values[name] = float(cell)
+        if "messages_per_s" in row and "latency_us" not in row:
+            # versions before 2018 print megabytes of 2^20 bytes
+            rate, moved = float(row["megabytes"]), values["messages_per_s"] * int(row["bytes"])
+            rates = (rate, rate * BINARY_MEGABYTE)
+            values["bandwidth_MBps"] = min(rates, key=lambda value: abs(value - moved / 1e6))
+        if "defects" in row:
+            values["validation"] = "Pass" if float(row["defects"]) == 0 else "Fail"
+        if "group" in row and "multi" in self.shared["benchmark"]:
+            values["part"] = f"{self.shared['part']}, group {row['group']}"
+        return values
+
+
+READER = LineReader("Intel MPI Benchmarks", (b"#repetitions", b"MPI Benchmark"), ImbReading)

@@ -1,38 +1,38 @@
-"""The JSON of nccl-tests (``-J FILE``), with the times of single iterations where it has them."""
+"""The JSON of nccl-tests (``-J FILE``), also what a killed job left of it."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, TypeGuard
+from typing import Any
 
-from omb_py.core.statistics import summarize
-from omb_py.results.readers import ROWS_AT_ONCE, Found, Source
-from omb_py.results.readers.formats.documents import Lines, TornError, members
-from omb_py.results.readers.formats.fixed_width import Notes
-from omb_py.results.readers.formats.nccl import (
+from omb_py.results.readers import Found, Notes, Source
+from omb_py.results.readers.nccl_tests import (
     NAMES,
     TYPES,
     NcclRow,
     NcclTable,
     Run,
-    measurements,
     program_of_file,
 )
 
 DOCUMENT = re.compile(r'\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:\s*"')
+RESULT = re.compile(r',?\s*\{\s*"size"')
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
 NUMBER = re.compile(r"\d{1,15}\.\d{6}")
 """As ``%lf`` prints it; fewer decimals are a number that was cut."""
 
-ROOT = re.compile(r" {4}-1| {0,5}\d{1,6}(?<=.{6})")
-OPERATIONS = frozenset(("", "none", "sum", "prod", "max", "min", "avg", "mulsum"))
+DECODER = json.JSONDecoder(parse_float=str)
+"""Numbers with decimals stay text, for their digits tell the number of ranks."""
+
+DAMAGED = (ValueError, RecursionError, LookupError, TypeError, AttributeError)
+"""What a document raises that has not what it should have."""
 
 HALVES = {False: "out_of_place", True: "in_place"}
 SETTINGS = {
-    "largest": "maximum_bytes",
     "iterations": "iterations",
     "warmup": "warmup_iters",
     "agg iters": "aggregated_iterations",
@@ -40,13 +40,11 @@ SETTINGS = {
 }
 """Our names of settings, and those of the object ``config``."""
 
+SLOWEST = {"slowest_mean_us": "avg_us", "slowest_p50_us": "p50_us", "slowest_max_us": "max_us"}
+"""Columns of what ``-I 1`` prints of single iterations, each that of the slowest process."""
+
 LARGEST_MACHINE = 1 << 20
 """Ranks that a document may speak of."""
-
-ROUNDED = 1e-5
-"""Microseconds by which a statistic may differ from that of the printed times."""
-
-PERCENTILES = {90: "sample_p90_us", 95: "sample_p95_us", 99: "sample_p99_us"}
 
 
 class NcclJsonReader:
@@ -59,227 +57,124 @@ class NcclJsonReader:
     )
 
     def read(self, source: Source) -> Iterator[Found]:
+        """All whole rows, a document at a time."""
         text = source.content.decode(errors="replace")
-        lines = Lines(text)
-        for match in DOCUMENT.finditer(text):
-            yield from read_document(source, text, match.start(), lines)
+        starts = [match.start() for match in DOCUMENT.finditer(text)]
+        for start, end in pairwise([*starts, len(text)]):
+            yield read_document(source, text[start:end], text.count("\n", 0, start))
 
 
-def read_document(source: Source, text: str, start: int, lines: Lines) -> Iterator[Found]:
-    """The rows of the document that begins at a place."""
+def read_document(source: Source, text: str, index: int) -> Found:
+    """The rows of a document that begins in the line of an index."""
     found = Found()
     notes = Notes(source, found.problems)
-    index = lines.at(start)
     run = Run(f"{source.path}:{index + 1}")
-    table = NcclTable(index, run, None)
+    places = [match.start() for match in RESULT.finditer(text)]
+    lines = [index + text.count("\n", 0, text.index("{", place)) for place in places]
+    document, end = whole_part(text, places)
+    if end is not None:
+        reason = "the document is damaged or ends here; what is whole before is read"
+        notes.add(index + text.count("\n", 0, end), reason)
     try:
-        for name, value, place in members(text, start, "results"):
-            if name == "args":
-                describe_command(run, table, value)
-            elif name == "nccl_version" and isinstance(value, int):
-                run.said["library"] = library_version(value)
-            elif name == "config" and isinstance(value, dict):
-                describe_config(run, value)
-            elif name == "results":
-                take(table, value, lines.at(place), notes)
-    except TornError as torn:
-        text_of_torn = "the document is damaged or ends here; what is whole before is read"
-        notes.add(lines.at(torn.place), text_of_torn)
-    if run.unknown:
-        notes.add(index, f"{run.unknown} is no program that is known; left out")
-        table.rows.clear()
-    table.program = run.program or program_of_file(PurePath(source.path).name)
-    for row in measurements(table, notes):
-        found.rows.append(row)
-        if len(found.rows) >= ROWS_AT_ONCE:
-            yield found.take_rows()
+        describe(run, document)
+    except DAMAGED:
+        run.ranks.clear()
+    table = NcclTable(index, run, run.program or program_of_file(source.path))
+    entries = document.get("results") if isinstance(document, dict) else None
+    for result, line in zip(entries if isinstance(entries, list) else [], lines, strict=False):
+        if "cpu_time" in str(result):
+            notes.add(line, "the processor's time (-C) stands for the time; left out")
+            continue
+        try:
+            row = row_of(result, line, run)
+        except DAMAGED:
+            notes.add(line, "not a whole result, left out")
+        else:
+            table.add(row, notes)
+    found.rows.extend(table.measurements(notes))
     if table.rows:
         found.runs[run.name] = run.said
     notes.finish()
-    yield found
+    return found
 
 
-def describe_command(run: Run, table: NcclTable, words: Any) -> None:
-    """What the command line adds: the program, and options that the configuration lacks."""
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return
+def whole_part(text: str, places: list[int]) -> tuple[Any, int | None]:
+    """A document, or what is whole of it with where that ends; results begin at ``places``."""
+    try:
+        return DECODER.raw_decode(text)[0], None
+    except RecursionError:
+        return {}, 0
+    except json.JSONDecodeError as error:
+        before = [place for place in places if place < error.pos]
+        for end in (error.pos, *before[-1:]):
+            try:
+                return DECODER.decode(text[:end].rstrip("{, \n") + "]}"), end
+            except (ValueError, RecursionError):
+                continue
+    return {}, 0
+
+
+def describe(run: Run, document: dict[str, Any]) -> None:
+    """What stands above the results: the command, the library, settings, the host of each rank.
+
+    Raises one of `DAMAGED` where something is not what it should be.
+    """
+    words = [str(word) for word in document.get("args", [])]
     program = PurePath(words[0]).name if words else ""
     known = PROGRAM.fullmatch(program)
-    run.program = known[1] if known else None
-    run.unknown = program if "_perf" in program and not known else None
+    run.program = known[1] if known else program if "_perf" in program else None
     run.said["command"] = " ".join(words)
     for option, value in pairwise(words):
         if option in ("-z", "--blocking") and value != "0":
             run.blocking = f"-z {value}"
-        elif option in ("-u", "--unalign") and re.fullmatch(r"\d{1,9}", value):
+        elif option in ("-u", "--unalign"):
             run.settings["unalign"] = int(value)
-
-
-def describe_config(run: Run, config: Mapping[str, Any]) -> None:
-    """Settings, and the host of each rank.
-
-    A process names its first device only: its other ranks are on the same host.
-    """
-    for name, key in SETTINGS.items():
-        if is_count(config.get(key)):
-            run.settings[name] = config[key]
+    if "nccl_version" in document:
+        run.said["library"] = library_version(document["nccl_version"])
+    config = document.get("config", {})
+    run.settings |= {name: int(config[key]) for name, key in SETTINGS.items() if key in config}
     if config.get("blocking_collectives") == "true" and run.blocking is None:
         run.blocking = "yes"
-    threads, gpus, devices = (config.get(key) for key in ("nthreads", "ngpus", "devices"))
-    if not is_count(threads) or not is_count(gpus) or not isinstance(devices, list):
-        return
-    run.devices = max(1, threads * gpus)
-    if run.devices * len(devices) > LARGEST_MACHINE:
-        return
-    for device in devices:
-        fields = device if isinstance(device, dict) else {}
-        group, rank, host = (fields.get(name) for name in ("group", "rank", "hostname"))
-        if not is_count(group) or not is_count(rank) or not isinstance(host, str):
-            run.ranks.clear()
-            return
-        for place in range(run.devices):
-            run.ranks[group, rank + place] = host
-        run.said["device"] = str(fields.get("device_info", ""))
+    run.devices = max(1, int(config["nthreads"]) * int(config["ngpus"]))
+    for device in config["devices"][: LARGEST_MACHINE // run.devices]:
+        # a process names its first device only: its other ranks are on the same host
+        for rank in range(device["rank"], device["rank"] + run.devices):
+            run.ranks[int(device["group"]), rank] = str(device["hostname"])
+        run.said["device"] = str(device.get("device_info", ""))
 
 
-def take(table: NcclTable, result: Any, index: int, notes: Notes) -> None:
-    """One result: a size."""
-    result = result if isinstance(result, dict) else {}
-    size = result.get("size")
-    where = f"size {size}: " if is_count(size) else ""
-    if any("cpu_time" in half_of(result, name) for name in HALVES.values()):
-        text = "the processor's time (-C) stands for the time; left out"
-        notes.add(index, f"{where}{text}")
-        return
-    row = row_of(result, index)
-    if row is None:
-        notes.add(index, f"{where}not a whole result, left out")
-        return
-    samples = {}
+def row_of(result: dict[str, Any], index: int, run: Run) -> NcclRow:
+    """A result taken apart; raises one of `DAMAGED` when something is not what it should be."""
+    size, count, dtype = result["size"], result["count"], result["type"]
+    redop, root = result["redop"].strip() or "none", result["root"].strip()
+    if not 0 <= size < 1 << 63 or not 0 <= count < 1 << 63 or dtype not in TYPES:
+        raise ValueError(result)
+    if not re.fullmatch(r"[a-z]{2,8}", redop) or not re.fullmatch(r"-1|\d{1,7}", root):
+        raise ValueError(result)
+    halves, samples = {}, {}
     for in_place, name in HALVES.items():
-        times = half_of(result, f"{name}_per_iter")
-        if times and table.run.settings.get("agg iters") == 1:
-            columns = samples_of(times, table.run)
-            samples[in_place] = columns or {}
-            if columns is None:
-                text = "times of iterations that do not fit their statistics, left out"
-                notes.add(index, f"{where}{text}")
-    table.add(NcclRow(**(vars(row) | {"samples": samples})), notes)
-
-
-def row_of(result: Mapping[str, Any], index: int) -> NcclRow | None:
-    """A result taken apart, or None when something is missing or is not what it should be."""
-    size, count, dtype, redop, root = (
-        result.get(name) for name in ("size", "count", "type", "redop", "root")
-    )
-    if not is_count(size) or not is_count(count) or dtype not in TYPES:
-        return None
-    if not isinstance(redop, str) or not isinstance(root, str):
-        return None
-    if redop not in OPERATIONS or not ROOT.fullmatch(root):
-        return None
-    halves = {}
-    for in_place, name in HALVES.items():
-        if name in result and result[name] is None:
+        if (half := result[name]) is None:
             continue  # a run that only replays one of them
-        half = half_of(result, name)
-        numbers = [half.get(key) for key in ("time", "alg_bw", "bus_bw")]
         wrong = half.get("nwrong", "")
-        if not all(is_number(number) for number in numbers):
-            return None
-        if wrong is not None and not is_number(wrong):
-            return None
-        halves[in_place] = (*map(str, numbers), "N/A" if wrong is None else f"{float(wrong):.0f}")
+        cells = (
+            half["time"],
+            half["alg_bw"],
+            half["bus_bw"],
+            "0.000000" if wrong is None else wrong,
+        )
+        if not all(map(NUMBER.fullmatch, cells)):
+            raise ValueError(result)
+        halves[in_place] = (*cells[:3], "N/A" if wrong is None else wrong)
+        each = result.get(f"{name}_per_iter", {})
+        if run.settings.get("agg iters") == 1:
+            samples[in_place] = {
+                column: float(each[key])
+                for column, key in SLOWEST.items()
+                if NUMBER.fullmatch(str(each.get(key)))
+            }
     if not halves:
-        return None
-    return NcclRow(index, size, count, dtype, redop or "none", root.strip(), halves)
-
-
-def half_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A measurement of a result; empty where there is none."""
-    half = result.get(name)
-    return half if isinstance(half, dict) else {}
-
-
-def samples_of(half: Mapping[str, Any], run: Run) -> dict[str, Any] | None:
-    """Columns from times of iterations, or None where they contradict their statistics.
-
-    ``times_us`` are of the slowest process of each iteration. A sample of ours is the mean over
-    the ranks: that of the processes, where each of them is one rank.
-    """
-    skipped = half.get("skipped_iterations", 0)
-    lists = half.get("per_process_max_times_us", [])
-    if not is_count(skipped) or not isinstance(lists, list):
-        return None
-    processes = [times for times in map(times_of, lists) if times]
-    slowest = times_of(half.get("times_us"))
-    if slowest is None or len(processes) != len(lists):
-        return None
-    if len(slowest) != run.settings.get("iterations", len(slowest)):
-        return None
-    if any(len(times) != len(slowest) for times in processes):
-        return None
-    if processes and any(
-        abs(max(times) - time) > ROUNDED for time, *times in zip(slowest, *processes, strict=True)
-    ):
-        return None
-    ours = [sum(times) / len(times) for times in zip(*processes, strict=True)]
-    if not ours and run.size == 1:
-        ours = slowest
-    slowest, ours = slowest[skipped:], ours[skipped:]
-    if not slowest:
-        return None
-    all_slowest = summarize(slowest)
-    extremes = {"min_us": all_slowest.ordered[0], "max_us": all_slowest.ordered[-1]}
-    for key, value in (extremes | {"avg_us": all_slowest.mean}).items():
-        if not is_number(half.get(key)) or abs(float(half[key]) - value) > ROUNDED:
-            return None
-    columns: dict[str, Any] = {
-        "slowest_mean_us": all_slowest.mean,
-        "slowest_p50_us": all_slowest.percentile(50),
-        "slowest_max_us": all_slowest.ordered[-1],
-    }
-    if len(slowest) >= 100:
-        columns["slowest_p99_us"] = all_slowest.percentile(99)
-    if ours and run.devices == 1:
-        columns |= sample_columns(ours)
-    return columns
-
-
-def sample_columns(samples: list[float]) -> dict[str, Any]:
-    """Columns of statistics; a percentile where so many samples can tell it."""
-    summary = summarize(samples)
-    low, high = summary.median_interval
-    columns: dict[str, Any] = {
-        "sample_mean_us": summary.mean,
-        "sample_stddev_us": summary.stddev,
-        "sample_min_us": summary.ordered[0],
-        "sample_p50_us": summary.percentile(50),
-        "median_low_us": low,
-        "median_high_us": high,
-        "sample_max_us": summary.ordered[-1],
-    }
-    for percent, name in PERCENTILES.items():
-        if len(samples) * (100 - percent) >= 100:
-            columns[name] = summary.percentile(percent)
-    return columns
-
-
-def times_of(values: Any) -> list[float] | None:
-    """Times in microseconds, or None when one of them is none."""
-    if not isinstance(values, list) or not all(is_number(value) for value in values):
-        return None
-    return [float(value) for value in values]
-
-
-def is_number(value: Any) -> TypeGuard[str]:
-    """Whether a value is a number as this format prints it."""
-    return isinstance(value, str) and NUMBER.fullmatch(value) is not None
-
-
-def is_count(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number that is not negative."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+        raise ValueError(result)
+    return NcclRow(index, size, count, dtype, redop, root, halves, samples)
 
 
 def library_version(code: int) -> str:

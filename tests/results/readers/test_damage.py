@@ -17,19 +17,12 @@ from tests.helpers.reading import read
 DATA = ROOT / "tests" / "data"
 FILES = [
     path
-    for folder in ("omb", "imb", "nccl-tests", "rccl-tests", "nvbandwidth")
+    for folder in ("omb", "imb", "nccl-tests")
     for path in sorted((DATA / folder).iterdir())
-    if path.suffix in (".txt", ".csv", ".json")
+    if path.suffix in (".txt", ".json")
     and path.stem != "table_alone"  # which nothing but its name would say the program of
 ]
-SHORT = (
-    *("omb/osu_ibarrier.txt", "omb/osu_put_bw.txt", "imb/imb_barrier.txt"),
-    *("nccl-tests/sendrecv_2.13.txt", "rccl-tests/broadcast.csv", "rccl-tests/scatter_blanks.csv"),
-    *("rccl-tests/all_reduce_lines.json", "nvbandwidth/variation_0.10.txt"),
-)
 FILE = st.sampled_from(FILES)
-LINES = st.sampled_from([path for path in FILES if path.name != "all_0.8.json"])
-"""Files whose rows are lines: what is printed into the middle of a document damages it."""
 
 
 def rows(content: bytes, path: Path) -> list[dict[str, Any]]:
@@ -38,28 +31,16 @@ def rows(content: bytes, path: Path) -> list[dict[str, Any]]:
     return without_place(read(path.name, content).rows, later)
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_a_file_cut_at_any_byte_keeps_the_rows_before_the_cut(name: str) -> None:
-    path = DATA / name
-    content = path.read_bytes()
-    whole = rows(content, path)
-    for end in range(len(content)):
-        part = rows(content[:end], path)
-        assert part == whole[: len(part)]
-
-
 @given(FILE, st.data())
 @examples(400)
-def test_any_file_cut_anywhere_keeps_the_rows_before_the_cut(
-    path: Path, data: st.DataObject
-) -> None:
+def test_cut_anywhere_keeps_rows_before_it(path: Path, data: st.DataObject) -> None:
     content = path.read_bytes()
     whole = rows(content, path)
     part = rows(content[: data.draw(st.integers(0, len(content)))], path)
     assert part == whole[: len(part)]
 
 
-@given(LINES, st.data())
+@given(FILE, st.data())
 @examples(400)
 def test_noise_between_lines_changes_nothing(path: Path, data: st.DataObject) -> None:
     text = path.read_text()

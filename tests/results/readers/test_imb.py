@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
 from omb_py.results.readers.imb import READER
 from tests import ROOT
-from tests.helpers.damage import damaged, joined_halves, words
-from tests.helpers.properties import examples
 
 DATA = ROOT / "tests" / "data" / "imb"
 FILES = sorted(DATA.glob("*.txt"))
@@ -254,16 +250,17 @@ def test_reductions_have_the_type_of_reductions(
     assert row.get("mpi_type") == mpi_type
 
 
-def test_a_last_row_without_an_end_is_whole_when_it_ends_below_its_heading() -> None:
+def test_last_row_without_end_is_whole_by_decimals() -> None:
     text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
     assert found(text[:-1]).rows == found(text).rows != []
     assert not found(text[:-2]).rows
-    narrow = "#bytes #repetitions t[usec] Mbytes/sec\n8 1000 2.00 4.00\n"
-    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + narrow
+    header = "       #bytes #repetitions   Mbytes/sec      Msg/sec\n"
+    text = FRAME.format(banner=BANNER, options="", name="Uniband", ranks=2) + header
+    text += "        65536           50      3000.00        48000\n"
     assert len(found(text).rows) == 1
     told = found(text[:-1])
     assert not told.rows
-    assert "the file ends in this row" in told.problems[0].text
+    assert "the file may end within this row" in told.problems[0].text
 
 
 def test_threads_are_named() -> None:
@@ -342,13 +339,11 @@ def test_a_table_that_does_not_say_what_it_is_is_left_out(lost: str, reason: str
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("            8         1000         2.00         9.00", "Mbytes/sec"),
         ("            8         1000         2.00", "not a whole row"),
         ("            8         1000         2.0          4.00", "not a whole row"),
-        ("            8        1000         2.00         4.00", "not below their headings"),
         ("            8         1000         2.00         4.00 [warn] x", "not a whole row"),
-        ("            8            0         2.00         4.00", "no repetitions"),
-        ("           12         1000         3.00         4.00", "not requested"),
+        ("            8            0         2.00         4.00", "not a whole row"),
+        ("8 1000 2.00 4.00", "not a whole row"),
         ("            4         1000         1.00         4.00", "size 4 after 4"),
     ],
 )
@@ -361,37 +356,6 @@ def test_a_row_that_is_wrong_is_left_out_with_its_reason(line: str, reason: str)
     assert [(problem.line, reason in problem.text) for problem in told.problems] == [
         (len(text.splitlines()) + 1, True)
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "messages"), [("PingPong", 1), ("PingPing", 1), ("Sendrecv", 2), ("Exchange", 4)]
-)
-def test_rates_count_the_messages_of_their_benchmark(name: str, messages: int) -> None:
-    def taken(rate: float) -> bool:
-        return bool(old("2021.11", name, f"{RATES}{1024:13}{1000:13}{512:13.2f}{rate:13.2f}\n"))
-
-    rate = messages * 2.0
-    assert taken(rate)
-    assert taken(rate / 1.048576)
-    assert not taken(rate / 2)
-    assert not taken(rate * 2)
-
-
-def test_a_size_greater_than_asked_for_or_no_power_of_two_is_left_out() -> None:
-    def taken(size: int) -> bool:
-        row = f"{size:13}{1000:13}{size:13.2f}{1:13.2f}\n"
-        return bool(old("2021.11", "PingPong", RATES + row))
-
-    assert [taken(size) for size in (1, 4194304, 8388608, 24)] == [True, True, False, False]
-
-
-def test_a_table_that_its_list_does_not_name_is_left_out() -> None:
-    text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
-    named = "# List of Benchmarks to run:\n\n# {}\n# Bcast\n\n#-----"
-    told = found(text.replace("#-----", named.format("PingPing"), 1))
-    assert not told.rows
-    assert "the list of benchmarks to run has no PingPong" in told.problems[0].text
-    assert found(text.replace("#-----", named.format("PingPong"), 1)).rows
 
 
 def test_each_run_has_a_name_and_its_own_command() -> None:
@@ -416,17 +380,6 @@ def test_a_build_for_devices_says_where_messages_lie(options: str, placement: st
     assert "placement" not in found(text.replace(" (GPU)", "")).rows[0]
 
 
-def test_a_mean_outside_its_range_is_left_out() -> None:
-    assert not old("2021.11", "Allreduce", TIMES + ROW.replace("5.20", "7.20"))
-
-
-def test_an_overlap_that_contradicts_its_times_is_left_out() -> None:
-    text = (DATA / "nbc.txt").read_text()
-    told = found(text.replace("3.02        61.43", "3.02        16.43"))
-    assert len(told.rows) == len(rows("nbc.txt")) - 1
-    assert "overlap" in told.problems[0].text
-
-
 def test_sizes_of_the_user_s_own_may_come_in_any_order() -> None:
     assert [row["bytes"] for row in of("lengths.txt", "allreduce")] == [4, 100, 1000, 65540]
 
@@ -435,27 +388,3 @@ def test_rows_after_the_next_rule_belong_to_no_table() -> None:
     text = FRAME.format(banner=BANNER, options="", name="PingPong", ranks=2) + RATES + PING
     told = found(f"{text}\n#---------------------------------------------------\n{PING}")
     assert len(told.rows) == 1
-
-
-@given(st.data())
-@examples(400)
-def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
-    data: st.DataObject,
-) -> None:
-    path = data.draw(st.sampled_from([path for path in FILES if path.stem != "sync_off"]))
-    content = path.read_bytes()
-    whole = found(content, path.name).rows
-    printed = list(source_of(path.name, content))
-    known = {words(printed[row["line"] - 1]): row for row in whole}
-    texts = [printed[row["line"] - 1] for row in whole]
-    broken = data.draw(damaged(content))
-    lines = list(source_of(path.name, broken))
-    names = {row["benchmark"] for row in whole}
-    for row in found(broken, path.name).rows:
-        line = lines[row["line"] - 1]
-        same = known.get(words(line))
-        assert same or joined_halves(line.rstrip(), texts)
-        assert row["benchmark"] in names or row["benchmark"].startswith("imb_")
-        if same:
-            numbers = [name for name in same if name.endswith(("_us", "_MBps", "percent"))]
-            assert [row.get(name) for name in numbers] == [same[name] for name in numbers]

@@ -173,14 +173,6 @@ def test_indented_rows_are_read(blanks: str) -> None:
         assert not part.problems
 
 
-def test_an_indented_row_that_lost_a_digit_is_left_out() -> None:
-    part = read("job.log", (TABLE + HEADING + "  4                       .05\n").encode())
-    assert not part.rows
-    short = read("job.log", (TABLE + HEADING + "  8                      3.09\n").encode())
-    assert not short.rows
-    assert "not a whole row" in short.problems[0].text
-
-
 def test_headings_with_two_hashes_are_headings() -> None:
     part = found("heading-twice-hashed.txt")
     latency = [row for row in part.rows if row["benchmark"] == "latency"]
@@ -342,6 +334,28 @@ def test_rows_of_two_copies_of_nccl_tests_are_left_out() -> None:
     part = read("all_reduce.log", twice.encode())
     assert not part.rows
     assert any("copies of a program built without MPI" in one.text for one in part.problems)
+
+
+OTHERS = {
+    "nvbandwidth": "nvbandwidth Version: v0.5\n\nRunning host_to_device_memcpy_ce.\n",
+    "JSON (option -j)": '{\n\t"nvbandwidth" : {\n\t\t"git_version" : "v0.8",\n',
+    "the text that rccl-tests prints": '{"name":"AllReduce", "gpus":4, "size":1024, "inPlace":0, ',
+    "rccl-tests' option -x": 'numCycle,collective,gpus,size,type,redop\n0,"Broadcast",4,1024,\n',
+    "CSV and JSON of rccl-tests": "collective, ranks, rankspernode, gpusperrank, size, type\n",
+}
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_formats_that_are_not_read_name_what_is(words: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(OTHERS[words])
+    error = error_of(path)
+    assert words in error
+    assert "not read" in error
+    path.write_text(OTHERS[words] + OMB)
+    results = load(path)
+    assert len(results.rows) == 4
+    assert words in str(results.problems[0])
 
 
 def test_no_bytes_have_no_bandwidth_and_no_note() -> None:

@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from omb_py.core.statistics import percentile
 from omb_py.results.readers import Found, has_marks, join, source_of
 from omb_py.results.readers.nccl_json import READER, library_version
 from tests import ROOT
-from tests.helpers.damage import damaged, without_place
-from tests.helpers.properties import examples
+from tests.helpers.damage import without_place
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
 FILES = sorted(DATA.glob("*.json"))
@@ -73,42 +69,17 @@ def test_wrong_elements_fail_and_unchecked_ones_say_nothing() -> None:
     assert [r.get("validation") for r in rows("alltoall_v2.json")] == ["Pass", None] * 3
 
 
-def test_samples_are_means_over_processes_without_the_skipped_iterations() -> None:
+def test_iterations_have_the_statistics_that_are_printed() -> None:
     for row, result in zip(
         rows("all_reduce_v3.json")[::2], json.loads(EACH)["results"], strict=True
     ):
         each = result["out_of_place_per_iter"]
-        processes = each["per_process_max_times_us"]
-        samples = sorted(sum(times) / 4 for times in list(zip(*processes, strict=True))[2:])
-        assert row["sample_p50_us"] == pytest.approx(percentile(samples, 50))
-        assert (row["sample_min_us"], row["sample_max_us"]) == pytest.approx(
-            (samples[0], samples[-1])
-        )
-        assert row["slowest_mean_us"] == pytest.approx(each["avg_us"], abs=1e-5)
+        assert row["slowest_mean_us"] == each["avg_us"]
+        assert row["slowest_p50_us"] == each["p50_us"]
         assert row["slowest_max_us"] == each["max_us"]
-        assert "sample_p99_us" not in row, "18 iterations cannot tell it"
-
-
-def test_processes_with_several_devices_tell_the_slowest_only() -> None:
-    for row in rows("all_gather_v3_threads.json"):
-        assert row["slowest_p50_us"] > 0
         assert "sample_p50_us" not in row
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"min_us":', '"min_us":1'),
-        ('"times_us":[', '"times_us":[1'),
-        ('"skipped_iterations":2', '"skipped_iterations":3'),
-        ('"iterations":20', '"iterations":21'),
-    ],
-)
-def test_times_that_contradict_their_statistics_are_left_out(old: str, new: str) -> None:
-    part = found(EACH.replace(old, new, 1))
-    assert len(part.rows) == 8
-    assert "slowest_p50_us" not in part.rows[0]
-    assert "times of iterations" in part.problems[0].text
+    several = found(EACH.replace('"aggregated_iterations":1', '"aggregated_iterations":5'))
+    assert all("slowest_p50_us" not in row for row in several.rows)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +89,7 @@ def test_times_that_contradict_their_statistics_are_left_out(old: str, new: str)
         ('"count":256', '"count":25', "not that of the elements"),
         ('"size":1024', '"size":4', "after 8"),
         ('"type":"float"', '"type":"floot"', "not a whole result"),
-        ('"redop":"sum"', '"redop":"su"', "not a whole result"),
-        ('"root":"    -1"', '"root":"   -1"', "not a whole result"),
-        ('"time":', '"time":1', "bandwidths that do not fit"),
+        ('"root":"    -1"', '"root":" x"', "not a whole result"),
         ('"bus_bw":0.000', '"bus_bw":0.00', "not a whole result"),
         ('"nwrong":0.000000', '"nwrong":"nan"', "not a whole result"),
         ('"time":', '"cpu_time":', "processor's time"),
@@ -166,27 +135,6 @@ def test_an_unknown_program_is_not_taken_for_another() -> None:
     assert "all_to_some_perf is no program" in part.problems[0].text
 
 
-def test_devices_that_do_not_fit_the_bandwidths_leave_all_out() -> None:
-    last = EACH.index(',{"rank":3')
-    part = found(EACH[:last] + EACH[EACH.index("}", last) + 1 :])
-    assert part.rows == []
-    assert "3 ranks" in part.problems[0].text
-
-
 def test_devices_of_which_one_is_missing_leave_ranks_to_bandwidths() -> None:
     part = found(EACH.replace('"ngpus":1', '"ngpus":2'))
     assert {row.get("ranks") for row in part.rows} == {4}
-
-
-@given(st.data())
-@examples(300)
-def test_a_damaged_document_gives_no_numbers_that_were_not_printed(data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(FILES))
-    content = path.read_bytes()
-    whole = found(content, path.name).rows
-    names = ("benchmark", "bytes", "dtype", "latency_us", "algbw_GBps", "busbw_GBps")
-    printed = {tuple(row[name] for name in names) for row in whole}
-    samples = {row.get("slowest_p50_us") for row in whole} | {None}
-    for row in found(data.draw(damaged(content)), path.name).rows:
-        assert tuple(row[name] for name in names) in printed
-        assert row.get("slowest_p50_us") in samples

@@ -6,17 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omb_py.benchmarks import all_benchmarks
 from omb_py.results.readers import Found, join, source_of
-from omb_py.results.readers.formats.fixed_width import shown
-from omb_py.results.readers.formats.nccl import PROGRAMS, factors, number
 from omb_py.results.readers.nccl_tests import LOOKS_LIKE_A_ROW, READER
 from tests import ROOT
-from tests.helpers.damage import damaged, joined_halves
-from tests.helpers.properties import examples
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
 FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
@@ -131,16 +125,6 @@ def test_a_root_and_a_library_are_said_where_they_are_known() -> None:
     )
 
 
-def test_the_99th_percentile_of_iterations_lies_between_least_and_greatest() -> None:
-    text = (DATA / "all_reduce_2.18_iterations.txt").read_text()
-    minimum, maximum, tail = "   12.21", "   15.42", "   15.16"
-    whole = len(found(text).rows)
-    for right in (minimum, maximum):
-        assert len(found(text.replace(tail, right, 1)).rows) == whole
-    for wrong in ("   12.20", "   15.43"):
-        assert len(found(text.replace(tail, wrong, 1)).rows) == whole - 2
-
-
 def test_roots_types_and_operations_tell_rows_apart() -> None:
     assert [row["root"] for row in rows("gather_all_roots_2.13.txt")][::6] == ["0", "1", "2"]
     kinds = {(row["dtype"], row.get("part")) for row in rows("reduce_scatter_2.13.txt")}
@@ -182,13 +166,6 @@ def test_two_names_before_a_table_are_none() -> None:
     assert {row["benchmark"] for row in found(text).rows} == {"allreduce"}
 
 
-def test_devices_that_do_not_fit_the_bandwidths_leave_the_table_out() -> None:
-    text = "".join(DEVICES.splitlines(keepends=True)[:5])
-    told = found(f"./all_reduce_perf\n{text}{ALONE}")
-    assert not told.rows
-    assert "5 ranks" in told.problems[0].text
-
-
 def test_a_missing_device_leaves_the_number_of_ranks_to_the_bandwidths() -> None:
     text = "".join(line for line in DEVICES.splitlines(keepends=True) if "Rank  3" not in line)
     assert {row.get("ranks") for row in found(f"./all_reduce_perf\n{text}{ALONE}").rows} == {8}
@@ -210,23 +187,13 @@ def test_the_program_that_starts_counts_more_than_names_of_files() -> None:
     assert {row["benchmark"] for row in found(text, "all_gather.log").rows} == {"allreduce"}
 
 
-def test_a_last_row_that_may_go_on_is_left_out() -> None:
+def test_last_row_without_end_is_whole_up_to_wrong_elements() -> None:
     text = f"./all_reduce_perf\n{ALONE}"
     assert found(text.rstrip("\n")).rows == found(text).rows
     pressed = f"./all_reduce_perf\n{' '.join(HEADINGS)}\n{' '.join(ALONE.split()[-13:])}"
     assert len(found(pressed + "\n").rows) == 2
-    told = found(pressed)
-    assert not told.rows
-    assert [(problem.line, problem.text) for problem in told.problems] == [
-        (3, "the file may end within this row, left out")
-    ]
-
-
-@given(st.integers(0, 999), st.integers(-9, 9))
-def test_numbers_with_exponents_are_as_exact_as_their_digits(digits: int, exponent: int) -> None:
-    text, scale = f"{digits / 100:.2f}", 10.0**exponent
-    assert number(f"{text}e{exponent:+03}") == number(text).times(scale)
-    assert number(text) == shown(text)
+    assert len(found(pressed).rows) == 2, "a number of wrong elements is none or is some"
+    assert not found(pressed[:-2]).rows
 
 
 @pytest.mark.parametrize(
@@ -236,7 +203,7 @@ def test_numbers_with_exponents_are_as_exact_as_their_digits(digits: int, expone
         ("     1048576        262144", "     1048577        262144", "size"),
         ("   float     sum", "   floot     sum", "not a whole row"),
         ("     1048576        262144", "     1048576             0", "size"),
-        ("  sum      -1", "  sum     -1", "not below their headings"),
+        ("  sum      -1", "  sum", "not a whole row"),
     ],
 )
 def test_a_row_that_contradicts_itself_is_left_out(old: str, new: str, reason: str) -> None:
@@ -253,49 +220,4 @@ def test_a_count_of_nothing_is_no_part_of_a_size() -> None:
     wrong = text.replace(row, row.replace(f" {count} ", " 0 ".rjust(len(count) + 2), 1))
     told = found(wrong, "all_gather_2.13.txt")
     assert len(told.rows) == len(rows("all_gather_2.13.txt")) - 2
-    assert any("elements of all ranks" in problem.text for problem in told.problems)
-
-
-def test_a_wrong_bandwidth_costs_its_whole_line() -> None:
-    text = f"./all_reduce_perf\n{ALONE}"
-    row = found(text).rows[-1]
-    wrong = text.replace(f"{row['busbw_GBps']:6.2f}", f"{row['busbw_GBps'] + 20:6.2f}")
-    told = found(wrong)
-    assert len(told.rows) == len(found(text).rows) - 2
-    assert "bandwidths" in told.problems[0].text
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_factors_are_those_of_our_busbw(program: str) -> None:
-    ours = {benchmark.name: benchmark for benchmark in all_benchmarks()}
-    benchmark = ours.get(PROGRAMS[program].benchmark)
-    if benchmark is None or benchmark.traffic is None:
-        assert program in ("sendrecv", "hypercube", "alltoallv")
-        return
-    for ranks in (2, 3, 8):
-        size, factor = benchmark.traffic(600, ranks)
-        assert factors(program, ranks).minimum == pytest.approx(factor)
-        assert size == (600 * ranks if PROGRAMS[program].blocks else 600)
-
-
-@given(st.data())
-@examples(400)
-def test_a_damaged_file_gives_no_row_from_a_line_that_the_program_did_not_print(
-    data: st.DataObject,
-) -> None:
-    path = data.draw(st.sampled_from(FILES))
-    content = path.read_bytes()
-    whole = found(content, path.name).rows
-    printed = list(source_of(path.name, content))
-    texts = [printed[row["line"] - 1] for row in whole]
-    broken = data.draw(damaged(content))
-    lines = list(source_of(path.name, broken))
-    for row in found(broken, path.name).rows:
-        line = lines[row["line"] - 1].rstrip()
-        assert measured(row) in map(measured, whole) or joined_halves(line, texts)
-
-
-def measured(row: dict[str, Any]) -> tuple[Any, ...]:
-    """The numbers of a row, with what they are of."""
-    names = ("benchmark", "bytes", "dtype", "latency_us", "algbw_GBps", "busbw_GBps", "in_place")
-    return tuple(row[name] for name in names)
+    assert any("of the elements" in problem.text for problem in told.problems)

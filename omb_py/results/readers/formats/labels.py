@@ -1,4 +1,4 @@
-"""Labels and timestamps that launchers, containers and loggers put before each line.
+"""Plain lines: UTF-8, ended by newlines, without what launchers and loggers put before each.
 
 A label is recognised before a comment (``0: # Size``). All lines then lose labels of the same
 shape: the same characters with other numbers, other names of days and months.
@@ -6,6 +6,7 @@ shape: the same characters with other numbers, other names of days and months.
 
 from __future__ import annotations
 
+import codecs
 import re
 
 LONGEST_LABEL = 160
@@ -27,6 +28,16 @@ PART = "|".join(
 )
 LABEL = re.compile(rf"[ \t]*(?:(?:{PART}) *[:|-]? *){{1,6}}", re.ASCII)
 TOKEN = re.compile(r"(?P<digits>\d+)|(?P<name>(?<![A-Za-z])[A-Z][a-z]{2}(?![a-z]))|(?P<blank> +)")
+
+
+def plain(content: bytes) -> bytes:
+    """Return a file's content as plain lines, whichever way it was encoded and its lines end."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        content = content.decode("utf-16", errors="replace").encode()
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return without_labels(content)
 
 
 def without_labels(content: bytes) -> bytes:

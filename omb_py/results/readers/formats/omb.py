@@ -6,7 +6,6 @@ import re
 import shlex
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import Any
 
 from omb_py.benchmarks import Ranks, all_benchmarks
@@ -14,9 +13,7 @@ from omb_py.benchmarks import Ranks, all_benchmarks
 HUNDREDTHS = r"\d{1,15}\.\d\d"
 THOUSANDTHS = r"\d{1,15}\.\d\d\d|-"
 COUNT = r"\d{1,18}"
-COUNT_OR_NONE = r"\d{1,18}|-"
 NUMBER = re.compile(r"\d{1,9}")
-WORD = r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?"
 
 HEADINGS = {
     "Latency (us)": ("latency_us", HUNDREDTHS),
@@ -39,11 +36,11 @@ HEADINGS = {
     "Min Comm.(us)": ("latency_min_us", HUNDREDTHS),
     "Max Comm.(us)": ("latency_max_us", HUNDREDTHS),
     "Overlap(%)": ("overlap_percent", HUNDREDTHS),
-    "Validation": ("validation", f"{WORD}|-"),
+    "Validation": ("validation", r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?|-"),
     "Transmit Size": ("payload_bytes", COUNT),
     "Algbw(GB/s)": ("algbw_GBps", THOUSANDTHS),
     "Busbw(GB/s)": ("busbw_GBps", THOUSANDTHS),
-    "Late Starts": ("late_starts", COUNT_OR_NONE),
+    "Late Starts": ("late_starts", rf"{COUNT}|-"),
     "Completion(us)": ("completion_p50_us", THOUSANDTHS),
     "Median(us)": ("sample_p50_us", THOUSANDTHS),
     "95% from(us)": ("median_low_us", THOUSANDTHS),
@@ -63,9 +60,7 @@ HEADING = re.compile(
 )
 HEADER = re.compile(r"(?:# (?:Size(?: \(B\)| \[B\])?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$")
 
-TAILS_AS_SAMPLES = {"50": "sample_p50_us", "90": "sample_p90_us", "95": "sample_p95_us"} | {
-    "99": "sample_p99_us"
-}
+TAILS_AS_SAMPLES = {percent: f"sample_p{percent}_us" for percent in ("50", "90", "95", "99")}
 """Percentiles of latencies that have columns of their own."""
 
 LETTERS = re.compile(r"M?[HD](?: M?[HD])?")
@@ -83,51 +78,51 @@ BANNER_COLUMNS = {
 SEGMENT = re.compile(r"segments of (\d{1,18}) bytes")
 FLAGS = {"staged": "staged", "with stream sync": "stream_sync", "cold": "cold"}
 
-START_PART = re.compile(
-    r"(?P<part>\S+) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d)"
-    r" +(\d{1,9}|-) +(\d{1,9}\.\d|-) +(\d{1,9}|-)"
+MEAN = r"(?P<latency_us>\d{1,12}(?:\.\d\d)?)"
+LOW = MEAN.replace("latency", "latency_min")
+HIGH = MEAN.replace("latency", "latency_max")
+PARTS_OF_FAILURES = re.compile(
+    r"(?P<part>\S+(?: \S+)?) +(?P<ranks>\d{1,9}) +(?P<failed>\d{1,9})"
+    rf" +{LOW} +{MEAN} +{HIGH} +(?P<iterations>\d{{1,9}})"
 )
-"""A part of the start: milliseconds, then files; minimum, mean and maximum of each."""
-
-START_WIDTHS = (14, 12, 12, 12, 12, 9, 9)
-
-FAILURE_PART = re.compile(
-    r"(?P<part>\S+(?: \S+)?) +(\d{1,9}) +(\d{1,9})"
-    r" +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,12}\.\d\d) +(\d{1,9})"
+PARTS_OF_START = re.compile(
+    rf"(?P<part>\S+) +{LOW} +{MEAN} +{HIGH}"
+    r" +(?P<files_min>\d{1,9}|-) +(?P<files>\d{1,9}\.\d|-) +(?P<files_max>\d{1,9}|-)"
 )
-"""A part of a failure: ranks, those that failed, minimum, mean and maximum, iterations."""
-
-FAILURE_WIDTHS = (24, 8, 8, 14, 14, 14, 12)
-
-MILLISECONDS = r"(\d{1,12}(?:\.\d\d)?) ms"
 INIT = re.compile(
-    rf"nprocs: (\d{{1,9}}), min: {MILLISECONDS}, max: {MILLISECONDS}, avg: {MILLISECONDS}"
+    rf"nprocs: (?P<ranks>\d{{1,9}}), min: {LOW} ms, max: {HIGH} ms, avg: {MEAN} ms"
+    r"|This is a test with (?P<processes>\d{1,9}) processes"
 )
-HELLO = re.compile(r"This is a test with (\d{1,9}) processes")
+"""What stands for a row where there are no sizes: a failure's, `import_time`'s, osu_init's."""
+
 ENDS = re.compile(r"# Send Buffer on \w+ \((\w)\) and Receive Buffer on \w+ \((\w)\)")
-DETAILS = (
-    (re.compile(r"# Datatype: (MPI_\w+)\."), "mpi_type"),
-    (re.compile(r"# Window creation: MPI_Win_(\w+)"), "window_kind"),
-    (re.compile(r"# Synchronization: MPI_Win_([\w/]+)"), "window_sync"),
-    (re.compile(r"# Sync: (MPI_File_sync|none)\b"), "file_sync"),
-    (re.compile(r"# Partitions: (\d{1,9})\b"), "partitions"),
-    (re.compile(r"# Number of (?:Sender threads|forked processes in sender): (\d+)"), "senders"),
-    (re.compile(r"# Number of (?:Receiver threads|forked processes in receiver): (\d+)"), "takers"),
-    (re.compile(r"# \[ pairs: (\d{1,9}) \]"), "pairs"),
-)
-WINDOW_SIZE = re.compile(r"\[ window size: (\d{1,9}) \]")
 SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | {
     "post/start/complete/wait": "pscw"
 }
-NUMBERS = ("partitions", "pairs")
+DETAILS = (
+    (re.compile(r"# Datatype: (MPI_\w+)\."), "mpi_type", str),
+    (re.compile(r"# Window creation: MPI_Win_(\w+)"), "window_kind", str),
+    (
+        re.compile(r"# Synchronization: MPI_Win_([\w/]+)"),
+        "window_sync",
+        lambda text: SYNCHRONIZATIONS.get(text, text),
+    ),
+    (re.compile(r"# Sync: (MPI_File_sync|none)\b"), "file_sync", "none".__ne__),
+    (re.compile(r"# Partitions: (\d{1,9})\b"), "partitions", int),
+    (re.compile(r"# Number of (?:Sender threads|forked processes in sender): (\d+)"), "from", str),
+    (
+        re.compile(r"# Number of (?:Receiver threads|forked processes in receiver): (\d+)"),
+        "to",
+        str,
+    ),
+    (re.compile(r"# \[ pairs: (\d{1,9}) \]"), "pairs", int),
+)
+WINDOW_SIZE = re.compile(r"\[ window size: (\d{1,9}) \]")
 OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
 """Words of the one-sided titles of versions 3 to 4.2."""
 
 DEMO_TITLES = {"latency": "latency", "bandwidth": "bw", "multi latency": "multi_lat"}
 """Those of mpi4py's demo programs that measure as ours do."""
-
-SIZE_WIDTH, VARIED_SIZE_WIDTH, VARIED_WIDTH = 10, 7, 10
-"""Of the message size's column, in tables over windows too, and of these tables' other columns."""
 
 ODD_TITLES = {
     "neighborhood all-to-allv latency": "neighbor_alltoallv",
@@ -151,57 +146,24 @@ class Column:
 def columns_of(header: str) -> tuple[Column, ...] | None:
     """The columns that a header names; None when it has a word that is not known."""
     match = HEADER.match(header)
-    if match is None:
+    if match is None or HEADING.sub("", match["names"]).strip():
         return None
-    text = match["names"]
-    found: list[Column] = []
-    place = 0
-    for heading in HEADING.finditer(text):
-        if text[place : heading.start()].strip():
-            return None
-        place = heading.end()
-        tail = TAIL.fullmatch(heading[0])
-        if tail:
-            found.append(Column("percentiles", HUNDREDTHS, tail[1]))
-        else:
-            found.append(Column(*HEADINGS[heading[0]]))
+    found = tuple(
+        Column("percentiles", HUNDREDTHS, heading[1])
+        if heading[1]
+        else Column(*HEADINGS[heading[0]])
+        for heading in HEADING.finditer(match["names"])
+    )
     names = [column.name for column in found if column.percentile is None]
     if names.count("iterations") == 2:  # of -f and of --stats, which was printed twice once
         names.remove("iterations")
-    return tuple(found) if not text[place:].strip() and len(set(names)) == len(names) else None
+    return found if len(set(names)) == len(names) else None
 
 
 @lru_cache(256)
 def cells_of(columns: tuple[Column, ...]) -> re.Pattern[str]:
     """What the cells below some columns look like, with a blank between them."""
     return re.compile(" ".join(f"(?:{column.cells})" for column in columns))
-
-
-@lru_cache(256)
-def widths_of(header: str) -> tuple[int, ...] | None:
-    """How many characters wide the columns below a header are, a message size's being the first.
-
-    None where somebody has pressed the blanks together.
-    """
-    match = HEADER.match(header)
-    if match is None or "  " not in header.strip():
-        return None
-    begin = match.start("names")
-    ends = [begin + heading.end() for heading in HEADING.finditer(match["names"])]
-    first = SIZE_WIDTH if is_sized(header) else 0
-    return (first, *(end - before for before, end in pairwise([first, *ends])))
-
-
-def laid_out(cells: list[str], widths: tuple[int, ...]) -> str:
-    """Cells as a line of a table with such columns; one that is too wide pushes those after it."""
-    size = cells[0].ljust(widths[0]) if widths[0] else ""
-    rest = cells[1:] if widths[0] else cells
-    return size + "".join(c.rjust(width) for c, width in zip(rest, widths[1:], strict=False))
-
-
-def is_sized(header: str) -> bool:
-    """Whether the table's first column is the message size."""
-    return header.startswith("# Size")
 
 
 @cache
@@ -215,9 +177,10 @@ def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
 
 
 @cache
-def of_failures() -> frozenset[str]:
-    """Benchmarks of jobs whose ranks fail."""
-    return frozenset(item.name for item in all_benchmarks() if item.recovery is not None)
+def parts_of_lines() -> dict[str, re.Pattern[str]]:
+    """Benchmarks whose rows have the names of parts instead of sizes, and what these look like."""
+    failures = [item.name for item in all_benchmarks() if item.recovery is not None]
+    return dict.fromkeys(failures, PARTS_OF_FAILURES) | {"import_time": PARTS_OF_START}
 
 
 @cache
@@ -264,68 +227,49 @@ def program_in(text: str) -> str | None:
     return names[-1] if names else None
 
 
-QUOTING = frozenset("'\"\\")
-
-
 def options_of_command(line: str) -> dict[str, Any]:
     """Columns of `Row` that a command line with a launcher and an ``osu_`` program tells."""
     text = line.lstrip("$# ")
     try:
-        words = shlex.split(text) if QUOTING.intersection(text) else text.split()
+        words = shlex.split(text) if re.search(r"['\"\\]", text) else text.split()
     except ValueError:
         return {}
-    program = next((i for i, word in enumerate(words) if program_in(word)), None)
-    if program is None:
-        return {}
+    program = next((i for i, word in enumerate(words) if program_in(word)), len(words))
     found: dict[str, Any] = {}
-    for option, value in options_in(words[:program]):
-        if option in ("-n", "-np", "--np", "--ntasks", "-ntasks") and NUMBER.fullmatch(value):
-            found["ranks"] = int(value)
-    for option, value in options_in(words[program + 1 :]):
-        if option in ("-W", "--window-size") and NUMBER.fullmatch(value):
-            found["window"] = int(value)
+    for place, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        value = value if equals else "".join(words[place + 1 : place + 2])
+        count = int(value) if NUMBER.fullmatch(value) else None
+        if place < program:
+            if option in ("-n", "-np", "--np", "--ntasks", "-ntasks") and count is not None:
+                found["ranks"] = count
+        elif option in ("-W", "--window-size") and count is not None:
+            found["window"] = count
         elif option in ("-l", "--in-place"):
             found["in_place"] = True
         elif option in ("-k", "--root-rank"):
             found["root"] = value.removeprefix("fixed:")
         elif option in ("-D", "--ddt"):
             found["layout"] = value
-        elif option in ("-t", "--num-test-calls") and NUMBER.fullmatch(value):
-            found["test_calls"] = int(value)
-    return found
-
-
-def options_in(words: list[str]) -> list[tuple[str, str]]:
-    """Options with what follows them, be it their value or not: ``-n 2``, ``--ntasks=2``."""
-    found = []
-    for place, word in enumerate(words):
-        option, equals, value = word.partition("=")
-        following = words[place + 1] if place + 1 < len(words) else ""
-        if option.startswith("-"):
-            found.append((option, value if equals else following))
+        elif option in ("-t", "--num-test-calls") and count is not None:
+            found["test_calls"] = count
     return found
 
 
 def detail_of(line: str, table: dict[str, Any]) -> bool:
     """Whether a comment line tells a column of all rows; it is then kept in ``table``."""
-    if not line.startswith("#"):
-        return False
     if match := ENDS.match(line):
         table["placement"] = f"{match[1]} {match[2]}"
         return True
-    for pattern, name in DETAILS:
+    for pattern, name, value_of in DETAILS:
         if match := pattern.match(line):
-            table[name] = int(match[1]) if name in NUMBERS else match[1]
-            if name == "window_sync":
-                table[name] = SYNCHRONIZATIONS.get(match[1], match[1])
-            if name == "file_sync":
-                table[name] = match[1] != "none"
+            table[name] = value_of(match[1])
+            if "from" in table and "to" in table:
+                table["threads"] = f"{table.pop('from')}:{table.pop('to')}"
             if name == "pairs":
+                table.setdefault("ranks", 2 * int(match[1]))
                 if window := WINDOW_SIZE.search(line):
                     table["window"] = int(window[1])
-                table.setdefault("ranks", 2 * int(match[1]))
-            if "senders" in table and "takers" in table:
-                table["threads"] = f"{table.pop('senders')}:{table.pop('takers')}"
             return True
     return False
 
@@ -336,10 +280,8 @@ def options_of_banner(words: str) -> dict[str, Any]:
     >>> options_of_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
     {'variant': 'a, b', 'buffer': 'numpy', 'binding': 'native', 'algorithm': 'ring'}
     """
-    found: dict[str, Any] = {}
     words, _, variant = words.partition(", variant ")
-    if variant:
-        found["variant"] = variant
+    found: dict[str, Any] = {"variant": variant} if variant else {}
     for text in filter(None, words.split(", ")):
         key, _, value = text.rpartition(" ")
         if key == "ranks" and NUMBER.fullmatch(value):
@@ -357,43 +299,19 @@ def options_of_banner(words: str) -> dict[str, Any]:
     return found
 
 
-def part_of_line(line: str) -> dict[str, Any] | None:
-    """The row of a line of `import_time` whose cells stand below their headings, or None."""
-    match = START_PART.fullmatch(line)
-    if match is None or line != laid_out(line.split(), START_WIDTHS):
+def part_of_line(benchmark: str, line: str) -> dict[str, Any] | None:
+    """The columns of a line without a size, of a failure or of a start; None for another line."""
+    pattern = parts_of_lines().get(benchmark, INIT)
+    match = pattern.fullmatch(line)
+    if match is None:
         return None
-    minimum, mean, maximum = (1e3 * float(text) for text in match.groups()[1:4])
-    found: dict[str, Any] = {"part": match["part"], "latency_us": mean}
-    found |= {"latency_min_us": minimum, "latency_max_us": maximum}
-    for name, text in zip(("files_min", "files", "files_max"), match.groups()[4:], strict=True):
-        if text != "-":
-            found[name] = float(text)
+    found: dict[str, Any] = {}
+    for name, text in match.groupdict().items():
+        if name == "part":
+            found[name] = text
+        elif name in ("ranks", "processes", "failed", "iterations"):
+            found |= {} if text is None else {name.replace("processes", "ranks"): int(text)}
+        elif text not in (None, "-"):
+            milliseconds = name.endswith("_us") and pattern is not PARTS_OF_FAILURES
+            found[name] = float(text) * (1e3 if milliseconds else 1)
     return found
-
-
-def start_of_line(line: str) -> dict[str, Any] | None:
-    """The row of a line of osu_init or osu_hello, or None."""
-    if match := HELLO.fullmatch(line):
-        return {"ranks": int(match[1])}
-    if match := INIT.fullmatch(line):
-        minimum, maximum, mean = (float(text) * 1e3 for text in match.groups()[1:])
-        names = ("ranks", "latency_us", "latency_min_us", "latency_max_us")
-        return dict(zip(names, (int(match[1]), mean, minimum, maximum), strict=True))
-    return None
-
-
-def failure_part_of_line(line: str) -> dict[str, Any] | None:
-    """The columns of a part of a failure; None for another line, or one that lost a digit."""
-    match = FAILURE_PART.fullmatch(line)
-    if match is None or line != laid_out([*match.groups()], FAILURE_WIDTHS):
-        return None
-    part, ranks, failed, lowest, mean, highest, iterations = match.groups()
-    return {
-        "part": part,
-        "ranks": int(ranks),
-        "failed": int(failed),
-        "latency_us": float(mean),
-        "latency_min_us": float(lowest),
-        "latency_max_us": float(highest),
-        "iterations": int(iterations),
-    }
