@@ -391,7 +391,7 @@ FULL_DISK = """
 import os, sys
 from omb_py.cli import main
 import omb_py.analysis.compare.side_by_side, omb_py.analysis.model.text
-import omb_py.analysis.plots.terminal
+import omb_py.analysis.charts.terminal
 read, write = os.pipe()
 for words in sys.argv[1].split(";"):
     child = os.fork()

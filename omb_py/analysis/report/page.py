@@ -262,14 +262,9 @@ def pair_sections(rows: pd.DataFrame) -> list[PairSection]:
     """What `omb-py pairs` measured, a map each."""
     if rows.empty:
         return []
-    from omb_py.analysis.plots.figures import draw
-    from omb_py.analysis.plots.pairs import pair_maps
-    from omb_py.analysis.plots.style import address
+    from omb_py.analysis.charts.maps import pair_maps
 
-    return [
-        PairSection(picture.title, address(draw(picture)), picture.caption)
-        for picture in pair_maps(rows)
-    ]
+    return [PairSection(chart.title, chart.address(), chart.caption) for chart in pair_maps(rows)]
 
 
 NAMES = ["run", "file", "suite", "mpi", "ranks"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omb_py.analysis.plots.samples import TITLES, draw, sample_plots
-from omb_py.analysis.plots.style import address, apply_style
+from omb_py.analysis.charts.samples import TITLES, sample_charts
 from omb_py.analysis.samples.diagnostics import findings
 from omb_py.analysis.samples.series import Series, measurements
 
-KINDS = ("samples", "drift", "ecdf")
+KINDS = ("samples", "ecdf")
 """Figures of each measurement."""
 
 MAX_MEASUREMENTS = 8
@@ -44,7 +43,7 @@ def section(series: Sequence[Series]) -> SampleSection:
     """The section of one measurement; the first figure of each kind."""
     figures = []
     for kind in KINDS:
-        plot = next(iter(sample_plots(series, kind).values()))
-        with apply_style():
-            figures.append(SampleFigure(TITLES[kind], address(draw(plot))))
-    return SampleSection(plot.title, plot.caption[0], tuple(figures), tuple(findings(series)))
+        chart = next(iter(sample_charts(series, kind).values()))
+        figures.append(SampleFigure(TITLES[kind], chart.address()))
+    title = str(series[0].shared["benchmark"])
+    return SampleSection(title, chart.caption[0], tuple(figures), tuple(findings(series)))

@@ -465,4 +465,4 @@ def test_files_of_samples_become_a_section(
     assert "left out" not in job.err
     page = (folder / "report.html").read_text()
     assert "8 B: There are two speeds" in page
-    assert page.count('<img src="data:image/png;base64,') == 3
+    assert page.count('<img src="data:image/png;base64,') == 2
