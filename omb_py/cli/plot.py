@@ -135,7 +135,7 @@ def command(
     )
     if kind in SAMPLE_KINDS:
         from omb_py.analysis.charts.samples import sample_charts
-        from omb_py.analysis.samples.series import load
+        from omb_py.analysis.samples import load
 
         charts = sample_charts(load(paths, where), kind, request.sizes)
     elif kind in OF_APPLICATIONS:

@@ -25,7 +25,7 @@ from omb_py.analysis.charts.spec import (
     shades,
 )
 from omb_py.analysis.points import caption_part
-from omb_py.analysis.samples.series import Series, by_size, measurements
+from omb_py.analysis.samples import Series, by_size, measurements
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import size_text, value_text
 

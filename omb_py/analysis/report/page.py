@@ -38,7 +38,7 @@ from omb_py.core.text.tables import Sheet
 
 if TYPE_CHECKING:
     from omb_py.analysis.report.samples import SampleSection
-    from omb_py.analysis.samples.series import Series
+    from omb_py.analysis.samples import Series
 
 SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""

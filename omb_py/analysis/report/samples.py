@@ -1,4 +1,4 @@
-"""Single iterations for the page: their figures, and what is odd about them."""
+"""Single iterations for the page: their figures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omb_py.analysis.charts.samples import TITLES, sample_charts
-from omb_py.analysis.samples.diagnostics import findings
-from omb_py.analysis.samples.series import Series, measurements
+from omb_py.analysis.samples import Series, measurements
 
 KINDS = ("samples", "ecdf")
 """Figures of each measurement."""
@@ -26,12 +25,11 @@ class SampleFigure:
 
 @dataclass(frozen=True)
 class SampleSection:
-    """The figures of one measurement, what is common to them, and sentences about its samples."""
+    """The figures of one measurement, and what is common to them."""
 
     title: str
     how: str
     figures: tuple[SampleFigure, ...]
-    sentences: tuple[str, ...]
 
 
 def sample_sections(series: Sequence[Series]) -> list[SampleSection]:
@@ -46,4 +44,4 @@ def section(series: Sequence[Series]) -> SampleSection:
         chart = next(iter(sample_charts(series, kind).values()))
         figures.append(SampleFigure(TITLES[kind], chart.address()))
     title = str(series[0].shared["benchmark"])
-    return SampleSection(title, chart.caption[0], tuple(figures), tuple(findings(series)))
+    return SampleSection(title, chart.caption[0], tuple(figures))

@@ -16,11 +16,11 @@ from omb_py.analysis.charts.samples import (
     some,
 )
 from omb_py.analysis.charts.spec import FORMATS, Page
-from omb_py.analysis.samples.series import load
+from omb_py.analysis.samples import load
 from omb_py.cli import plot as command
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.samples import is_samples
-from tests.analysis.samples.synthetic import lognormal, series, write
+from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.conftest import Finished
 
 CHANCE = np.random.default_rng(5)

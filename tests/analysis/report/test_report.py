@@ -26,7 +26,7 @@ from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
-from tests.analysis.samples.synthetic import lognormal, series, write
+from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.conftest import Finished
 
 from .test_anomalies import curve, read, row
