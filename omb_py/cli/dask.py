@@ -50,7 +50,7 @@ def command() -> None:
     \b
     omb-py dask transpose_sum --workers 4 --preset dask-cuda -o dask.csv
     mpiexec -n 4 omb-py transpose_sum --preset dask-cuda --binding coroutine -o dask.csv
-    omb-py scaling dask.csv --rows application --columns binding --value time_s
+    omb-py show dask.csv --speedup --across binding --columns time_s
     """
 
 

@@ -27,7 +27,11 @@ IN_PLACE = {
     " PROJECT": " project",
     "bundle DIR && mpiexec -n 8 DIR/": "bundle b && mpiexec -n 2 b/",
     "profile/": "omb-profile",
-    "scaling dask.csv": "scaling applications.csv",
+    "show dask.csv": "show applications.csv",
+    "kmeans.csv": "applications.csv",
+    "results/ --across binding": "results/ --across mpi",
+    "sweeps/guidelines-local": "results",
+    "osu_latency.txt -o": "before.csv --force -o",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",
     "machine new": "machine new --force",
@@ -42,7 +46,7 @@ QUICKLY = {
     "overhead ": " --rounds 2 -i 10",
     "/omb-py allreduce": " -i 10",
     "--native": " -i 10 --rounds 2",
-    "guidelines --measure": " --only barrier --rounds 1 -i 10",
+    "sweep guidelines": " --dry-run",
     "omb-py train": " --samples 128 --epochs 2",
 }
 """What is appended to an example that would take long."""
