@@ -58,8 +58,9 @@ class JsonWriter(Writer[Any]):
 
 
 def item_of(row: Any) -> dict[str, object]:
-    """The object of a row."""
-    item = {column: getattr(row, column) for column in columns(type(row))}
+    """The object of a row: the columns that have a value."""
+    every = ((column, getattr(row, column)) for column in columns(type(row)))
+    item = {column: value for column, value in every if value is not None}
     if "percentiles" in item:
         item["percentiles"] = {
             f"p{percent_text(percent)}": value for percent, value in row.percentiles

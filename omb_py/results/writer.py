@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-from omb_py.core.dataclass import values
 from omb_py.core.datatypes import Datatype
 
 Record = TypeVar("Record", contravariant=True)
-"""What a table's lines are made of: a dataclass whose fields are the columns."""
+"""What a table's lines are made of, with the columns as attributes."""
 
 
 class Writer(ABC, Generic[Record]):
@@ -52,7 +51,7 @@ class Collector(Writer[Any]):
         self.runs.setdefault(run, {}).update(metadata)
 
     def row(self, row: Any) -> None:
-        kept = values(row)
+        kept = dict(vars(row))
         if "percentiles" in kept:
             words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]
             kept["percentiles"] = " ".join(words) or None

@@ -47,7 +47,10 @@ def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:
     job = mpiexec(3, "overhead", "allreduce", "--sizes", "8", *QUICK, *options)
     assert job.code == 0, job.err
     items = [item for item in json.loads(job.out) if "metadata" not in item]
-    assert [list(item) for item in items] == [list(columns(OverheadRow))] * 3
+    for item in items:
+        assert [name for name in columns(OverheadRow) if name in item] == list(item)
+        assert None not in item.values()
+    assert len(items) == 3
 
 
 def test_splits_have_names(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:

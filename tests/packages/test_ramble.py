@@ -81,7 +81,7 @@ def test_workloads_are_the_benchmarks_of_native_omb(application: Recipe) -> None
 
 def test_figures_are_columns_of_the_rows(application: Recipe) -> None:
     columns = [column for column, _ in application.namespace["FIGURES"].values()]
-    assert [name for name in columns if name not in Row.__annotations__] == []
+    assert [name for name in columns if name not in Row.columns] == []
 
 
 def test_pip_installs_a_wheel_and_not_the_project_of_that_name_on_pypi(application: Recipe) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sys import float_info
 from typing import Any
 
+from omb_py.results.columns import KINDS, ORIGIN
 from omb_py.results.readers import ROWS_AT_ONCE, Found, Notes, Source
-from omb_py.results.row import KINDS, ORIGIN
 
 COLUMNS = KINDS | ORIGIN
 

@@ -43,7 +43,7 @@ FIGURES = {
     "Compute": ("compute_us", "us"),
     "Overlap": ("overlap_percent", "%"),
 }
-"""Each figure's column in the rows, which leave null what a benchmark does not have, and unit."""
+"""Each figure's column in the rows, which leave out what a benchmark does not have, and unit."""
 
 
 class OmbPy(ExecutableApplication):
