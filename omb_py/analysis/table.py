@@ -34,7 +34,7 @@ from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of_record
 from omb_py.results.samples import is_samples
 
-SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
+SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
 RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)

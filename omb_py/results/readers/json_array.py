@@ -1,4 +1,4 @@
-"""Our own JSON: an array with one object on each line."""
+"""Our own JSON: an object on each line, in files of older versions in an array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JsonReader:
     """Objects with a benchmark are rows, those with metadata begin a run."""
 
     name = "omb-py's JSON"
-    marks = (b'{"metadata": {', b'{"run": ')
+    marks = (b'{"metadata": {', b'{"run": ', b'{"metadata":{', b'{"run":"')
 
     def read(self, source: Source) -> Iterator[Found]:
         found = Found()
