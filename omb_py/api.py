@@ -90,9 +90,9 @@ def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
 
 
 def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
-    """Matplotlib figures of rows by name: see `omb_py.analysis.plots.figures.figures`."""
+    """Altair charts of rows by name: see `omb_py.analysis.charts.figures.figures`."""
     with needing("analysis"):
-        from omb_py.analysis.plots import figures as drawing
+        from omb_py.analysis.charts import figures as drawing
 
     return drawing.figures(rows, **options)
 

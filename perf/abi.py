@@ -211,34 +211,41 @@ def write(path: Path, comparisons: dict[str, Sequence[Line]]) -> None:
 
 def draw(path: Path, comparisons: dict[str, Sequence[Line]], facts: str) -> None:
     """The ratios with their intervals, one comparison below the other."""
-    from omb_py.analysis.plots.style import Page, apply_style, empty_figure, finish, image
-    from omb_py.analysis.plots.style import line_style as style
+    import altair as alt
+    import pandas as pd
 
-    page = Page()
-    with apply_style(page):
-        figure = empty_figure(page, 9.0)
-        axes = figure.add_subplot()
-        for number, (name, lines) in enumerate(comparisons.items()):
-            ratios = [one.ratio for one in lines]
-            below = [one.ratio - (one.ratio_low or one.ratio) for one in lines]
-            above = [(one.ratio_high or one.ratio) - one.ratio for one in lines]
-            axes.errorbar(
-                ratios,
-                [place + 0.3 * number for place in range(len(lines))],
-                xerr=[below, above],
-                linestyle="none",
-                marker=style(number).marker,
-                color=style(number).color,
-                label=name,
-            )
-        some = next(iter(comparisons.values()))
-        axes.set_yticks(range(len(some)), [f"{one.what}, {one.through}" for one in some])
-        axes.invert_yaxis()
-        axes.axvline(1, linewidth=0.8, color="0.6", zorder=0)
-        axes.set_xlabel("time over the time through the library's own ABI")
-        handles = axes.get_legend_handles_labels()[0]
-        finish(figure, "What the MPI standard's ABI costs", [facts], handles)
-        path.write_bytes(image(figure, path.suffix.removeprefix(".")))
+    from omb_py.analysis.charts.spec import Chart, Layout, Legend, Page, inline, outline, shades
+
+    styles = {name: number for number, name in enumerate(comparisons)}
+    rows = [
+        {"call": f"{one.what}, {one.through}", "line": name, "shape": outline(styles[name])}
+        | {"ratio": one.ratio, "low": one.ratio_low, "high": one.ratio_high}
+        for name, lines in comparisons.items()
+        for one in lines
+    ]
+
+    def layout(page: Page) -> Layout:
+        side = alt.Axis(title=None, minExtent=110, maxExtent=110)
+        y = alt.Y("call:N", sort=None, axis=side)
+        apart = alt.YOffset("line:N", sort=list(styles), scale=alt.Scale(paddingOuter=0.3))
+        color = alt.Color("line:N", scale=shades(styles, page), legend=None)
+        ends = alt.Scale(zero=False, nice=True)
+        axis = alt.Axis(title="Time over the time through the library's own ABI")
+        base = alt.Chart(inline(rows), width=page.room - 120, height=18 * len(rows) / 2)
+        base = base.encode(y, yOffset=apart, color=color)
+        shape = alt.Shape("shape:N", scale=None)
+        points = base.mark_point(filled=True, size=14, opacity=1).encode(shape=shape)
+        one = alt.Chart(inline([{}])).mark_rule(color=page.color(-1), strokeWidth=0.8)
+        layers = [
+            one.encode(x=alt.XDatum(1)),
+            base.mark_rule(strokeWidth=1.1).encode(alt.X("low:Q", scale=ends), x2="high:Q"),
+            points.encode(alt.X("ratio:Q", scale=ends, axis=axis)),
+        ]
+        return Layout([alt.layer(*layers)], left=110, legend=Legend(styles))
+
+    title = "What the MPI standard's ABI costs"
+    chart = Chart("abi", title, (facts,), pd.DataFrame(rows), layout)
+    path.write_bytes(chart.image(path.suffix.removeprefix(".")))
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def sheets(
     if unknown := [name for name in columns if name not in rows]:
         raise no_column(unknown[0], rows.columns)
     known: dict[str, None] = {}
-    for _, part in by(rows[rows["part"].isna() & rows["ranks"].notna()], ["benchmark"]):
+    for _, part in by(rows[rows["part"].isna()], ["benchmark"]):
         try:
             values = measured(part, "auto", statistic)
         except UsageError:  # it has no numbers
@@ -54,8 +54,8 @@ def sheets(
             named = {name_of(one, columns): found for one, found in by(members, list(columns))}
             known |= dict.fromkeys(named)
             if len(named) > 1:
-                title = f"{members['benchmark'].iloc[0]}, {label(key[1:], others)}"
-                yield sheet(title, named, base, statistic)
+                title = [str(members["benchmark"].iloc[0]), label(key[1:], others)]
+                yield sheet(", ".join(filter(None, title)), named, base, statistic)
     if base is not None and base not in known:
         raise UsageError(f"--base {base}: no configuration is called that: {', '.join(known)}")
 

@@ -50,7 +50,7 @@ def graph_writers(options: Options) -> list[Writer[Any]]:
     """What draws the figures of ``-G``; raises `MissingPackageError` where it cannot."""
     if not options.graph:
         return []
-    from omb_py.analysis.plots.live import GraphWriter
+    from omb_py.analysis.charts.live import GraphWriter
 
     return [GraphWriter(options.graph)]
 

@@ -77,11 +77,11 @@ def command(
     if target is None:
         return
     with needing("analysis"):
-        from omb_py.analysis.plots import files as figure_files
-        from omb_py.analysis.plots.style import Page
+        from omb_py.analysis.charts import figures
+        from omb_py.analysis.charts.spec import Page
         from omb_py.tracing.efficiency import figure
 
     page = Page.parsed(width, theme)
-    targets = figure_files.targets([figure.NAME], target, [])
-    for path in figure_files.write_figures(lambda _: figure.draw(found, page), targets):
+    targets = figures.targets([figure.NAME], target, [])
+    for path in figures.write({figure.NAME: figure.chart(found)}, targets, page):
         click.echo(path, err=form in ("csv", "json"))

@@ -73,8 +73,8 @@ def command(
 
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
     curve, by Hockney and LogGP, with the sizes at which protocols switch; for collectives on
-    several numbers of ranks the textbook formula that fits best. Every prediction has a 95 % band,
-    and the check shows how often such bands held for values that were left out.
+    several numbers of ranks the textbook formula that fits best. Predictions for measured numbers
+    of ranks have a 95 % band.
     """
     asked_ranks = None if ranks is None else numbers(ranks, "--predict-ranks", parse_whole)
     asked_sizes = numbers(sizes, "--sizes", parse_bytes)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import click
 
 from omb_py.cli.analysis_options import (
@@ -14,31 +11,31 @@ from omb_py.cli.analysis_options import (
     listed,
     name_option,
     note,
+    note_problems,
     page_options,
     read,
 )
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.words import first_of
 from omb_py.options.option import Option
 from omb_py.options.types import Graphs
 
-if TYPE_CHECKING:
-    from omb_py.analysis.plots.figures import Picture
-
 IMAGES = ("png", "svg", "pdf")
-KINDS = ("auto", "size", "ranks", "heat", "winner", "overhead", "parts", "pairs")
-SAMPLE_KINDS = ("samples", "ecdf", "violin", "drift")
+KINDS = ("auto", "size", "ranks", "heat", "overhead", "parts", "pairs")
+SAMPLE_KINDS = ("samples", "ecdf")
+OF_APPLICATIONS = ("speedup", "phases")
 
 
 @click.command("plot")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice([*KINDS, *SAMPLE_KINDS]),
+    type=click.Choice([*KINDS, *OF_APPLICATIONS, *SAMPLE_KINDS]),
     default="auto",
-    help="Over message sizes, over ranks, both as a heat map or as a map of who is best, what "
-    "omb-py overhead found, bars of numbers without sizes and of the parts of the start, or all "
-    "pairs of ranks; auto: all that apply but maps. Of files of --samples: every iteration by "
-    "time, the distribution as ecdf or violin, or the running median (drift).",
+    help="Over message sizes, over ranks, both as a heat map, what omb-py overhead found, bars of "
+    "numbers without sizes and of the parts of the start, or all pairs of ranks; auto: all that "
+    "apply but heat maps. Of files of applications: the speed-up over ranks, "
+    "or the phases. Of files of --samples: every iteration by time, or their distribution (ecdf).",
 )
 @click.option(
     "--lines",
@@ -94,7 +91,7 @@ SAMPLE_KINDS = ("samples", "ecdf", "violin", "drift")
     type=Graphs(),
     default=(),
     metavar="tty,png,svg,pdf",
-    help="Formats as a list; tty draws in the terminal, without files if alone.",
+    help="Formats as a list; tty draws lines in the terminal, without files if alone.",
 )
 @input_options
 def command(
@@ -124,41 +121,48 @@ def command(
     images = list(dict.fromkeys([*formats, *(word for word in graph if word != "tty")]))
     in_terminal = "tty" in graph
     with needing("analysis"):
-        from omb_py.analysis.plots import figures
-        from omb_py.analysis.plots import files as figure_files
-        from omb_py.analysis.plots.heat import Ratio
-        from omb_py.analysis.plots.style import Page
-
-        if in_terminal:
-            from omb_py.analysis.plots import terminal as terminal_plot
+        from omb_py.analysis.charts import figures, terminal
+        from omb_py.analysis.charts.groups import Choice
+        from omb_py.analysis.charts.maps import Ratio
+        from omb_py.analysis.charts.spec import Page
     page = Page.parsed(width, theme)
     request = figures.Request(
         kind,
-        lines,
-        figures.message_sizes(iter(sizes or ())),
-        value,
-        statistic,
+        Choice(lines, value, statistic, units == "binary"),
+        figures.message_sizes(sizes or ()),
         None if ratio is None else Ratio.parsed(ratio),
         find_bounds(bounds_file, paths),
     )
-    pictures: Mapping[str, Picture]
     if kind in SAMPLE_KINDS:
-        from omb_py.analysis.plots.samples import sample_plots
-        from omb_py.analysis.samples.series import load
+        from omb_py.analysis.charts.samples import sample_charts
+        from omb_py.analysis.samples import load
 
-        pictures = sample_plots(load(paths, where), kind, request.sizes)
+        charts = sample_charts(load(paths, where), kind, request.sizes)
+    elif kind in OF_APPLICATIONS:
+        from omb_py.analysis import speedup
+        from omb_py.analysis.charts.applications import application_charts
+        from omb_py.apps import divides_work
+
+        runs, problems = speedup.load(paths)
+        note_problems(problems)
+        found = speedup.speedups(speedup.chosen(runs, where), divides_work)
+        charts = application_charts(found, kind)
     else:
         results = read(paths, where, assume, names)
-        pictures = figures.pictures(results, request)
-        for sentence in figures.left_out(results, request, pictures):
+        charts = figures.charts(results, request)
+        for sentence in figures.left_out(results, request, charts):
             note(sentence)
-    binary = units == "binary"
     if in_terminal:
-        size = terminal_plot.terminal_size()
-        colored = terminal_plot.uses_color()
-        for picture in pictures.values():
-            click.echo(terminal_plot.text(picture, *size, colored, binary) + "\n")
+        size, colored = terminal.terminal_size(), terminal.uses_color()
+        if others := [name for name, chart in charts.items() if chart.along is None]:
+            sentence = f"a terminal shows lines, not {first_of(others)}: write files with --figure"
+            if not images and len(others) == len(charts):
+                raise UsageError(sentence)
+            note(sentence)
+        for chart in charts.values():
+            if chart.along is not None:
+                click.echo(terminal.text(chart, *size, colored) + "\n")
     if images or not in_terminal or figure is not None:
-        files = figure_files.targets(list(pictures), figure, images)
-        for path in figure_files.write(pictures, files, binary, page):
+        files = figures.targets(list(charts), figure, images)
+        for path in figures.write(charts, files, page):
             click.echo(path)

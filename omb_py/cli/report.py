@@ -61,7 +61,7 @@ def command(
     """
     with needing("analysis"):
         from omb_py.analysis.report.page import report
-        from omb_py.analysis.samples.series import load, sample_files
+        from omb_py.analysis.samples import load, sample_files
 
     single = [path for path in paths if sample_files(path)]
     samples = load(single, where) if single else []

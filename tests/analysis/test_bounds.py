@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from omb_py.analysis import bounds
 from omb_py.analysis.bounds import RULES, Bounds, CopyRate, OtherLoad, bound_of
-from omb_py.analysis.plots.charts import Chart
-from omb_py.analysis.plots.figures import Request, draw, pictures
+from omb_py.analysis.charts.figures import Request, charts
+from omb_py.analysis.charts.groups import Choice
 from omb_py.analysis.table import load
 from omb_py.benchmarks import all_benchmarks
 from omb_py.cli import command
@@ -182,17 +182,13 @@ def test_figures_over_message_sizes_have_the_bounds(tmp_path: Path) -> None:
     lines += [f"r,bw,{size},2,numpy,native,H,5000,100" for size in (8, 1 << 20, 1 << 24)]
     (tmp_path / "bw.csv").write_text("\n".join([*lines, ""]))
     results = load([str(tmp_path / "bw.csv")])
-    (chart,) = pictures(results, Request(bounds=HOST)).values()
-    assert isinstance(chart, Chart)
-    (line,) = chart.bounds
-    assert line.words == "bound of n1: one copy"
-    assert line.points == ((1 << 20, 100_000.0), (1 << 24, 20_000.0))
-    (axes,) = draw(chart).axes
-    assert line.words in [drawn.get_label() for drawn in axes.get_lines()]
-    assert axes.get_ylim()[1] > 100_000
-    (rates,) = pictures(results, Request(value="rate", bounds=HOST)).values()
-    assert isinstance(rates, Chart)
-    assert rates.bounds == ()
+    (chart,) = charts(results, Request(bounds=HOST)).values()
+    found = str(chart.specification())
+    for size, rate in ((1 << 20, 100_000.0), (1 << 24, 20_000.0)):
+        assert f"'line': 'bound of n1: one copy', 'x': {float(size)}, 'value': {rate}" in found
+    assert found.count("'bound of n1: one copy', 'x'") == 2
+    (rates,) = charts(results, Request("size", Choice(value="rate"), bounds=HOST)).values()
+    assert "bound of" not in str(rates.specification())
 
 
 def test_the_command_measures_and_writes_them(tmp_path: Path) -> None:

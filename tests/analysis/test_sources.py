@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from omb_py.analysis.charts.figures import Request, charts
+from omb_py.analysis.charts.groups import Choice
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.plots.charts import Chart
-from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.points import points_of, values_of
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.select import assumptions
@@ -57,10 +57,10 @@ def our_text(path: Path, latencies: dict[int, float]) -> Path:
 
 def lines_of(results: Results) -> dict[str, list[float]]:
     """The values of each line of the one figure over sizes."""
-    (chart,) = pictures(results, Request("size")).values()
-    assert isinstance(chart, Chart)
-    assert max(point.runs for line in chart.lines for point in line.points) == 1
-    return {line.name: [point.value for point in line.points] for line in chart.lines}
+    (chart,) = charts(results, Request("size")).values()
+    assert chart.data["runs"].max() == 1
+    lines = chart.data.groupby("line", sort=False)["value"]
+    return {str(name): values.tolist() for name, values in lines}
 
 
 @pytest.fixture
@@ -99,9 +99,8 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
     def test_are_repeated_runs_once_that_is_assumed(self, two_libraries: list[Path]) -> None:
         results = load(two_libraries, {"mpi": "MPICH 5.0.2", "hosts": 1})
         assert results.notes == ()
-        (chart,) = pictures(results, Request("size")).values()
-        assert isinstance(chart, Chart)
-        assert [point.runs for point in chart.lines[0].points] == [2] * 6
+        (chart,) = charts(results, Request("size")).values()
+        assert chart.data["runs"].tolist() == [2] * 6
 
     def test_of_unknown_numbers_of_ranks_are_not_averaged(self, tmp_path: Path) -> None:
         for ranks, value in ((4, 2.5), (8, 4.5)):
@@ -214,9 +213,8 @@ class TestFilesThatAUserNames:
     ) -> None:
         other = Path(before_and_after[1])
         other.write_text(other.read_text().replace("MPICH Version: 5.0.2", "Open MPI v5.0.11"))
-        (chart,) = pictures(load(before_and_after), Request("size", lines=("file",))).values()
-        assert isinstance(chart, Chart)
-        assert [line.name for line in chart.lines] == ["before.csv", "after.csv"]
+        (chart,) = charts(load(before_and_after), Request("size", Choice(("file",)))).values()
+        assert chart.data["line"].unique().tolist() == ["before.csv", "after.csv"]
         assert "before.csv: MPICH 5.0.2; after.csv: Open MPI 5.0.11" in chart.caption
 
 

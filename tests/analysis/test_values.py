@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omb_py.analysis.charts.figures import Request, charts
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import failures, sentences
-from omb_py.analysis.plots.charts import Chart
-from omb_py.analysis.plots.figures import Request, pictures
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor, times
@@ -80,10 +79,10 @@ class TestBandwidthsPrintedWithTwoDecimals:
 
     def test_make_no_figure_of_message_rates(self) -> None:
         rows = table(printed(1, 1000.0), printed(8, 1000.0), printed(64, 2e6))
-        (chart,) = pictures(load_of(rows), Request("size")).values()
-        assert isinstance(chart, Chart)
-        assert chart.measure.unit == "MB/s"
-        assert [point.x for point in chart.lines[0].points] == [1, 8, 64]
+        (chart,) = charts(load_of(rows), Request("size")).values()
+        assert chart.along is not None
+        assert chart.along[1].unit == "MB/s"
+        assert chart.data["x"].tolist() == [1, 8, 64]
 
     def test_are_compared_as_bandwidths(self) -> None:
         points = compare(table(printed(1, 1000.0)), table(printed(1, 500.0)))
@@ -93,7 +92,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
 
 def load_of(rows: pd.DataFrame) -> Any:
     """Rows as results."""
-    from omb_py.analysis.plots.figures import as_results
+    from omb_py.analysis.charts.figures import as_results
 
     return as_results(rows)
 
@@ -173,9 +172,8 @@ class TestNumbersThatAreNoTime:
 
     def test_leave_their_line_of_a_figure_its_other_points(self, tmp_path: Path) -> None:
         path = latencies(tmp_path / "a.csv", {8: 0.0, 16: 1.5, 32: 1.75}, "A")
-        (chart,) = pictures(load(path), Request("size")).values()
-        assert isinstance(chart, Chart)
-        assert [point.x for point in chart.lines[0].points] == [16, 32]
+        (chart,) = charts(load(path), Request("size")).values()
+        assert chart.data["x"].tolist() == [16, 32]
 
 
 def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path: Path) -> None:
@@ -187,9 +185,9 @@ def test_a_file_without_placements_is_on_the_line_of_those_on_the_host(tmp_path:
     lines = [rows.format(run="b", size=8, value=1.1), rows.format(run="b", size=16, value=1.6)]
     newer.write_text("\n".join([f"{head},placement", *(f"{line},H" for line in lines)]) + "\n")
     rows_of_both = load([older, newer], {"mpi": "MPICH", "hosts": 1})
-    (chart,) = pictures(rows_of_both, Request("size")).values()
-    assert isinstance(chart, Chart)
-    assert [[point.runs for point in line.points] for line in chart.lines] == [[2, 2]]
+    (chart,) = charts(rows_of_both, Request("size")).values()
+    assert chart.data["line"].nunique() == 1
+    assert chart.data["runs"].tolist() == [2, 2]
 
 
 def test_groups_and_congestion_are_compared_with_their_like_alone() -> None:

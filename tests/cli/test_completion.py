@@ -159,4 +159,4 @@ def test_an_answer_loads_nothing_large(tmp_path: Path, typed: str) -> None:
     )
     loaded = {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
     assert "click" in loaded
-    assert not {"numpy", "mpi4py", "pandas", "pydantic", "matplotlib", "rich"} & loaded
+    assert not {"numpy", "mpi4py", "pandas", "pydantic", "altair", "rich"} & loaded

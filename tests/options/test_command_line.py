@@ -181,12 +181,7 @@ def test_options_that_exclude_each_other(arguments: list[str]) -> None:
         *["latency_mt -t", "gather -k", "latency --device", "bw_fan_in --node-map"],
         *["kmeans --samples", "kmeans --repeats", "overhead latency --rounds", "compare --rounds"],
         *["watch --interval", "timeline x --ranks", "timeline x --from", "model x --predict-ranks"],
-        *[
-            "model x --sizes",
-            "compare x y --fail-above",
-            "scaling x --predict-ranks",
-            "job render quick --nodes",
-        ],
+        *["model x --sizes", "compare x y --fail-above", "job render quick --nodes"],
     ],
 )
 def test_numbers_have_one_notation(line: str, value: str) -> None:
@@ -391,7 +386,7 @@ FULL_DISK = """
 import os, sys
 from omb_py.cli import main
 import omb_py.analysis.compare.side_by_side, omb_py.analysis.model.text
-import omb_py.analysis.plots.terminal
+import omb_py.analysis.charts.terminal
 read, write = os.pipe()
 for words in sys.argv[1].split(";"):
     child = os.fork()

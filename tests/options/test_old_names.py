@@ -115,7 +115,6 @@ def test_rank_0_alone_notes_an_old_name(mpiexec: Callable[..., Finished]) -> Non
             "--interval 2 --min-wait 3 --stale-after 4",
         ),
         ("model", "x --ranks 4", "x --predict-ranks 4"),
-        ("scaling", "x --ranks 4 -o d", "x --predict-ranks 4 --figure d"),
         ("plot", "x --output d", "x --figure d"),
         ("efficiency", "x -o d", "x --figure d"),
         ("compare", "a b --ranks 3", "a b --np 3"),

@@ -14,7 +14,6 @@ from tests import ROOT
 from tests.packages import project
 
 EXTRAS = ("native", "sweep", "analysis")
-CONDA_NAMES = {"matplotlib": "matplotlib-base"}
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +28,7 @@ def recipe() -> dict[str, Any]:
 def in_conda(text: str) -> str:
     """A requirement as conda's; noarch packages have no markers."""
     requirement = Requirement(text)
-    name = CONDA_NAMES.get(requirement.name, requirement.name)
-    return f"{name} {requirement.specifier}"
+    return f"{requirement.name} {requirement.specifier}"
 
 
 def test_it_requires_what_the_project_requires(recipe: dict[str, Any]) -> None:

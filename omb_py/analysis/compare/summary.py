@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Any
@@ -70,21 +70,32 @@ def summary(points: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def titles(points: pd.DataFrame) -> pd.Series:
-    """For each pair its experiment and configurations, as far as pairs differ in them."""
+def titles(points: pd.DataFrame, besides: Container[str] = ()) -> pd.Series:
+    """For each pair its experiment and configurations, as far as pairs differ in them.
+
+    Columns ``besides`` are left out.
+    """
     of_both_first = points.sort_values("ratio", kind="stable", na_position="last")
     first = of_both_first.drop_duplicates("pair").set_index("pair").sort_index()
     what, how = experiment_columns(points), configuration_columns(points)
     texts = []
     for row in first.to_dict("records"):
         name = row["benchmark"]
-        ways = direction(row, how[name])
+        ways = direction(row, [column for column in how[name] if column not in besides])
+        columns = [column for column in what[name] if column not in besides]
         texts.append(
-            label([row[column] for column in what[name]], what[name])
+            label([row[column] for column in columns], columns)
             + (", 99th percentile" if row["statistic"] == TAIL else "")
             + (f" ({ways})" if ways else "")
         )
     return pd.Series(texts, index=first.index)
+
+
+def shared_columns(points: pd.DataFrame) -> list[str]:
+    """The columns of `titles` that all pairs have in common: ranks, and configurations."""
+    names = [["ranks"], *([f"base_{name}", f"other_{name}"] for name in CONFIGURATION)]
+    same = [n for n in names if not any(points[one].nunique(dropna=False) > 1 for one in n)]
+    return [name[0].removeprefix("base_") for name in same]
 
 
 def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,10 +11,12 @@ from omb_py.analysis.compare.side_by_side import NO_BASE, NO_OTHER, ONLY_OTHER, 
 from omb_py.analysis.compare.summary import (
     VERDICTS,
     counted,
+    direction,
     failures,
     margin_of,
     point_text,
     sentences,
+    shared_columns,
     sizes_text,
     summary,
     titles,
@@ -22,7 +24,8 @@ from omb_py.analysis.compare.summary import (
     whole,
     words_of,
 )
-from omb_py.analysis.verdict import factor, times
+from omb_py.analysis.points import label
+from omb_py.analysis.verdict import FASTER, SLOWER, UNCLEAR, WITHIN, factor
 from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
@@ -40,8 +43,9 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
 
     With points' column ``of_bound`` there is one more column for the parts of their bounds.
     """
-    named = titles(points)
     there = points[points["ratio"].notna()]
+    shared = shared_columns(there)
+    named = titles(there, shared)
     bounded = "of_bound" in there and bool(there["of_bound"].any())
     for (other, statistic), members in there.groupby(["other", "statistic"], sort=False):
         means = summary(members).set_index("pair")
@@ -50,13 +54,11 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
             lines += [line(row, named[pair], bounded) for row in rows.to_dict("records")]
             if len(rows) > 1:
                 mean = means.loc[pair]
-                ends = (mean["slowdown_low"], mean["slowdown_high"], mean["rounding"])
-                slowdown = times(mean["slowdown"], mean["rounding"])
-                cells = (named[pair], "mean", "", "", "", interval(*ends), slowdown)
-                lines.append((*cells, "") if bounded else cells)
+                lines.append(mean_line(mean, named[pair], bounded))
         remarks = [
             f"Ratio: {other} / {base}; a latency's is above 1 where it is slower, a bandwidth's "
-            "below 1. Means are of slowdowns. Intervals: 95 %."
+            "below 1. A mean is that of slowdowns, above 1 where the sizes are slower. Intervals: "
+            "95 %."
         ]
         if any(clock_inside(rows) for _, rows in members.groupby("benchmark")):
             remarks.append(CLOCK_INSIDE)
@@ -66,7 +68,24 @@ def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:
             + (("of its bound",) if bounded else ()),
             tuple(lines),
             tuple(remarks),
+            above=shared_text(there.iloc[0].to_dict(), shared),
         )
+
+
+def shared_text(row: dict[Any, Any], shared: Sequence[str]) -> str:
+    """What all pairs have in common: ranks, and how both sides were measured."""
+    ways = direction(row, [name for name in shared if name != "ranks"])
+    ranks = label([row["ranks"]], ["ranks"]) if "ranks" in shared else ""
+    return ", ".join(filter(None, [ranks, ways]))
+
+
+def mean_line(mean: pd.Series, title: str, bounded: bool) -> tuple[str, ...]:
+    """The cells of a pair's mean, whose verdict is that of its interval."""
+    low, high, rounding = mean["slowdown_low"], mean["slowdown_high"], mean["rounding"]
+    verdict = UNCLEAR if pd.isna(low) else SLOWER if low > 1 else FASTER if high < 1 else WITHIN
+    slowdown = number(mean["slowdown"], rounding)
+    cells = (title, "mean", "", "", slowdown, interval(low, high, rounding), verdict)
+    return (*cells, "") if bounded else cells
 
 
 def line(row: dict[Any, Any], title: str, bounded: bool) -> tuple[str, ...]:

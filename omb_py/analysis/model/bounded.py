@@ -98,29 +98,26 @@ def solve(sums: Array) -> Fits:
 def fit(x: Array, y: Array, times: Array, variances: Array, belongs: Mask) -> tuple[Fits, Array]:
     """The fits with the minimum squares of the differences of logarithms, and their times.
 
-    ``belongs`` (sets, points, fits) tells which points each fit of each set is of; a point is of
-    one fit at most. ``variances`` make points count less. Times by the fits have the shape (sets,
-    points), NaN at points of none. Logarithms, because errors are factors: half the time and
-    twice the time are as bad, and noise of either sign cancels. By Gauss-Newton steps, from the
-    minimum squares of errors relative to the times themselves.
+    ``belongs`` (points, fits) tells which points each fit is of; a point is of one fit at most.
+    ``variances`` make points count less. Times by the fits are NaN at points of none. Logarithms,
+    because errors are factors: half the time and twice the time are as bad, and noise of either
+    sign cancels. By Gauss-Newton steps, from the minimum squares of errors relative to the times
+    themselves.
     """
     member = belongs.astype(float)
-    target = np.broadcast_to(times, belongs.shape[:2])
-    expected = target
+    target, expected = times, times
     for _ in range(MAX_STEPS):
-        weighted = moments(x, y, target) / (variances * expected**2)[:, :, None]
-        fits = solve(np.swapaxes(member, 1, 2) @ weighted)
-        time = (member @ fits.alpha[:, :, None])[:, :, 0] * x
-        time = time + (member @ fits.beta[:, :, None])[:, :, 0] * y
+        weighted = moments(x, y, target) / (variances * expected**2)[:, None]
+        fits = solve(member.T @ weighted)
+        time = (member @ fits.alpha) * x + (member @ fits.beta) * y
         new = np.where(time > 1e-6 * times, time, times)
         change = float(np.abs(np.log(new / expected)).max())
         expected = new
         target = expected * np.maximum(MIN_FACTOR, 1 + np.log(times / expected))
         if change < CLOSE:
             break
-    errors = np.log(times / expected) ** 2 / variances
-    cost = (np.swapaxes(member, 1, 2) @ errors[:, :, None])[:, :, 0]
-    return replace(fits, cost=cost), np.where(belongs.any(axis=2), time, np.nan)
+    cost = member.T @ (np.log(times / expected) ** 2 / variances)
+    return replace(fits, cost=cost), np.where(belongs.any(axis=1), time, np.nan)
 
 
 def relative_variance(fits: Fits, x: Array, y: Array, time: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.model import lines, over_ranks
-from omb_py.analysis.model.bounded import NORMAL, Array, Mask
+from omb_py.analysis.model.bounded import NORMAL, Array
 from omb_py.analysis.model.costs import Shape, collective_of, neighbours_of, shapes
 from omb_py.analysis.model.lines import Lines, doublings
 from omb_py.analysis.model.over_ranks import OverRanks, Points
@@ -123,29 +123,24 @@ class Curve:
     def predict(self, ranks: Array, sizes: Array) -> tuple[Array, Array, Array, list[str]]:
         """Values in ``unit``, their 95 % bands, and what each rests on.
 
-        On a number of ranks that was measured, the fit over sizes there; on others, the formulas.
-        There is no value where there is no band, more than a doubling outside what was measured.
+        On a number of ranks that was measured, the fit over sizes there. On others, the formula
+        that fits best, without a band, for sizes up to a doubling outside what was measured.
         """
         result = np.full((3, len(sizes)), np.nan)
         basis = np.full(len(sizes), "nothing", dtype=object)
         if self.over_ranks is not None:
-            result[:] = self.over_ranks.predict(ranks, sizes)
-            basis[:] = "formulas"
+            result[0] = self.over_ranks.predict(ranks, sizes)
+            basis[:] = "formula"
         for number, fitted in self.lines.items():
             here = ranks == number
             if here.any():
                 result[:, here] = fitted.predict(sizes[here])
                 basis[here] = f"sizes at {number} ranks"
-        result[0, np.isnan(result[1]) & self.is_far(ranks, sizes)] = np.nan
+        measured = self.points.sizes
+        far = doublings(sizes, measured.min(), measured.max()) > 1
+        result[0, np.isnan(result[1]) & far] = np.nan
         value, low, high = self.values(sizes, *result)
         return value, low, high, basis.tolist()
-
-    def is_far(self, ranks: Array, sizes: Array) -> Mask:
-        """Which points are more than a doubling outside what was measured."""
-        of_sizes = doublings(sizes, self.points.sizes.min(), self.points.sizes.max())
-        of_ranks = doublings(ranks, self.points.ranks.min(), self.points.ranks.max())
-        found: Mask = np.maximum(of_sizes, of_ranks) > 1
-        return found
 
     def values(self, sizes: Array, time: Array, low: Array, high: Array) -> tuple[Array, ...]:
         """Times and their limits in ``unit``: a rate is high where the time is low."""
@@ -171,9 +166,10 @@ class Model:
         """Times (or rates) on numbers of ranks and of message sizes in bytes, measured or not.
 
         Columns: ``benchmark``, ``curve``, ``ranks``, ``bytes``, ``value`` in ``unit`` with its
-        95 % band ``low`` and ``high``, and ``basis``; the value is missing where it cannot be told:
-        far outside what was measured, and without a band. Point-to-point curves are of the ranks
-        that they were measured on, whatever is asked for. Raises `OmbError` for impossible numbers.
+        95 % band ``low`` and ``high``, which a formula over ranks has not, and ``basis``; the value
+        is missing where it cannot be told: far outside what was measured, and without a band.
+        Point-to-point curves are of the ranks that they were measured on, whatever is asked for.
+        Raises `OmbError` for impossible numbers.
         """
         asked_ranks = [int(number) for number in ranks]
         asked_sizes = [int(number) for number in sizes]
@@ -292,8 +288,7 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     over = None
     if collective is not None and (fitted or len(numbers) > 1):
         formulas = shapes(collective, neighbours_of(benchmark, group["topology"].iloc[0]))
-        growths = [each.growth for each in fitted.values()] or [lines.GROWTH]
-        over = over_ranks.fit(points, formulas, float(np.median(growths)))
+        over = over_ranks.fit(points, formulas)
     if not fitted and over is None:
         return None
     return Curve(

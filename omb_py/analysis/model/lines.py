@@ -29,13 +29,7 @@ from omb_py.analysis.model.piecewise import (
 )
 
 GROWTH = 0.05
-"""Minimum relative error added for each doubling beyond the measured range."""
-
-MAX_LEFT_OUT = 48
-"""Sizes that the check leaves out, evenly among all where there are more."""
-
-LONGEST_TAIL = 4
-"""The most sizes at the end that are predicted from the others, to see how errors grow."""
+"""Relative error added for each doubling beyond the measured range."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,7 @@ class Lines:
     Range ``i`` is from the measured size ``first[i]`` to ``last[i]``; ``fits[i]`` are its costs.
     ``sigma`` is the standard deviation of the relative errors about the lines, over all ranges,
     with ``degrees`` of freedom; NaN where there are none. ``rms`` and ``worst`` are of each
-    range. Beyond the measured sizes the relative error grows by ``growth`` for each doubling.
+    range.
     """
 
     first: Array
@@ -64,7 +58,6 @@ class Lines:
     fits: Fits
     sigma: float
     degrees: int
-    growth: float
     rms: Array
     worst: Array
     points: tuple[int, ...]
@@ -115,7 +108,7 @@ class Lines:
         # a curve that happens to lie on its line says no more of sizes beyond than any other
         scatter = np.where(distance > 0, np.maximum(self.sigma, MISFIT), self.sigma)
         squared = quantile(self.degrees) ** 2 * (self.sigma**2 + scatter**2 * parameters)
-        squared = squared + (NORMAL * self.growth * distance) ** 2
+        squared = squared + (NORMAL * GROWTH * distance) ** 2
         reach = np.exp(np.minimum(np.sqrt(squared), WIDEST))
         return time, time / reach, time * reach
 
@@ -128,71 +121,18 @@ def doublings(values: Array, low: float, high: float) -> Array:
 
 
 def fit(curve: Series) -> Lines:
-    """The lines of a curve; how errors grow beyond it is learnt from leaving its end out."""
-    sizes = np.unique(curve.sizes)
-    kept = [np.ones(len(sizes), dtype=bool)]
-    for left_out in range(1, min(LONGEST_TAIL, len(sizes) - 4) + 1):
-        kept.append(np.arange(len(sizes)) < len(sizes) - left_out)
-    whole, *shorter = fits_of(curve, np.array(kept))
-    errors, distances = [], []
-    for lines in shorter:
-        beyond = curve.sizes > lines.last[-1]
-        time = lines.of_range(np.full(int(beyond.sum()), len(lines.first) - 1), curve.sizes[beyond])
-        errors.append(np.log(time[0] / curve.times[beyond]))
-        distances.append(doublings(curve.sizes[beyond], 0, lines.last[-1]))
-    if not errors:
-        return whole
-    return replace(whole, growth=growth(np.concatenate(errors), np.concatenate(distances)))
-
-
-def growth(errors: Array, distances: Array) -> float:
-    """Relative error for each doubling, from errors at some distances; at least `GROWTH`."""
-    used = (distances > 0) & np.isfinite(errors)
-    if not used.any():
-        return GROWTH
-    return max(GROWTH, float(np.sqrt(np.mean((errors[used] / distances[used]) ** 2))))
-
-
-def left_out(curve: Series, lines: Lines) -> tuple[Array, Array, Array, Array]:
-    """Each size predicted from all others: sizes, and times with their band.
-
-    Switches are looked for anew without it; how errors grow beyond the sizes is as in ``lines``.
-    """
-    sizes = np.unique(curve.sizes)
-    if len(sizes) < 2:
-        return (np.empty(0),) * 4
-    chosen = np.unique(np.linspace(0, len(sizes) - 1, min(len(sizes), MAX_LEFT_OUT)).astype(int))
-    kept = np.ones((len(chosen), len(sizes)), dtype=bool)
-    kept[np.arange(len(chosen)), chosen] = False
-    predicted = [
-        replace(other, growth=lines.growth).predict(sizes[index : index + 1])
-        for index, other in zip(chosen, fits_of(curve, kept), strict=True)
-    ]
-    time, low, high = (np.concatenate(parts) for parts in zip(*predicted, strict=True))
-    return sizes[chosen], time, low, high
-
-
-def fits_of(curve: Series, kept: Mask) -> list[Lines]:
-    """The lines of a curve for each set of its sizes; switches of the first set alone."""
-    ranges = all_ranges([curve], kept)
-    paths = boundaries(ranges)
-    most = max(map(len, paths)) - 1
+    """The lines of a curve, and its switches."""
+    ranges = all_ranges([curve])
+    path = boundaries(ranges)
     place = np.searchsorted(ranges.sizes, curve.sizes)
-    numbers = np.array([np.searchsorted(path, place, side="right") - 1 for path in paths])
-    belongs = kept[:, place, None] & (numbers[:, :, None] == np.arange(most))
+    number = np.searchsorted(path, place, side="right") - 1
+    belongs = number[:, None] == np.arange(len(path) - 1)
     scale = max(float(ranges.sizes[-1]), 1.0)
     scaled = curve.sizes / scale
     fits, times = fit_all(np.ones_like(scaled), scaled, curve.times, curve.variances, belongs)
-    fits = unscaled(fits, scale)
     error = np.abs(curve.times / times - 1)
-    found = []
-    for row, path in enumerate(paths):
-        count = len(path) - 1
-        found.append(
-            lines_of(curve, belongs[row, :, :count], error[row], fits.at((row, slice(0, count))))
-        )
-    found[0] = replace(found[0], switches=switches_of(ranges, paths[0], found[0].degrees))
-    return found
+    found = lines_of(curve, belongs, error, unscaled(fits, scale))
+    return replace(found, switches=switches_of(ranges, path, found.degrees))
 
 
 def unscaled(fits: Fits, scale: float) -> Fits:
@@ -219,7 +159,6 @@ def lines_of(curve: Series, belongs: Mask, error: Array, fits: Fits) -> Lines:
         fits,
         float(np.sqrt(variance)),
         degrees,
-        GROWTH,
         np.array([np.sqrt(np.mean(error[points] ** 2)) for points in members]),
         np.array([error[points].max() for points in members]),
         tuple(map(len, members)),

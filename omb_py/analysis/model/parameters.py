@@ -36,7 +36,6 @@ COLUMNS = (
     "points",
     "rms_error",
     "worst_error",
-    "left_out_error",
     "next_after_bytes",
     "next_before_bytes",
     "next_low_bytes",
@@ -49,13 +48,12 @@ def parameters(model: Model) -> pd.DataFrame:
 
     Fits over sizes have the formula ``alpha + n beta``, one row for each number of ranks and range
     of sizes. Fits over ranks have a row for each formula too: ``place`` 1 is the one that fits
-    best, 2 and so on those that fit as well within noise, and it is empty for the rest; with one
+    best, 2 and so on those that fit as well, and it is empty for the rest; with one
     number of ranks all fit alike. Intervals (``low``, ``high``) are of 95 %. ``gamma_in_beta`` is
     how much of gamma is in beta. ``bandwidth_MBps`` is 1 / beta, ``half_bytes`` alpha / beta, the
-    size at which half of it is reached. Errors are relative; ``left_out_error`` is at numbers of
-    ranks left out (natural logarithm). The switch to the next range is between sizes
-    ``next_after_bytes`` and ``next_before_bytes``, with 95 % between ``next_low_bytes`` and
-    ``next_high_bytes``.
+    size at which half of it is reached. Errors are relative. The switch to the next range is
+    between sizes ``next_after_bytes`` and ``next_before_bytes``, with 95 % between
+    ``next_low_bytes`` and ``next_high_bytes``.
     """
     rows = [row for curve in model.curves for row in of_curve(curve)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -126,7 +124,6 @@ def of_candidate(
         "gamma_in_beta": shape.gamma,
         "points": piece.points,
         **goodness(candidate.rms, candidate.worst, candidate.degrees),
-        "left_out_error": candidate.left_out,
     }
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from omb_py.analysis.model.bounded import LEVEL, Array, Mask, moments, solve
+from omb_py.analysis.model.bounded import LEVEL, Array, moments, solve
 
 MIN_SIZES = 3
 """Message sizes in a range: two make a line, a third one says whether it is one."""
@@ -60,50 +60,41 @@ def series(sizes: Array, times: Array, errors: Array | None = None) -> Series:
 
 @dataclass(frozen=True)
 class Ranges:
-    """How well a line fits each range of sizes, for each set of sizes kept.
+    """How well a line fits each range of sizes.
 
     ``sizes`` are the different ones of all curves, ``places`` those indices among them at which a
-    range may start or end. ``cost`` (sets, start, end) is the sum of the squared relative errors
-    of all curves between two places, infinite where too few sizes are. ``points`` counts what was
-    kept.
+    range may start or end. ``cost`` (start, end) is the sum of the squared relative errors of all
+    curves between two places, infinite where too few sizes are. ``points`` is how many there are.
     """
 
     sizes: Array
     places: Integers
     cost: Array
-    points: Integers
+    points: int
 
 
-def all_ranges(curves: Sequence[Series], kept: Mask | None = None) -> Ranges:
+def all_ranges(curves: Sequence[Series]) -> Ranges:
     """Fit every range of sizes, each curve with costs of its own.
 
-    ``kept`` has a row for each set of sizes and tells which of them are in it. Errors are relative
-    to the times themselves, so that one that is much too long spoils no more than its own point.
+    Errors are relative to the times themselves, so that one that is much too long spoils no more
+    than its own point. A range has `MIN_SIZES`, fewer only where there are fewer in all.
     """
     sizes = np.unique(np.concatenate([curve.sizes for curve in curves]))
-    kept = np.ones((1, len(sizes)), dtype=bool) if kept is None else kept
     places, starts, ends = ranges_of(len(sizes))
     index = np.arange(len(sizes))
     inside = (index >= places[starts][:, None]) & (index < places[ends][:, None])
-    few = kept.astype(float) @ inside.T.astype(float) < least_cost(kept.sum(axis=1))[:, None]
-    found = np.zeros((len(kept), len(starts)))
-    points = np.zeros(len(kept), dtype=np.int64)
+    few = inside.sum(axis=1) < min(len(sizes), MIN_SIZES)
+    found = np.zeros(len(starts))
     scale = max(float(sizes[-1]), 1.0)
     for curve in curves:
-        place = np.searchsorted(sizes, curve.sizes)
-        points += kept[:, place].sum(axis=1)
         products = moments(np.ones_like(curve.sizes), curve.sizes / scale, curve.times)
         of_sizes = np.zeros((len(sizes), products.shape[-1]))
-        np.add.at(of_sizes, place, products / (curve.variances * curve.times**2)[:, None])
-        found += solve(inside.astype(float) @ (kept[:, :, None] * of_sizes)).cost
-    cost = np.full((len(kept), len(places), len(places)), np.inf)
-    cost[:, starts, ends] = np.where(few, np.inf, found)
-    return Ranges(sizes, places, cost, points)
-
-
-def least_cost(sizes: Integers) -> Integers:
-    """The fewest sizes of a range, among so many in all: fewer only where there are fewer."""
-    return np.minimum(sizes, MIN_SIZES)
+        weighted = products / (curve.variances * curve.times**2)[:, None]
+        np.add.at(of_sizes, np.searchsorted(sizes, curve.sizes), weighted)
+        found += solve(inside.astype(float) @ of_sizes).cost
+    cost = np.full((len(places), len(places)), np.inf)
+    cost[starts, ends] = np.where(few, np.inf, found)
+    return Ranges(sizes, places, cost, sum(len(curve.times) for curve in curves))
 
 
 @lru_cache(maxsize=64)
@@ -114,28 +105,24 @@ def ranges_of(count: int) -> tuple[Integers, Integers, Integers]:
     return places, starts, ends
 
 
-def boundaries(ranges: Ranges, curves: int = 1) -> list[Boundaries]:
-    """Where ranges meet, for each set of sizes kept.
+def boundaries(ranges: Ranges, curves: int = 1) -> Boundaries:
+    """Where ranges meet.
 
     From the fewest on, more ranges are taken as soon as any greater number of them fits better
     than chance would explain; ``curves`` have two costs each in every range.
     """
     count = len(ranges.places)
-    best = [ranges.cost[:, 0, :]]
+    best = [ranges.cost[0]]
     before: list[Integers] = []
     for _ in range(1, min(MAX_RANGES, len(ranges.sizes) // MIN_SIZES)):
-        whole = best[-1][:, :, None] + ranges.cost
-        before.append(whole.argmin(axis=1))
-        best.append(whole.min(axis=1))
-    totals = np.stack([ends[:, -1] for ends in best], axis=1)
-    found = []
-    for row, points in enumerate(ranges.points.tolist()):
-        chosen = number_of_ranges(totals[row].tolist(), points, count - 1, curves)
-        path = [count - 1]
-        for step in range(chosen - 2, -1, -1):
-            path.append(int(before[step][row, path[-1]]))
-        found.append(tuple(ranges.places[[0, *reversed(path)]].tolist()))
-    return found
+        whole = best[-1][:, None] + ranges.cost
+        before.append(whole.argmin(axis=0))
+        best.append(whole.min(axis=0))
+    totals = [float(ends[-1]) for ends in best]
+    path = [count - 1]
+    for step in range(number_of_ranges(totals, ranges.points, count - 1, curves) - 2, -1, -1):
+        path.append(int(before[step][path[-1]]))
+    return tuple(ranges.places[[0, *reversed(path)]].tolist())
 
 
 def number_of_ranges(totals: Sequence[float], points: int, places: int, curves: int) -> int:
@@ -163,15 +150,15 @@ def critical(fewer: int, more: int, points: int, places: int, curves: int) -> fl
 
 
 def profile(ranges: Ranges, path: Boundaries, degrees: int) -> list[tuple[int, int]]:
-    """For each switch of the first set, the outermost boundaries that fit hardly worse.
+    """For each switch, the outermost boundaries that fit hardly worse.
 
     The others stay where they are. Boundaries are those that a likelihood ratio does not reject at
     5 % (B. E. Hansen, *Sample splitting and threshold estimation*, Econometrica 68, 2000).
     """
-    costs = ranges.cost[0]
+    costs = ranges.cost
     steps = np.searchsorted(ranges.places, path)
     total = float(sum(costs[i, j] for i, j in pairwise(steps)))
-    misfit = int(ranges.points[0]) * MISFIT**2
+    misfit = ranges.points * MISFIT**2
     limit = (total + misfit) * (1 + stats.f.ppf(LEVEL, 1, max(1, degrees)) / max(1, degrees))
     found = []
     for left, here, right in zip(steps, steps[1:], steps[2:], strict=False):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from omb_py.analysis.model.check import check, scores
 from omb_py.analysis.model.fit import Model
 from omb_py.analysis.model.loggp import loggp
 from omb_py.analysis.model.parameters import parameters
@@ -21,10 +19,10 @@ WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
 
 
-FAR = "no prediction: too far outside the measured range"
+FAR = "no prediction"
 FAR_IN_WORDS = (
-    "No value more than a doubling outside what was measured where too few sizes leave no band: "
-    "measure more sizes, up to those requested."
+    "No value where one number of ranks was measured, nor more than a doubling outside the "
+    "measured sizes where they leave no band: measure more."
 )
 
 
@@ -34,7 +32,6 @@ def sheets(model: Model, ranks: Sequence[int], sizes: Sequence[int]) -> Iterator
     yield over_sizes(table[table["algorithm"].isna()])
     yield of_loggp(loggp(model))
     yield of_formulas(table[table["algorithm"].notna()])
-    yield of_check(check(model))
     yield of_predictions(model.predict(ranks, sizes))
 
 
@@ -137,7 +134,7 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
                 between(best["first_bytes"], best["last_bytes"]),
                 time_with_interval(best),
                 rate_with_interval(best) + (" *" if gamma else ""),
-                f"{percent(best['rms_error'])} / {percent(np.expm1(best['left_out_error']))}",
+                f"{percent(best['rms_error'])} / {percent(best['worst_error'])}",
                 ", ".join(alike) or "-",
             )
         )
@@ -149,8 +146,8 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
         )
     if untold:
         remarks.append(
-            "Measured on one number of ranks, where all formulas fit alike; predictions for others "
-            "are the whole span of what the formulas say: " + ", ".join(untold) + "."
+            "Measured on one number of ranks, where all formulas fit alike and say nothing of "
+            "others: " + ", ".join(untold) + "."
         )
     return Sheet(
         "Costs over ranks p and sizes n",
@@ -162,48 +159,12 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
             "sizes",
             "alpha (95 %)",
             "1 / beta (95 %)",
-            "error / ranks left out",
+            "error rms / worst",
             "fits as well",
         ),
         tuple(rows),
         tuple(remarks),
         3,
-    )
-
-
-def of_check(checked: pd.DataFrame) -> Sheet:
-    """How often and how far predictions of what was left out were wrong."""
-    rows = []
-    for row in scores(checked).to_dict("records"):
-        here = checked[
-            (checked["benchmark"] == row["benchmark"])
-            & (checked["curve"] == row["curve"])
-            & (checked["left_out"] == row["left_out"])
-        ]
-        rows.append(
-            (
-                name_of(row),
-                "each size" if row["left_out"] == "size" else "each number of ranks",
-                str(row["number"]),
-                percent(row["median_error"]),
-                percent(row["worst_error"]),
-                f"{here['covered'].sum()} of {len(here)}",
-            )
-        )
-    remarks = []
-    for kind, name in (("size", "sizes"), ("ranks", "numbers of ranks")):
-        part = checked[checked["left_out"] == kind]
-        if len(part):
-            remarks.append(
-                f"Left-out {name}: the band had {part['covered'].sum()} of {len(part)} values, "
-                f"{percent(float(part['covered'].mean()))} (nominal 95 %)."
-            )
-    return Sheet(
-        "Check: predicted without what is left out",
-        ("curve", "left out", "values", "median error", "worst", "in the band"),
-        tuple(rows),
-        tuple(remarks),
-        2,
     )
 
 
@@ -234,7 +195,7 @@ def of_predictions(table: pd.DataFrame) -> Sheet:
 def band_text(low: float, high: float, unit: str) -> str:
     """A band's limits, or why there are none."""
     if pd.isna(low):
-        return "too few sizes for a band"
+        return "-"
     if high / low > WIDEST_BAND:
         return "no prediction: its limits differ by more than a factor of 1000"
     return f"{value_text(low, unit)} to {value_text(high, unit)}"
@@ -299,15 +260,14 @@ def percent(part: float) -> str:
 
 
 def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) -> None:
-    """Write parameters, check and predictions.
+    """Write parameters and predictions.
 
-    For programs they are one table, whose column ``table`` tells parameters, LogGP's, check and
+    For programs they are one table, whose column ``table`` tells parameters, LogGP's and
     predictions apart.
     """
     tables = {
         "parameters": parameters(model),
         "loggp": loggp(model),
-        "check": check(model),
         "predictions": model.predict(ranks, sizes),
     }
     parts = [frame.assign(table=name) for name, frame in tables.items() if len(frame)]

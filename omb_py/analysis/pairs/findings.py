@@ -23,7 +23,6 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.analysis.otsu import split_point
 from omb_py.analysis.pairs.matrix import Matrix, Numbers
 from omb_py.core.dataclass import dataclass
 from omb_py.core.text.ranks import some_ranks
@@ -592,3 +591,17 @@ def tier_text(matrix: Matrix, groups: Sequence[Sequence[int]], inside: bool, fac
         f"two tiers: pairs between {count(len(groups), 'group')} take {factor:.2f} times as long "
         f"as those within them ({named}{more})"
     )
+
+
+def split_point(ordered: NDArray[np.float64]) -> int:
+    """How many of some sorted values, two or more, are in the lower of two classes.
+
+    They are parted where the variance within the classes is smallest, and between them largest
+    (N. Otsu, A threshold selection method from gray-level histograms, IEEE Transactions on Systems,
+    Man, and Cybernetics 9, 1979).
+    """
+    count = np.arange(1, len(ordered))
+    sums = np.cumsum(ordered)
+    first, total = sums[:-1], sums[-1]
+    between = first**2 / count + (total - first) ** 2 / (len(ordered) - count)
+    return int(between.argmax()) + 1

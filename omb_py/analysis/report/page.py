@@ -38,7 +38,7 @@ from omb_py.core.text.tables import Sheet
 
 if TYPE_CHECKING:
     from omb_py.analysis.report.samples import SampleSection
-    from omb_py.analysis.samples.series import Series
+    from omb_py.analysis.samples import Series
 
 SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
 """Our own scripts, which are one on the page."""
@@ -262,14 +262,9 @@ def pair_sections(rows: pd.DataFrame) -> list[PairSection]:
     """What `omb-py pairs` measured, a map each."""
     if rows.empty:
         return []
-    from omb_py.analysis.plots.figures import draw
-    from omb_py.analysis.plots.pairs import pair_maps
-    from omb_py.analysis.plots.style import address
+    from omb_py.analysis.charts.maps import pair_maps
 
-    return [
-        PairSection(picture.title, address(draw(picture)), picture.caption)
-        for picture in pair_maps(rows)
-    ]
+    return [PairSection(chart.title, chart.address(), chart.caption) for chart in pair_maps(rows)]
 
 
 NAMES = ["run", "file", "suite", "mpi", "ranks"]

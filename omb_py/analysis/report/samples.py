@@ -1,16 +1,14 @@
-"""Single iterations for the page: their figures, and what is odd about them."""
+"""Single iterations for the page: their figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omb_py.analysis.plots.samples import TITLES, draw, sample_plots
-from omb_py.analysis.plots.style import address, apply_style
-from omb_py.analysis.samples.diagnostics import findings
-from omb_py.analysis.samples.series import Series, measurements
+from omb_py.analysis.charts.samples import TITLES, sample_charts
+from omb_py.analysis.samples import Series, measurements
 
-KINDS = ("samples", "drift", "ecdf")
+KINDS = ("samples", "ecdf")
 """Figures of each measurement."""
 
 MAX_MEASUREMENTS = 8
@@ -27,12 +25,11 @@ class SampleFigure:
 
 @dataclass(frozen=True)
 class SampleSection:
-    """The figures of one measurement, what is common to them, and sentences about its samples."""
+    """The figures of one measurement, and what is common to them."""
 
     title: str
     how: str
     figures: tuple[SampleFigure, ...]
-    sentences: tuple[str, ...]
 
 
 def sample_sections(series: Sequence[Series]) -> list[SampleSection]:
@@ -44,7 +41,7 @@ def section(series: Sequence[Series]) -> SampleSection:
     """The section of one measurement; the first figure of each kind."""
     figures = []
     for kind in KINDS:
-        plot = next(iter(sample_plots(series, kind).values()))
-        with apply_style():
-            figures.append(SampleFigure(TITLES[kind], address(draw(plot))))
-    return SampleSection(plot.title, plot.caption[0], tuple(figures), tuple(findings(series)))
+        chart = next(iter(sample_charts(series, kind).values()))
+        figures.append(SampleFigure(TITLES[kind], chart.address()))
+    title = str(series[0].shared["benchmark"])
+    return SampleSection(title, chart.caption[0], tuple(figures))

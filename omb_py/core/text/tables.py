@@ -102,6 +102,7 @@ def write(
         write_content(to, markdown(list(made), notes))
     elif to.path is None:
         on_console(list(made), notes, sys.stdout)
+        sys.stdout.flush()  # a full disk is said before anything else is
     else:
         out = io.StringIO()
         on_console(list(made), notes, out)
@@ -114,8 +115,10 @@ def write_content(to: Target, content: str | bytes) -> None:
         files.write(to.path, content)
     elif isinstance(content, str):
         sys.stdout.write(content)
+        sys.stdout.flush()
     else:
         sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
 
 
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:

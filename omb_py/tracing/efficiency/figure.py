@@ -1,30 +1,23 @@
-"""Efficiencies as a figure: over ranks, or as bars where there is one number of ranks."""
+"""Efficiencies as a chart: over ranks, or as bars where there is one number of ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
+from math import nan
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
+import pandas as pd
 
-from omb_py.analysis.plots.axes import rank_axis
-from omb_py.analysis.plots.lines import WIDE
-from omb_py.analysis.plots.style import (
-    DASHES,
-    Page,
-    apply_style,
-    color,
-    empty_figure,
-    finish,
-    legend_above,
-    line_style,
-    muted,
-)
+from omb_py.analysis.charts.axes import Measure
+from omb_py.analysis.charts.bars import SEGMENT, bars
+from omb_py.analysis.charts.lines import ENDS, lines
+from omb_py.analysis.charts.spec import Chart
 from omb_py.core.text.words import count
 from omb_py.tracing.efficiency.series import Point, Series, loads
 
 NAME = "efficiency"
+
+MEASURE = Measure("Efficiency", "%")
 
 Factor = tuple[str, int, Callable[[Point], float | None]]
 """Name, number of its style, value."""
@@ -49,88 +42,48 @@ PARTS: tuple[Factor, ...] = (
 )
 
 
-def draw(series: Series, page: Page | None = None) -> Figure:
-    """A figure of all runs."""
-    page = page or Page()
-    with apply_style(page):
-        if not series.several:
-            return bars(series, page)
-        figure = empty_figure(page, 0.45 * page.width + 6)
-        above, below = figure.subplots(2, 1, sharex=True)
-        lines(above, series, WHOLE, page.points - 60)
-        lines(below, series, PARTS, page.points - 60)
-        above.set_xlabel("")
-        first = series.points[0].run
-        return finish(
-            figure,
-            "Efficiency",
-            [
-                f"{series.kind.capitalize()} scaling",
-                "Above: global efficiency = parallel efficiency x computation scaling, "
-                f"relative to {count(first.times.ranks, 'rank')}",
-                "Below: parallel efficiency = load balance x serialisation x transfer efficiency"
-                + (" x data loading efficiency" if loads(series) else ""),
-                *facts(series),
-            ],
-        )
+def chart(series: Series) -> Chart:
+    """The chart of all runs."""
+    if not series.several:
+        return of_one(series)
+    rows = [
+        {"panel": panel, "title": title, "line": name, "style": style, "x": at.run.times.ranks}
+        | {"value": 100 * part, "text": MEASURE.text(100 * part), "runs": 1}
+        for panel, (title, factors) in enumerate((("Global", WHOLE), ("Parallel", PARTS)))
+        for name, style, value in factors
+        for at in series.points
+        if (part := value(at)) is not None
+    ]
+    data = pd.DataFrame(rows).assign(**dict.fromkeys(ENDS, nan))
+    ideal = data[["panel", "x"]].drop_duplicates().assign(line="100 %", value=100.0)
+    first = series.points[0].run
+    loading = " x data loading efficiency" * loads(series)
+    facts = (
+        f"{series.kind.capitalize()} scaling",
+        "Global efficiency = parallel efficiency x computation scaling, relative to "
+        f"{count(first.times.ranks, 'rank')}",
+        f"Parallel efficiency = load balance x serialisation x transfer efficiency{loading}",
+        *facts_of(series),
+    )
+    layout = partial(lines, data, "ranks", MEASURE, ideal)
+    return Chart(NAME, "Efficiency", facts, data, layout)
 
 
-def lines(axes: Axes, series: Series, factors: Sequence[Factor], room: float) -> None:
-    """A line for each factor that some run has."""
-    highest = 1.0
-    for name, number, value in factors:
-        known = [(at.run.times.ranks, value(at)) for at in series.points]
-        shown = [(ranks, 100 * part) for ranks, part in known if part is not None]
-        if not shown:
-            continue
-        style = line_style(number)
-        axes.plot(
-            [ranks for ranks, _ in shown],
-            [part for _, part in shown],
-            color=style.color,
-            marker=style.marker,
-            linestyle=style.dash,
-            label=name,
-        )
-        highest = max(highest, *(part / 100 for _, part in shown))
-    axes.axhline(100, color=muted(), linewidth=0.9, linestyle=DASHES[2])
-    rank_axis(axes, [point.run.times.ranks for point in series.points], room)
-    in_percent(axes, highest)
-    legend_above(axes, axes.get_legend_handles_labels()[0], room)
-
-
-def bars(series: Series, page: Page) -> Figure:
+def of_one(series: Series) -> Chart:
     """The factors of one run, or of several on the same number of ranks."""
-    figure = empty_figure(page, 0.35 * page.width + 2.5)
-    axes = figure.subplots()
-    width = 0.8 / len(series.points)
-    known = [one for one in PARTS if any(one[2](point) is not None for point in series.points)]
-    for index, point in enumerate(series.points):
-        places = [at + width * (index - (len(series.points) - 1) / 2) for at in range(len(known))]
-        parts = [100 * (value(point) or 0.0) for _, _, value in known]
-        drawn = axes.bar(places, parts, 0.9 * width, color=color(index + 1), label=point.label)
-        if len(series.points) <= 2:
-            axes.bar_label(drawn, [f"{part:.0f} %" for part in parts], fontsize=7.5, padding=1)
-    axes.set_xticks(range(len(known)), [name.replace(" ", "\n") for name, *_ in known])
-    if page.width < WIDE:
-        axes.tick_params(axis="x", rotation=90)
-    in_percent(axes, 1.0)
-    if len(series.points) > 1:
-        legend_above(axes, axes.get_legend_handles_labels()[0], page.points - 60)
+    rows = []
+    for name, _, value in PARTS:
+        for number, at in enumerate(series.points):
+            if (part := value(at)) is not None:
+                line = name if len(series.points) == 1 else f"{name}, {at.label}"
+                text = MEASURE.text(100 * part)
+                rows.append((line, "", 0.0, 100 * part, number + 1, text, nan, nan))
+    data = pd.DataFrame(rows, columns=list(SEGMENT))
     ranks = count(series.points[0].run.times.ranks, "rank")
-    return finish(figure, "Efficiency", [ranks, *facts(series)])
+    return Chart(NAME, "Efficiency", (ranks, *facts_of(series)), data, partial(bars, data, MEASURE))
 
 
-def in_percent(axes: Axes, highest: float) -> None:
-    """Make y an axis of percent from 0."""
-    axes.set_ylim(0, 100 * highest * 1.06)
-    if highest <= 1.5:
-        axes.yaxis.set_major_locator(MultipleLocator(20))
-    axes.set_ylabel("Efficiency (%)")
-    axes.grid(True, axis="y")
-
-
-def facts(series: Series) -> list[str]:
+def facts_of(series: Series) -> list[str]:
     """Facts for below the figure."""
     commands = dict.fromkeys(point.run.command for point in series.points if point.run.command)
     found = [next(iter(commands))] if len(commands) == 1 else []

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.model.check import check, scores
 from omb_py.analysis.model.costs import shapes
 from omb_py.analysis.model.fit import Model, model
 from omb_py.analysis.model.loggp import loggp
@@ -129,42 +128,11 @@ def test_intervals_over_ranks_hold_the_truth() -> None:
     assert 0.88 <= np.mean(held) <= 1
 
 
-def test_predictions_far_away_hold_the_truth() -> None:
-    """32 times the ranks and 16 times the size that were measured."""
-    fitted = model(collective("bcast", "binomial tree"))
-    (found,) = fitted.predict([2048], [1 << 24]).to_dict("records")
-    truth = 11 * (ALPHA + BETA * (1 << 24))
-    assert found["low"] < truth < found["high"]
-    assert found["value"] == pytest.approx(truth, rel=0.1)
-    assert found["basis"] == "formulas"
-
-
 def test_on_measured_ranks_the_fit_over_sizes_is_used() -> None:
     fitted = model(collective("bcast", "binomial tree"))
     (found,) = fitted.predict([8], [1024]).to_dict("records")
     assert found["basis"] == "sizes at 8 ranks"
     assert found["high"] / found["low"] < 1.3
-
-
-@examples(30)
-@given(
-    seed=st.integers(0, 1000),
-    case=st.sampled_from(
-        [("bcast", "binomial tree"), ("allreduce", "ring"), ("alltoall", "Bruck")]
-    ),
-    ranks=st.sampled_from([(2,), (2, 4), (2, 4, 8), RANKS]),
-    noise=st.sampled_from([0.001, 0.05, 0.3]),
-)
-def test_bands_widen_with_ranks_beyond_the_measured(
-    seed: int, case: tuple[str, str], ranks: tuple[int, ...], noise: float
-) -> None:
-    fitted = model(collective(*case, ranks=ranks, noise=noise, seed=seed))
-    beyond = [ranks[-1] * 2**step for step in range(1, 9)]
-    for size in (8, 65536):
-        table = fitted.predict(beyond, [size])
-        width = np.log(table["high"] / table["low"]).to_numpy()
-        assert np.all(np.diff(width) > 0)
-        assert np.all((table["low"] < table["value"]) & (table["value"] < table["high"]))
 
 
 @examples(15)
@@ -177,40 +145,10 @@ def test_a_machine_slower_by_a_factor_has_a_model_slower_by_it(seed: int, scale:
         np.testing.assert_allclose(other[column], one[column] * scale, rtol=1e-4)
 
 
-def test_with_one_number_of_ranks_the_band_is_the_span_of_all_formulas() -> None:
-    fitted = model(collective("bcast", "binomial tree", ranks=(2,), noise=0.001))
-    (found,) = fitted.predict([64], [8]).to_dict("records")
-    assert found["low"] < 6 * ALPHA
-    assert found["high"] > 63 * ALPHA
-    table = parameters(fitted)
-    assert table[table["algorithm"].notna()]["place"].notna().all()
-
-
 def test_formulas_within_noise_are_named_too() -> None:
     data = collective("bcast", "binomial tree", ranks=(2, 4), noise=0.4, sizes=SIZES[:6])
     table = parameters(model(data))
     assert (table[table["algorithm"].notna()]["place"] > 1).any()
-
-
-def test_the_check_leaves_out_sizes_and_ranks_and_covers_about_what_it_says() -> None:
-    checked = check(model(collective("allreduce", "recursive doubling", noise=0.05)))
-    by_kind = checked.groupby("left_out")["covered"].agg(["mean", "size"])
-    assert by_kind.loc["size", "size"] == by_kind.loc["ranks", "size"] == len(RANKS) * len(SIZES)
-    assert by_kind.loc["size", "mean"] > 0.9
-    assert by_kind.loc["ranks", "mean"] > 0.9
-    table = scores(checked)
-    assert table["median_error"].max() < 0.15
-
-
-def test_the_check_says_when_predictions_are_bad() -> None:
-    """Times over ranks that follow no formula: the check's errors are as large as they are."""
-    jobs = [
-        rows("bcast", number, {size: factor * time for size, time in line(seed=number).items()})
-        for number, factor in ((2, 1.0), (4, 50.0), (8, 3.0), (16, 200.0))
-    ]
-    table = scores(check(model(frame(*jobs)))).set_index("left_out")
-    assert table.loc["ranks", "worst_error"] > 3
-    assert table.loc["size", "worst_error"] < 0.5
 
 
 def test_a_bandwidth_is_fitted_as_the_time_of_a_message() -> None:
@@ -349,13 +287,13 @@ def test_medians_are_taken_wherever_a_whole_benchmark_has_them() -> None:
 
 
 def test_sizes_measured_on_some_ranks_only_are_predicted_from_these() -> None:
-    """Large messages on two ranks alone: other ranks are the span of the formulas there."""
+    """Large messages on two ranks alone say nothing of other ranks."""
     small = collective("bcast", "binomial tree", ranks=(2, 4, 8), sizes=SIZES[:10])
     large = collective("bcast", "binomial tree", ranks=(2,), sizes=SIZES[10:], alpha=50.0)
     fitted = model(pd.concat([small, large], ignore_index=True))
     near, far = (fitted.predict([16], [size]).iloc[0] for size in (8, 1 << 20))
-    assert far["high"] / far["low"] > 5 * near["high"] / near["low"]
-    assert np.isfinite(far["high"])
+    assert near["value"] > 0
+    assert np.isnan(far["value"])
 
 
 @pytest.mark.parametrize("benchmark", ["latency", "allreduce"])
@@ -369,8 +307,8 @@ def test_what_is_far_outside_and_without_a_band_cannot_be_told(
     assert parameters(fitted)["bandwidth_MBps"].isna().all()
     write(fitted, [2], [8, 1 << 20], Target())
     text = capsys.readouterr().out
-    assert "no prediction: too far outside the measured range" in text
-    assert "measure more sizes" in text
+    assert "no prediction" in text
+    assert "they leave no band: measure more" in text
     assert "GB/s" not in text
 
 
@@ -425,11 +363,6 @@ def test_real_latencies_switch_where_the_library_does() -> None:
     assert table.loc["Open MPI 5.0.11", "next_after_bytes"] == 2048
 
 
-def test_on_real_results_bands_hold_most_of_what_was_left_out() -> None:
-    checked = check(model(load(RESULTS / "two-core-vm.csv").rows))
-    assert checked["covered"].mean() > 0.85
-
-
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(command, list(arguments), catch_exceptions=True)
 
@@ -447,7 +380,7 @@ def written(tmp_path: Path) -> Callable[[pd.DataFrame], str]:
 
 def test_the_command_prints_all_tables() -> None:
     shown = run(str(RESULTS / "two-core-vm.csv"), "--predict-ranks", "64", "--sizes", "8,1M").output
-    for title in ("Costs over message sizes", "LogGP", "Check", "Prediction", "one host"):
+    for title in ("Costs over message sizes", "LogGP", "Prediction", "one host"):
         assert title in shown
     assert "nan" not in shown
 
@@ -460,10 +393,11 @@ def test_the_command_writes_what_the_suffix_says(
         result = run(source, "--predict-ranks", "64", "--sizes", "8", "-o", str(tmp_path / name))
         assert result.exit_code == 0, result.output
     document = json.loads((tmp_path / "m.json").read_text())
-    assert document["predictions"][0]["ranks"] == 64
-    assert document["parameters"][0]["formula"] == "alpha + n beta"
+    parameters, *_, prediction = document["rows"]
+    assert (prediction["table"], prediction["ranks"]) == ("predictions", 64)
+    assert parameters["formula"] == "alpha + n beta"
     table = pd.read_csv(tmp_path / "m.csv")
-    assert set(table["table"]) == {"parameters", "check", "predictions"}
+    assert set(table["table"]) == {"parameters", "predictions"}
     assert "| curve |" in (tmp_path / "m.md").read_text()
     assert "Prediction" in (tmp_path / "m.txt").read_text()
 
@@ -492,5 +426,5 @@ def test_tables_of_text_have_all_that_json_has(capsys: pytest.CaptureFixture[str
         write(fitted, [1024], [8], Target(kind))
         texts[kind] = capsys.readouterr().out
     assert "lg p alpha + n lg p beta" in texts["text"]
-    assert texts["markdown"].count("\n## ") == 3
+    assert texts["markdown"].count("\n## ") == 2
     assert all("binomial tree" in text for text in texts.values())

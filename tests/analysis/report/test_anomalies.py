@@ -143,38 +143,6 @@ def test_scattered_few_or_single_runs_are_no_groups(said: Any, values: list[floa
     assert said(rows) == []
 
 
-def test_a_step_that_stays_is_a_switch_of_protocol(said: Any) -> None:
-    rendezvous = {size: 2 + size / 1000 + 20 for size in SIZES if size > 4096}
-    (found,) = said(curve(rendezvous))
-    assert found.kind == "switch"
-    assert found.where["bytes"] == 8192
-    assert found.text.startswith(
-        "From 4 KiB to 8 KiB a message takes 4.95 times as long (6.10 µs, then 30.2 µs)"
-    )
-
-
-def test_a_bandwidth_that_drops_is_a_switch_too(said: Any) -> None:
-    rows = [
-        row(size, time, benchmark="bw", latency_us=None, latency_min_us=None, latency_max_us=None)
-        | {"bandwidth_MBps": size * 64 / (time * 1.02), "sync": None, "slowest_p50_us": None}
-        for size in SIZES
-        for time in [(2 + size / 1000) * (3 if size > 4096 else 1)]
-    ]
-    (found,) = said(rows)
-    assert (found.kind, found.where["bytes"]) == ("switch", 8192)
-    assert "GB/s" in found.text or "MB/s" in found.text
-
-
-@pytest.mark.parametrize(("factor", "word"), [(2.0, "slower"), (0.5, "faster")])
-def test_a_single_size_off_the_line_is_odd_and_no_switch(
-    said: Any, factor: float, word: str
-) -> None:
-    (found,) = said(curve({1024: (2 + 1024 / 1000) * factor}))
-    assert found.kind == "odd size"
-    assert found.where["bytes"] == 1024
-    assert f"times {word} than the sizes on both sides let expect" in found.text
-
-
 def test_a_larger_message_that_is_faster_by_more_than_its_interval(said: Any) -> None:
     faster = {size: 8 + size / 1000 for size in SIZES if size <= 64}
     faster |= {size: 2 + size / 1000 for size in SIZES if size > 64}

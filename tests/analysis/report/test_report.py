@@ -26,7 +26,7 @@ from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
-from tests.analysis.samples.synthetic import lognormal, series, write
+from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.conftest import Finished
 
 from .test_anomalies import curve, read, row
@@ -465,4 +465,4 @@ def test_files_of_samples_become_a_section(
     assert "left out" not in job.err
     page = (folder / "report.html").read_text()
     assert "8 B: There are two speeds" in page
-    assert page.count('<img src="data:image/png;base64,') == 3
+    assert page.count('<img src="data:image/png;base64,') == 2

@@ -100,8 +100,12 @@ def test_a_device_or_a_pipe_is_written_to_not_replaced(tmp_path: Path) -> None:
 
 WRITERS = {
     "report.html": ["report", RESULTS, "-o"],
-    "compared.csv": ["compare", RESULTS, RESULTS, "--where", "benchmark=latency", "-o"],
-    "model.json": ["model", RESULTS, "--where", "benchmark=latency", "-o"],
+    "compared.csv": [
+        *("compare", RESULTS, RESULTS, "--where", "benchmark=latency"),
+        "--force",
+        "-o",
+    ],
+    "model.json": ["model", RESULTS, "--where", "benchmark=latency", "--force", "-o"],
     "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--figure"],
 }
 """Commands that write a file, by the name of the file."""
@@ -150,7 +154,7 @@ def test_a_full_disk_leaves_the_good_files_of_before(tmp_path: Path) -> None:
 
 
 PACKAGES = (
-    *("analysis/model", "analysis/plots", "analysis/report"),
+    *("analysis/model", "analysis/charts", "analysis/report"),
     *("tracing/efficiency", "tracing/profile", "tracing/timeline", "tracing/traffic"),
 )
 

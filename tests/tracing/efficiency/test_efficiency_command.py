@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omb_py.analysis.plots.style import Page
 from omb_py.core.errors import UsageError
 from omb_py.tracing.efficiency import figure, rows, text
 from omb_py.tracing.efficiency.runs import load
@@ -22,7 +21,6 @@ from omb_py.tracing.profile import recorded, store
 from omb_py.tracing.records import layout
 from omb_py.tracing.records.layout import Kind
 from tests.conftest import Finished
-from tests.helpers.layout import faults
 from tests.helpers.properties import examples
 from tests.tracing.efficiency.machine import Machine
 from tests.tracing.made_records import MadeRecord
@@ -232,23 +230,21 @@ def test_phases_that_nobody_named_are_explained(efficiency: Command, runs: list[
 @pytest.mark.parametrize("weak", [False, True])
 def test_a_figure_over_ranks_has_all_factors(tmp_path: Path, weak: bool) -> None:
     found = load([str(made(tmp_path / str(ranks), ranks, loading=2)) for ranks in (1, 2, 4)])
-    drawn = figure.draw(series_of(found, weak), Page(8.5))
-    assert faults(drawn) == []
-    above, below = drawn.axes
-    title, caption = (text.get_text() for text in drawn.texts)
-    assert title == "Efficiency"
-    assert caption.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
-    assert "transfer efficiency x data loading efficiency" in caption.replace("\n", " ")
-    labels = [str(line.get_label()) for line in (*above.lines, *below.lines)]
-    assert {name for name, *_ in (*figure.WHOLE, *figure.PARTS)} <= set(labels)
+    chart = figure.chart(series_of(found, weak))
+    assert chart.title == "Efficiency"
+    assert chart.words.startswith(f"{'Weak' if weak else 'Strong'} scaling.")
+    assert "transfer efficiency x data loading efficiency" in chart.words
+    assert set(chart.data["line"]) == {name for name, *_ in (*figure.WHOLE, *figure.PARTS)}
+    assert set(chart.data["x"]) == {1, 2, 4}
+    _, panels = chart.specification()["vconcat"]
+    assert len(panels["concat"]) == 2
 
 
 def test_a_figure_of_one_number_of_ranks_is_bars(tmp_path: Path) -> None:
     found = load([str(made(tmp_path / "run", 4))])
-    drawn = figure.draw(series_of(found), Page(8.5))
-    assert faults(drawn) == []
-    (axes,) = drawn.axes
-    assert len(axes.patches) == len(figure.PARTS) - 1, "without that of loading"
+    chart = figure.chart(series_of(found))
+    assert len(chart.data) == len(figure.PARTS) - 1, "without that of loading"
+    assert chart.image("svg").startswith(b"<svg")
 
 
 def test_figures_go_to_a_file_or_a_folder(

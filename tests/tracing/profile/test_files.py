@@ -60,7 +60,7 @@ def test_a_job_needs_nothing_more_than_numpy_for_it(tmp_path: Path) -> None:
     program = (
         "import sys; from omb_py.tracing.profile import store; "
         f"store.write(store.load([{str(tmp_path)!r}]), {str(tmp_path)!r}); "
-        "print(*sorted({'pandas', 'rich', 'matplotlib', 'click', 'mpi4py'} & set(sys.modules)))"
+        "print(*sorted({'pandas', 'rich', 'altair', 'click', 'mpi4py'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Which rows are one figure, which of them one line, and what all of them have in common."""
+"""Which rows are one figure, and which of their columns tell lines and panels apart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from itertools import combinations
 
 import pandas as pd
 
-from omb_py.analysis.plots.style import MAX_LINES
-from omb_py.analysis.points import by, caption_part, distinctions, number, without_implied
+from omb_py.analysis.charts.axes import Measure
+from omb_py.analysis.charts.spec import MAX_LINES
+from omb_py.analysis.points import (
+    GROWING,
+    by,
+    caption_part,
+    common,
+    distinctions,
+    number,
+    without_implied,
+)
 from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
+from omb_py.analysis.values import measured
+from omb_py.core.errors import UsageError
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 MAX_PANELS = 12
@@ -29,6 +40,16 @@ OF_FILES = ("suite", "mpi", "hosts")
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What is asked of every figure: the columns of its lines, its value, statistic and units."""
+
+    lines: tuple[str, ...] | None = None
+    value: str = "auto"
+    statistic: str = "auto"
+    binary: bool = False
+
+
+@dataclass(frozen=True)
 class Group:
     """The rows of one figure.
 
@@ -40,31 +61,51 @@ class Group:
     values: Mapping[str, object]
     rows: pd.DataFrame
     lines: tuple[str, ...]
-
-    @property
-    def facts(self) -> list[str]:
-        """What this figure has in common that others of the same benchmarks have not."""
-        return [caption_part(*item) for item in self.values.items() if item[0] != "unit"]
+    binary: bool
 
     def name(self, kind: str = "") -> str:
         """Its title as the name of a file."""
         parts = [self.benchmark, kind, *(caption_part(*item) for item in self.values.items())]
         return "-".join(plain(part) for part in parts if part)
 
+    @property
+    def measure(self) -> Measure:
+        """What the values of its rows are."""
+        first = self.rows.iloc[0]
+        statistic = " or ".join(sorted(set(self.rows["statistic"]) - {""}))
+        return Measure(str(first["words"]), str(first["unit"]), statistic, self.binary)
 
-def group_rows(
-    rows: pd.DataFrame, axes: Sequence[str], lines: Sequence[str] | None = None
-) -> Iterator[Group]:
-    """A group for each figure. ``axes`` are the columns along its axes.
+    def facts(self, axes: Sequence[str], columns: Sequence[str]) -> list[str]:
+        """What does not vary within the figure, what grows along its axis, and what units mean."""
+        rows = self.rows
+        own = [caption_part(*item) for item in self.values.items() if item[0] != "unit"]
+        found = [" · ".join([*own, *common(rows, {*axes, *columns, *self.values})])]
+        for name in (name for name in GROWING if name in axes and rows[name].nunique() > 1):
+            found.append(f"{rows[name].min()} to {caption_part(name, rows[name].max())}")
+        for file in (name for name in ("file", "source") if name in columns):
+            for name in OF_FILES:
+                if name not in columns and rows[name].nunique() > 1:
+                    pairs = (values for values, _ in by(rows, [file, name]))
+                    found.append("; ".join(f"{at}: {caption_part(name, it)}" for at, it in pairs))
+        return [*found, *self.measure.note]
 
-    With ``lines`` those columns tell lines apart and all others tell figures apart; without, all
-    columns in which rows differ tell lines apart. Raises `UsageError` for a line's column that
-    there is not.
+
+def groups(rows: pd.DataFrame, axes: Sequence[str], choice: Choice) -> Iterator[Group]:
+    """A group for each figure, with its numbers. ``axes`` are the columns along its axes.
+
+    With lines chosen, all other columns tell figures apart; without, all columns in which rows
+    differ tell lines apart. Each benchmark by itself decides between medians and means; those
+    without such numbers are left out. Raises `UsageError` for a line's column that there is not.
     """
+    lines = choice.lines
     for name in lines or ():
         if name not in rows.columns or name in ("value", "line"):
             raise no_column(name, COLUMNS)
     for benchmark, part in benchmarks(rows, axes, lines):
+        try:
+            part = measured(part, choice.value, choice.statistic)
+        except UsageError:
+            continue
         columns = [name for name in COLUMNS if name not in axes]
         found = [distinctions(members, columns) for _, members in by(part, ["benchmark"])]
         telling = [name for name in columns if any(name in names for names in found)]
@@ -75,11 +116,22 @@ def group_rows(
             sure = without_implied(part, OF_FILES, ["source"])
             telling = wanted = [name for name in wanted if name not in OF_FILES or name in sure]
         others = without_implied(part, [name for name in telling if name not in wanted], wanted)
-        if part["unit"].nunique() > 1:
-            others.append("unit")
+        others += ["unit"] * (part["unit"].nunique() > 1)
         for values, members in by(part, others):
             named = dict(zip(others, values, strict=True))
-            yield Group(benchmark, named, members, tuple(distinctions(members, wanted)))
+            apart = tuple(distinctions(members, wanted))
+            yield Group(benchmark, named, members, apart, choice.binary)
+
+
+def benchmarks(
+    rows: pd.DataFrame, axes: Sequence[str], lines: Sequence[str] | None
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of each benchmark, or of all at once where a figure tells benchmarks apart."""
+    if "benchmark" in (*axes, *(lines or ())):
+        yield "benchmarks", rows
+        return
+    for (name,), members in by(rows, ["benchmark"]):
+        yield str(name), members
 
 
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:
@@ -99,17 +151,6 @@ def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]
             if 1 < len(parts) <= MAX_PANELS and max(parts) <= MAX_LINES:
                 return tuple(name for name in columns if name in chosen)
     return tuple(name for name in columns if name in PANELS_FIRST and len(columns) > 1)
-
-
-def benchmarks(
-    rows: pd.DataFrame, axes: Sequence[str], lines: Sequence[str] | None
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each benchmark, or of all at once where a figure tells benchmarks apart."""
-    if "benchmark" in (*axes, *(lines or ())):
-        yield "benchmarks", rows
-        return
-    for (name,), members in by(rows, ["benchmark"]):
-        yield str(name), members
 
 
 def plain(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omb_py.analysis.samples.series import MEASUREMENT, Numbers, Series
+from omb_py.analysis.samples import MEASUREMENT, Numbers, Series
 from omb_py.results.samples import DTYPE, SampleFile
 
 GAP = 5e-7

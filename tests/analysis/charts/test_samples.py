@@ -1,4 +1,4 @@
-"""Figures of single iterations show the samples of the file."""
+"""Charts of single iterations show the samples of the file."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omb_py.analysis.plots import terminal
-from omb_py.analysis.plots.figures import draw
-from omb_py.analysis.plots.samples import (
+from omb_py.analysis.charts.samples import (
     MOST_SAMPLES,
     SAMPLE_KINDS,
-    SamplePanel,
     cumulated,
-    running_median,
-    sample_plots,
+    sample_charts,
     some,
 )
-from omb_py.analysis.plots.style import FORMATS, Page, image
-from omb_py.analysis.samples.series import load
+from omb_py.analysis.charts.spec import FORMATS, Page
+from omb_py.analysis.samples import load
 from omb_py.cli import plot as command
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.samples import is_samples
-from tests.analysis.samples.synthetic import lognormal, series, write
+from tests.analysis.synthetic_samples import lognormal, series, write
 from tests.conftest import Finished
 
 CHANCE = np.random.default_rng(5)
@@ -36,51 +32,37 @@ def test_the_command_knows_every_kind() -> None:
 
 
 @pytest.mark.parametrize("kind", SAMPLE_KINDS)
-def test_every_kind_is_drawn_in_files_and_in_the_terminal(kind: str) -> None:
-    (plot,) = sample_plots(MEMBERS, kind).values()
-    assert plot.name == f"latency-{kind}"
-    figure = draw(plot, page=Page(8.5))
-    for form in FORMATS:
-        assert len(image(figure, form)) > 1000
-    words = " ".join(text.get_text() for text in figure.texts)
-    assert "300 samples a rank" in " ".join(words.split())
-    text = terminal.text(plot, 80, 20)
-    assert max(map(len, text.splitlines())) <= 80
-    assert "1 KiB" in text
+def test_every_kind_is_drawn(kind: str) -> None:
+    (chart,) = sample_charts(MEMBERS, kind).values()
+    assert chart.name == f"latency-{kind}"
+    assert all(len(chart.image(form, Page(8.5))) > 1000 for form in FORMATS)
+    assert "300 samples a rank" in chart.caption
+    assert list(dict.fromkeys(chart.data["title"])) == ["1 B", "1 KiB"]
 
 
 def test_all_samples_are_points_at_their_starts() -> None:
-    (plot,) = sample_plots(MEMBERS, "samples", [1024]).values()
-    (axes,) = draw(plot).axes
-    for line, one in zip(axes.get_lines(), MEMBERS[2:], strict=True):
-        assert np.array_equal(line.get_xdata(), one.starts)
-        assert np.array_equal(line.get_ydata(), one.samples)
+    (chart,) = sample_charts(MEMBERS, "samples", [1024]).values()
+    for rank, one in enumerate(MEMBERS[2:]):
+        drawn = chart.data[chart.data["rank"] == rank]
+        assert np.array_equal(drawn["x"], one.starts)
+        assert np.array_equal(drawn["y"], one.samples)
 
 
 def test_of_very_many_samples_the_extremes_are_drawn() -> None:
     one = series(lognormal(CHANCE, 50_000))
-    starts, samples = some(one)
-    assert len(samples) <= MOST_SAMPLES
-    assert samples.min() == one.samples.min()
-    assert samples.max() == one.samples.max()
-    assert (np.diff(starts) > 0).all()
+    drawn = some(one)
+    assert len(drawn) <= MOST_SAMPLES
+    assert drawn["y"].min() == one.samples.min()
+    assert drawn["y"].max() == one.samples.max()
+    assert (np.diff(drawn["x"]) > 0).all()
 
 
 def test_a_distribution_counts_the_samples_of_all_ranks() -> None:
-    values, shares = cumulated(SamplePanel("", tuple(MEMBERS[:2])))
+    found = cumulated(MEMBERS[:2])
     both = np.concatenate([one.samples for one in MEMBERS[:2]])
-    assert shares[-1] == pytest.approx(99, abs=0.2)
-    middle = len(values) // 2
-    assert shares[middle] == pytest.approx(100 * np.mean(both <= values[middle]))
-
-
-def test_a_running_median_follows_a_step() -> None:
-    one = series(np.repeat([2.0, 3.0], 500) + 0.01 * CHANCE.random(1000))
-    _, medians, low, high = running_median(one)
-    assert (low <= medians).all()
-    assert (medians <= high).all()
-    assert medians[:15] == pytest.approx(2.005, abs=0.01)
-    assert medians[-15:] == pytest.approx(3.005, abs=0.01)
+    assert found["y"].iloc[-1] == pytest.approx(99, abs=0.2)
+    middle = found.iloc[len(found) // 2]
+    assert middle["y"] == pytest.approx(100 * np.mean(both <= middle["x"]))
 
 
 def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_path: Path) -> None:
@@ -90,24 +72,24 @@ def test_the_command_draws_a_folder(in_process: Callable[..., Finished], tmp_pat
     job = in_process("plot", "runs", "--kind", "ecdf", "--figure", "out/", "--format", "svg")
     assert job.code == 0, job.err
     assert (tmp_path / "out" / "latency-ecdf.svg").exists()
-    job = in_process("plot", "runs/a.parquet", "--where", "bytes=1K", "--kind", "violin", "-Gtty")
-    assert "1 KiB" in job.out
-    assert "1 B" not in job.out
+    job = in_process("plot", "runs/a.parquet", "--kind", "samples", "-G", "tty")
+    assert job.code != 0
+    assert "a terminal shows lines" in job.err
 
 
 def test_what_holds_no_samples_is_named(
     in_process: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("bytes,latency_us\n1,2\n")
-    job = in_process("plot", "rows.csv", "--kind", "drift")
+    job = in_process("plot", "rows.csv", "--kind", "samples")
     assert "rows.csv holds no samples" in job.err
     write(tmp_path / "run.npy", *MEMBERS)
     job = in_process("plot", "run.npy")
     assert "run.npy holds samples, not rows" in job.err
     with pytest.raises(UsageError, match="3 bytes"):
-        sample_plots(MEMBERS, "ecdf", [3])
+        sample_charts(MEMBERS, "ecdf", [3])
     with pytest.raises(OmbError, match="no sample to draw"):
-        sample_plots([], "ecdf")
+        sample_charts([], "ecdf")
 
 
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])

@@ -1,0 +1,75 @@
+"""Applications over numbers of ranks: speed-ups beside the ideal, and phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import nan
+
+import pandas as pd
+
+from omb_py.analysis.charts.axes import Measure
+from omb_py.analysis.charts.bars import SEGMENT, bars
+from omb_py.analysis.charts.groups import plain
+from omb_py.analysis.charts.lines import ENDS, lines, stylish
+from omb_py.analysis.charts.spec import Chart
+from omb_py.analysis.points import distinctions, label
+from omb_py.analysis.speedup import PHASES, SERIES
+from omb_py.core.errors import OmbError
+from omb_py.core.text.words import count
+
+SPEEDUP = Measure("Speed-up", "", "median")
+SHARE = Measure("Time of a rank", "%")
+
+
+def application_charts(found: pd.DataFrame, kind: str = "speedup") -> dict[str, Chart]:
+    """A chart of each application of `omb_py.analysis.speedup.speedups`, by name.
+
+    ``kind`` is ``speedup`` or ``phases``. Raises `OmbError` where there is nothing to draw.
+    """
+    charts = {}
+    for application, rows in found.groupby("application", sort=False):
+        apart = distinctions(rows, SERIES) or ["application"]
+        rows = rows.assign(line=[label(key, apart) for key in rows[apart].itertuples(index=False)])
+        problems, scaling = rows["problem"].unique(), " and ".join(rows["scaling"].unique())
+        facts = [*problems[: len(problems) == 1], f"{scaling[0].upper()}{scaling[1:]} scaling"]
+        if rows["oversubscribed"].any():
+            facts.append("Where there are more threads than cores, ranks took turns")
+        name, title = f"{plain(str(application))}-{kind}", str(application)
+        known = rows[rows["speedup"].notna()]
+        if kind == "phases":
+            data = pd.DataFrame(phases(rows), columns=list(SEGMENT))
+            charts[name] = Chart(name, title, tuple(facts), data, partial(bars, data, SHARE))
+        elif known["ranks"].nunique() > 1:
+            data = speedup_points(known)
+            ranks = [float(count) for count in sorted({1, *data["x"]})]
+            ideal = pd.DataFrame({"line": "ideal", "x": ranks, "value": ranks})
+            ideal = ideal.merge(data[["panel"]].drop_duplicates(), how="cross")
+            layout = partial(lines, data, "ranks", SPEEDUP, ideal)
+            marks = (*facts, "Bars: the minimum and the maximum repeat")
+            charts[name] = Chart(name, title, marks, data, layout, ("ranks", SPEEDUP))
+    if not charts:
+        raise OmbError("no application ran on two numbers of ranks")
+    return charts
+
+
+def speedup_points(known: pd.DataFrame) -> pd.DataFrame:
+    """Speed-ups as points of lines."""
+    names = {"ranks": "x", "speedup": "value", "speedup_low": "low", "speedup_high": "high"}
+    data = known.rename(columns=names)[["line", *names.values(), "runs"]]
+    data = data.assign(**dict.fromkeys(ENDS[2:], nan), text=data["value"].map("{:.3g}".format))
+    return stylish([(str(name), part) for name, part in data.groupby("line", sort=False)])
+
+
+def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+    """A bar for each line and number of ranks, made of the phases."""
+    several = rows["line"].nunique() > 1
+    for row in rows.to_dict("records"):
+        ranks = count(row["ranks"], "rank")
+        name = f"{row['line']}, {ranks}" if several else ranks
+        start = 0.0
+        for number, phase in enumerate(PHASES):
+            share = 100 * row[phase]
+            if share > 0:
+                yield name, phase, start, start + share, number, "", nan, nan
+            start += share

@@ -1,0 +1,236 @@
+"""Which charts there are of results, and the files that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from omb_py.analysis.bounds import Bounds
+from omb_py.analysis.charts.bars import bar_charts, overheads
+from omb_py.analysis.charts.groups import Choice, plain
+from omb_py.analysis.charts.lines import rank_charts, size_charts
+from omb_py.analysis.charts.maps import Ratio, heat_maps, pair_maps
+from omb_py.analysis.charts.spec import FORMATS, Chart, Page
+from omb_py.analysis.select import convert
+from omb_py.analysis.table import Results, of_rows, record_of
+from omb_py.analysis.values import QUANTITIES, measured
+from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.files import failing
+from omb_py.core.text.files import write as write_file
+from omb_py.core.text.words import first_of
+from omb_py.results.row import OverheadRow, PairRow, Row
+
+NOTHING = {
+    "auto": "there is nothing to draw in these files",
+    "size": "no benchmark here has two message sizes: --kind parts draws single numbers",
+    "ranks": "no benchmark here ran on two numbers of ranks: give files of several jobs, "
+    "or say what one had with --assume ranks=N",
+    "heat": "no benchmark here has two message sizes and two numbers of ranks for a heat map: "
+    "--lines names another column for its rows",
+    "overhead": "there are no results of 'omb-py overhead' in these files",
+    "parts": "every benchmark here has several message sizes: --kind size draws those",
+    "pairs": "there are no results of 'omb-py pairs' in these files",
+}
+KINDS = tuple(NOTHING)
+UNITS = ("decimal", "binary")
+
+MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
+BEGINNING = 4096
+"""Bytes of a file in which a mark of its format stands."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to draw: the options of ``omb-py plot``.
+
+    ``kind`` is one of `KINDS`; ``choice`` is asked of every figure; ``sizes`` are the message
+    sizes to keep, none for all (a few over ranks); ``bounds`` are drawn beside values over message
+    sizes.
+    """
+
+    kind: str = "auto"
+    choice: Choice = field(default_factory=Choice)
+    sizes: tuple[int, ...] = ()
+    ratio: Ratio | None = None
+    bounds: Bounds | None = None
+
+
+def figures(
+    source: Results | pd.DataFrame,
+    kind: str = "auto",
+    *,
+    lines: Sequence[str] | None = None,
+    sizes: Sequence[int | str] = (),
+    value: str = "auto",
+    statistic: str = "auto",
+    ratio: str | None = None,
+    units: str = "decimal",
+    width: str | float = 17.5,
+    theme: str = "light",
+) -> dict[str, Any]:
+    """Altair charts by the names that their files would have.
+
+    ``source`` is what `omb_py.analysis.table.load` read, or the rows of one of its tables. The
+    other arguments are the options of ``omb-py plot``. Raises `UsageError` for arguments that mean
+    nothing and `OmbError` when there is nothing to draw.
+    """
+    if units not in UNITS:
+        raise UsageError(f"there are no units {units!r}: choose from {', '.join(UNITS)}")
+    chosen = Choice(None if lines is None else tuple(lines), value, statistic, units == "binary")
+    known = message_sizes(str(size) for size in sizes)
+    request = Request(kind, chosen, known, None if ratio is None else Ratio.parsed(ratio))
+    page = Page.parsed(width, theme)
+    return {name: one.altair(page) for name, one in charts(as_results(source), request).items()}
+
+
+def as_results(source: Results | pd.DataFrame) -> Results:
+    """Rows of one table as results that have no others; columns that it lacks are empty."""
+    if isinstance(source, Results):
+        return source
+    none = of_rows([], {})
+    kind = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}[record_of(source.columns)]
+    columns = getattr(none, kind).columns
+    missing = [name for name in columns if name not in source.columns]
+    return replace(none, **{kind: source.reindex(columns=[*source.columns, *missing])})
+
+
+def message_sizes(texts: Iterable[str]) -> tuple[int, ...]:
+    """Message sizes from ``8``, ``64K`` and the like; raises `UsageError` for other words."""
+    return tuple(int(convert("bytes", text.strip())) for text in texts)
+
+
+def charts(results: Results, request: Request) -> dict[str, Chart]:
+    """What to draw, by name. Raises `OmbError` when that is nothing, and says why."""
+    if request.kind not in KINDS:
+        raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
+    if request.ratio and request.kind not in ("auto", "heat"):
+        raise UsageError(f"--ratio makes a heat map, not --kind {request.kind}")
+    found: dict[str, Chart] = {}
+    for chart in every(results, request):
+        again = (f"{chart.name}-{number}" for number in range(2, len(found) + 3))
+        found[next(name for name in (chart.name, *again) if name not in found)] = chart
+    if not found:
+        choice, ratio = request.choice, request.ratio
+        if request.kind not in ("auto", "overhead", "pairs") or choice.value != "auto":
+            measured(results.rows, choice.value, choice.statistic)
+        if ratio:
+            raise OmbError(
+                f"no benchmark here has both {ratio.column}={ratio.above} and {ratio.below} "
+                "at two message sizes with all other columns alike"
+            )
+        raise OmbError(NOTHING[request.kind])
+    return found
+
+
+def every(results: Results, request: Request) -> Iterator[Chart]:
+    """All charts of the kinds that are asked for; ``auto`` is all but maps of sizes by ranks."""
+    rows, kind, choice = of_sizes(results, request.sizes), request.kind, request.choice
+    if request.ratio or kind == "heat":
+        yield from heat_maps(rows, choice, request.ratio)
+        return
+    if kind in ("auto", "size"):
+        yield from size_charts(rows, choice, request.bounds)
+    if kind in ("auto", "ranks"):
+        yield from rank_charts(rows, choice, bool(request.sizes))
+    if kind in ("auto", "parts"):
+        yield from bar_charts(unscaled(rows) if kind == "auto" else rows, choice)
+    if kind in ("auto", "overhead"):
+        yield from overheads(results.overhead, next(iter(request.sizes), None))
+    if kind in ("auto", "pairs"):
+        pairs = results.pairs
+        sizes = request.sizes or pairs["bytes"].unique()
+        yield from pair_maps(pairs[pairs["bytes"].isin(sizes)], choice.binary)
+
+
+def unscaled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of benchmarks that a figure over ranks does not show already."""
+    ranks = rows[rows["part"].isna()].groupby("benchmark")["ranks"].nunique()
+    return rows[~rows["benchmark"].isin(ranks[ranks > 1].index) | rows["part"].notna()]
+
+
+def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
+    """Rows of these message sizes and those that have none; all if none are named.
+
+    Raises `UsageError` for a size that no row has.
+    """
+    rows = results.rows
+    others = (results.overhead, results.pairs)
+    there = set(rows["bytes"].dropna()).union(*(other["bytes"].dropna() for other in others))
+    if missing := [size for size in sizes if size not in there]:
+        raise UsageError(f"no row has a message size of {missing[0]} bytes")
+    return rows[rows["bytes"].isin(sizes) | rows["bytes"].isna()] if sizes else rows
+
+
+def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterator[str]:
+    """A sentence for rows and benchmarks that no chart of these ``names`` shows."""
+    rows = of_sizes(results, request.sizes)
+    value = request.choice.value
+    column = QUANTITIES[value].column
+    if column and (without := int(rows[column].isna().sum())):
+        yield f"{without} of {len(rows)} rows have no {value} ({column}) and are left out"
+    drawn = [f"{name}-" for name in names]
+    if any(name.startswith("benchmarks-") for name in drawn):
+        return
+    benchmarks = [str(name) for name in rows["benchmark"].dropna().unique()]
+    missing = [one for one in benchmarks if not any(n.startswith(f"{plain(one)}-") for n in drawn)]
+    if missing:
+        yield f"not drawn with these options: {first_of(missing)}"
+
+
+def targets(
+    names: Sequence[str], output: str | None, formats: Sequence[str]
+) -> dict[Path, tuple[str, str]]:
+    """The figure and the format of each file to write.
+
+    ``output`` is a folder, or a file for exactly one figure; None is the folder that one is in.
+    ``formats`` may be empty: that of the file, else PNG. Raises `UsageError` when several figures
+    or formats should go into one file, or for a suffix that is no format.
+    """
+    path = Path(output or ".")
+    suffix = path.suffix.lower().removeprefix(".")
+    if output is None or output.endswith("/") or path.is_dir() or not suffix:
+        forms = formats or ["png"]
+        return {path / f"{name}.{form}": (name, form) for name in names for form in forms}
+    if suffix not in FORMATS:
+        raise UsageError(f"{path}: a figure is {', '.join(FORMATS)}; a folder's name ends with /")
+    if list(formats) not in ([], [suffix]):
+        raise UsageError(f"{path} is one file, not {' and '.join(formats)}: name a folder")
+    if len(names) > 1:
+        shown = ", ".join(names[:4]) + ", ..." * (len(names) > 4)
+        raise UsageError(
+            f"{len(names)} figures ({shown}) do not go into one file: name a folder, "
+            "or choose one with --where and --kind"
+        )
+    return {path: (names[0], suffix)}
+
+
+def write(
+    found: Mapping[str, Chart], files: Mapping[Path, tuple[str, str]], page: Page | None = None
+) -> Iterator[Path]:
+    """Write charts to their files; yields each file that is written.
+
+    Folders are made. Raises `OmbError`, before anything is written, when a file is there that is
+    no image of that format, and when one cannot be written.
+    """
+    for path, (_, form) in files.items():
+        if not is_replaceable(path, form):
+            raise OmbError(f"{path} is there and is no {form.upper()} file: name another with -o")
+    for path, (name, form) in files.items():
+        write_file(path, found[name].image(form, page))
+        yield path
+
+
+def is_replaceable(path: Path, form: str) -> bool:
+    """Whether nothing is lost but an image when a file is written."""
+    with failing("read", path):
+        if not path.exists():
+            return True
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            beginning = file.read(BEGINNING)
+    return not beginning or MARKS[form] in beginning

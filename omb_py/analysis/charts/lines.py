@@ -1,0 +1,305 @@
+"""Lines over message sizes, over numbers of ranks, and of speed-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.bounds import Bounds, bound_of
+from omb_py.analysis.charts.axes import Measure, rank_axis, size_axis, value_axis
+from omb_py.analysis.charts.groups import (
+    MAX_PANELS,
+    Choice,
+    Group,
+    benchmarks,
+    groups,
+    panel_columns,
+)
+from omb_py.analysis.charts.spec import (
+    GAP,
+    MAX_LINES,
+    Chart,
+    Layout,
+    Legend,
+    Page,
+    apart,
+    dashes_of,
+    heading,
+    inline,
+    legend_view,
+    outline,
+    shades,
+    style_numbers,
+)
+from omb_py.analysis.points import along, by, line_name
+
+CHOSEN_SIZES = 5
+"""Message sizes that a figure over ranks shows unless they are named."""
+
+INTERVAL = "95\N{NO-BREAK SPACE}% interval of the median"
+ENDS = ("low", "high", "spread_low", "spread_high")
+
+
+def size_charts(
+    rows: pd.DataFrame, choice: Choice, bounds: Bounds | None = None
+) -> Iterator[Chart]:
+    """A chart over message sizes for each benchmark that has at least two, with its ``bounds``."""
+    sized = rows[rows["bytes"].notna() & rows["part"].isna()]
+    for group in groups(sized, ("bytes",), choice):
+        if group.rows["bytes"].nunique() > 1:
+            known = None if bounds is None else bound_lines(group.rows, bounds)
+            yield from charts(group, group.name(), ("bytes",), bounds=known)
+
+
+def bound_lines(rows: pd.DataFrame, bounds: Bounds) -> pd.DataFrame:
+    """The bounds of rows whose ``value`` they are of, by message size."""
+    found = {}
+    for row in rows.to_dict("records"):
+        known = bound_of(bounds, row)
+        if known is not None and row["unit"] == ("us" if known.is_time else "MB/s"):
+            name = f"bound of {bounds.host}: {known.words}"
+            found[name, float(row["bytes"])] = known.value
+    rows_of = [(name, x, value) for (name, x), value in sorted(found.items())]
+    return pd.DataFrame(rows_of, columns=["line", "x", "value"])
+
+
+def rank_charts(rows: pd.DataFrame, choice: Choice, sizes: bool = False) -> Iterator[Chart]:
+    """A chart over numbers of ranks for each benchmark that has at least two of them.
+
+    Lines are those that `size_charts` has, each for a few message sizes, or for all with ``sizes``.
+    """
+    counted = rows[rows["ranks"].notna() & rows["part"].isna()]
+    for _, part in benchmarks(counted, (), choice.lines):
+        axes = along(part, "ranks")
+        if part["ranks"].nunique() < 2:
+            continue
+        sized = ["bytes"] * bool(part["bytes"].notna().any())
+        if sized and not sizes:
+            part = part[part["bytes"].isin(some_sizes(part))]
+        wanted = None if choice.lines is None else (*choice.lines, *sized)
+        for group in groups(part, axes, replace(choice, lines=wanted)):
+            if group.rows["ranks"].nunique() > 1:
+                yield from charts(group, group.name("ranks"), axes, sized)
+
+
+def some_sizes(rows: pd.DataFrame) -> list[int]:
+    """A few message sizes that all numbers of ranks have, the minimum and the maximum with them."""
+    counts = rows.groupby("bytes")["ranks"].nunique()
+    sizes = sorted(counts[counts == counts.max()].index)
+    last = len(sizes) - 1
+    places = range(len(sizes))
+    if len(sizes) > CHOSEN_SIZES:
+        places = [round(n * last / (CHOSEN_SIZES - 1)) for n in range(CHOSEN_SIZES)]  # type: ignore[assignment]
+    return [sizes[place] for place in places]
+
+
+def charts(
+    group: Group,
+    name: str,
+    axes: Sequence[str],
+    also: Sequence[str] = (),
+    bounds: pd.DataFrame | None = None,
+) -> Iterator[Chart]:
+    """A group's lines along the first of ``axes``; ``also`` are columns that tell lines apart.
+
+    A chart for each `MAX_PANELS` panels.
+    """
+    columns = [*(column for column in group.lines if column not in also), *also]
+    every = panels(group, axes[0], columns)
+    for first in range(0, int(every["panel"].max()) + 1, MAX_PANELS):
+        data = every[every["panel"].between(first, first + MAX_PANELS - 1)]
+        facts = (*group.facts(axes, columns), *marks(data, group.measure.statistic))
+        beside = None
+        if bounds is not None:
+            beside = bounds.merge(data[["panel"]].drop_duplicates(), how="cross")
+        layout = partial(lines, data, axes[0], group.measure, beside)
+        yield Chart(name, group.benchmark, facts, data, layout, (axes[0], group.measure))
+
+
+def panels(group: Group, x: str, columns: Sequence[str]) -> pd.DataFrame:
+    """The points of a group's lines, in panels that each have `MAX_LINES` of them at most.
+
+    A line has the same style in all panels where there are styles enough.
+    """
+    apart = panel_columns(group.rows, columns)
+    others = [name for name in columns if name not in apart]
+    found, number = [], 0
+    for values, members in by(group.rows, list(apart)):
+        every = [
+            (line_name(key, others) if others else group.benchmark, runs(rows, x))
+            for key, rows in by(members, others)
+        ]
+        part = stylish(every, line_name(values, apart) if apart else "", number)
+        number = int(part["panel"].max()) + 1
+        found.append(part)
+    data = pd.concat(found, ignore_index=True)
+    names = list(dict.fromkeys(data["line"]))
+    if len(names) <= MAX_LINES:
+        data["style"] = data["line"].map(style_numbers(names))
+    data["text"] = [group.measure.text(value) for value in data["value"]]
+    return data
+
+
+def stylish(
+    every: Sequence[tuple[str, pd.DataFrame]], title: str = "", number: int = 0
+) -> pd.DataFrame:
+    """Lines as panels from a ``number`` on, of `MAX_LINES` at most, with styles of their own."""
+    found = []
+    parts = -(-len(every) // MAX_LINES)
+    for panel, places in enumerate(np.array_split(np.arange(len(every)), parts), number):
+        styles = style_numbers(every[at][0] for at in places)
+        for at in places:
+            name, rows = every[at]
+            own = {"line": name, "panel": panel, "title": title, "style": styles[name]}
+            found.append(rows.assign(**own))
+    return pd.concat(found, ignore_index=True)
+
+
+def runs(rows: pd.DataFrame, x: str) -> pd.DataFrame:
+    """The points of one line; several rows of one x are runs of the same thing.
+
+    Of several runs the value is their median, and the spread their minimum and maximum.
+    """
+    at = rows.groupby(x, sort=True)
+    found = at["value"].agg(value="median", minimum="min", maximum="max", runs="size")
+    alone = found["runs"] == 1
+    for name in ENDS:
+        found[name] = at[name].first().astype(float).where(alone)
+    for name, extreme in (("spread_low", "minimum"), ("spread_high", "maximum")):
+        found[name] = found[name].where(alone, found[extreme])
+    return found.drop(columns=["minimum", "maximum"]).reset_index(names="x")
+
+
+def marks(data: pd.DataFrame, statistic: str) -> list[str]:
+    """What points, bars and bands are, where there are any."""
+    several = data["runs"] > 1
+    shaded = data["panel"].map(data.groupby("panel")["line"].nunique() <= 4)
+    samples = shaded & ~several & data["spread_low"].notna()
+    found = []
+    if several.any():
+        most = data["runs"].max()
+        found.append(f"Points are medians of up to {most} runs' {statistic or 'value'}s")
+    spans = by_kind_of_line(
+        "the minimum to the maximum of the runs" * bool(several.any()),
+        "the smallest sample to the 95th percentile" * bool(samples.any()),
+    )
+    if spans:
+        found.append(f"{'Bands' if shaded.any() else 'Thin bars'}: {spans}")
+    if samples.any() and (shaded & ~several & data["spread_low"].isna()).any():
+        found.append("No band where there are no samples, or a mean is outside it")
+    if data["low"].notna().any():
+        found.append(f"Bars: {INTERVAL}{' of a single run' * bool(several.any())}")
+    return found
+
+
+def by_kind_of_line(of_runs: str, of_one: str) -> str:
+    """What marks mean where there are several runs and where there is one; empty for what is not
+    there.
+
+    >>> by_kind_of_line("minimum to maximum of the runs", "minimum to maximum of the ranks")
+    'minimum to maximum of the runs; of single runs, minimum to maximum of the ranks'
+    """
+    if of_runs and of_one:
+        return f"{of_runs}; of single runs, {of_one}"
+    return of_runs or of_one
+
+
+def lines(
+    data: pd.DataFrame,
+    x: str,
+    measure: Measure,
+    beside: pd.DataFrame | None,
+    page: Page,
+    left: float = 0.0,
+    gap: float = GAP + 5,
+    bands: bool = False,
+) -> Layout:
+    """Panels of lines that share their axes, under one legend where all share their styles.
+
+    ``beside`` are dotted lines, ``left`` and ``gap`` points that something else needs beside
+    the panels and between them; ``bands`` are drawn however many lines there are.
+    """
+    if beside is None:
+        beside = pd.DataFrame(columns=["panel", "line", "x", "value"])
+    many = data["panel"].map(data.groupby("panel")["line"].nunique() > 4) & (not bands)
+    hidden = many & (data["runs"] == 1)  # of samples, which would be as long as bars of runs
+    data = data.assign(**{end: data[end].mask(hidden) for end in ENDS[2:]})
+    parts = [(number, part) for number, part in data.groupby("panel")]
+    columns = page.columns(len(parts))
+    values = data[["value", *ENDS]].to_numpy(float).ravel()
+    axis = value_axis([*values, *beside["value"]], measure)
+    left = max(left, axis.left)
+    width = (page.room - left - gap * (columns - 1)) / columns - 8
+    height = max(100.0, width * (0.62 if len(parts) == 1 and not page.is_wide else 0.46))
+    styles = data.drop_duplicates(["line", "style"]).set_index("line")["style"]
+    shared = styles.index.is_unique and styles.is_unique
+    views = []
+    for place, (number, part) in enumerate(parts):
+        first, lowest = place % columns == 0, place + columns >= len(parts)
+        below: dict[str, Any] = {} if lowest else {"labels": False, "title": None}
+        across = [*data["x"], *beside["x"]]
+        along = (size_axis if x == "bytes" else rank_axis)(across, width, **below)
+        side = axis.axis(left - axis.left + axis.labels)
+        if not first:
+            side = axis.axis(4, labels=False, title=None)
+        up = partial(alt.Y, scale=axis.scale, axis=side)
+        others = beside[beside["panel"] == number]
+        layers = panel(part, along, up, others, page, bands or not many[part.index].any())
+        if title := part["title"].iloc[0]:
+            layers.append(heading(str(title), width, page))
+        view = alt.layer(*layers).properties(width=width, height=height)
+        if not shared:
+            own = part.drop_duplicates("line").set_index("line")["style"].to_dict()
+            legend = legend_view(Legend(named(own, others)), page, width, 0.0)
+            view = apart(alt.vconcat(legend, view, spacing=4))
+        views.append(view)
+    every = named(styles.to_dict(), beside)
+    return Layout(views, columns, left, Legend(every) if shared and len(every) > 1 else None)
+
+
+def named(styles: Mapping[str, int], beside: pd.DataFrame) -> dict[str, int]:
+    """Styles of lines, and of those beside them."""
+    return {**styles, **dict.fromkeys(beside["line"], -1)}
+
+
+def panel(
+    data: pd.DataFrame,
+    x: alt.X,
+    y: Callable[[str], alt.Y],
+    beside: pd.DataFrame,
+    page: Page,
+    bands: bool,
+) -> list[Any]:
+    """Layers of lines: ``bands`` of the spread or else bars, intervals, lines, and points."""
+    own = data.drop_duplicates("line").set_index("line")["style"].to_dict()
+    every = named(own, beside)
+    color = alt.Color("line:N", scale=shades(every, page), legend=None)
+    dashes = alt.Scale(domain=list(every), range=[dashes_of(at) for at in every.values()])
+    dash = alt.StrokeDash("line:N", scale=dashes, legend=None)
+    shown = data.assign(shape=[outline(at) for at in data["style"]])
+    shown["zero"] = shown["x"] == 0  # 0 bytes are no smaller message, but none: no line leads there
+    base = alt.Chart(inline(shown)).encode(x, y("value:Q"), color=color, detail="zero:N")
+    spread = base.transform_filter("isValid(datum.spread_low)")
+    spread = spread.encode(y("spread_low:Q"), y2="spread_high:Q")
+    known = base.transform_filter("isValid(datum.low)")
+    bars = spread.mark_rule(strokeWidth=0.6, opacity=0.6)
+    layers: list[Any] = [bars.transform_filter("datum.zero"), spread.mark_area(opacity=0.15)]
+    layers = layers if bands else [bars]
+    layers.append(known.mark_rule(strokeWidth=0.8).encode(y("low:Q"), y2="high:Q"))
+    ends = known.mark_tick(size=3, thickness=0.6)
+    layers += [ends.encode(y("low:Q")), ends.encode(y("high:Q"))]
+    layers.append(base.mark_line(strokeWidth=1.1).encode(strokeDash=dash))
+    if len(beside):
+        dotted = alt.Chart(inline(beside)).mark_line(strokeWidth=0.9)
+        layers.append(dotted.encode(x, y("value:Q"), color=color, strokeDash=dash))
+    points = base.mark_point(filled=True, size=12, opacity=1)
+    points = points.encode(stroke=alt.value(page.tint("paper")), strokeWidth=alt.value(0.3))
+    shape = alt.Shape("shape:N", scale=None)
+    layers.append(points.encode(shape=shape, tooltip=["line:N", "text:N", "runs:Q"]))
+    return layers

@@ -1,0 +1,126 @@
+"""Lines as text, for a terminal or the log of a job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from math import log2, log10
+
+import click
+import pandas as pd
+import plotext
+
+from omb_py.analysis.charts.axes import Measure, rank_ticks, size_ticks, value_axis
+from omb_py.analysis.charts.spec import Chart
+from omb_py.core.errors import UsageError
+
+WIDTH, HEIGHT = 80, 24
+"""Columns and lines of a figure that does not go to a terminal."""
+
+COLORS = (None, 33, 208, 35, 175, 214, 117, 245)
+"""Numbers of a terminal's 256 colours, near those of `omb_py.analysis.charts.spec`."""
+
+MARKERS = ("●", "■", "▲", "◆", "▼", "x", "+", "◀")
+
+
+def terminal_size() -> tuple[int, int]:
+    """Columns and lines to use."""
+    if not sys.stdout.isatty():
+        return WIDTH, HEIGHT
+    columns, lines = shutil.get_terminal_size((WIDTH, HEIGHT))
+    return max(40, columns), min(max(15, lines - 6), 40)
+
+
+def uses_color() -> bool:
+    """Whether output may have colours: it goes to a terminal, and ``NO_COLOR`` is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
+    """A chart of lines in ``width`` columns, of which axes take ``height`` lines.
+
+    Raises `UsageError` for a chart of another kind.
+    """
+    if chart.along is None:
+        raise UsageError(f"a terminal shows lines, not {chart.name}: write a file")
+    x, measure = chart.along
+    over = "message size" if x == "bytes" else "ranks"
+    head = ", ".join(filter(None, (measure.words, measure.statistic)))
+    parts = [
+        f"{click.style(chart.title, bold=True) if colored else chart.title}: {head} over {over}"
+    ]
+    for _, panel in chart.data.groupby("panel"):
+        parts += [str(panel["title"].iloc[0])] * bool(panel["title"].iloc[0])
+        parts += legend(panel, width, colored)
+        parts.append(plot(panel, x, measure, (width, height), colored))
+    return "\n".join([*parts, *textwrap.wrap(chart.words, width)])
+
+
+def legend(panel: pd.DataFrame, width: int, colored: bool) -> Iterator[str]:
+    """The markers of lines with their names, as many lines as it takes."""
+    row: list[str] = []
+    room = width
+    for name, style in panel.groupby("line", sort=False)["style"].first().items():
+        if len(str(name)) + 4 > room and row:
+            yield "  ".join(row)
+            row, room = [], width
+        room -= len(str(name)) + 4
+        entry = f"{MARKERS[style % len(MARKERS)]} {name}"
+        row.append(click.style(entry, fg=COLORS[style % len(COLORS)]) if colored else entry)
+    yield "  ".join(row)
+
+
+def plot(
+    panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int], colored: bool
+) -> str:
+    """Axes with lines in ``size`` columns and lines; axes are as in other figures."""
+    shown = panel[(panel["value"] > 0) | (measure.unit == "%")]
+    if shown.empty:
+        return "(nothing above 0 to draw on a logarithmic axis)"
+    axis = value_axis(shown["value"].tolist(), measure)
+    every = sorted(shown["x"].unique())
+    places = {at: float(place) if x == "bytes" else log2(at) for place, at in enumerate(every)}
+    canvas = plotext.figure
+    canvas.clear()
+    canvas.theme("simple")
+    canvas.plot_size(*size)
+    canvas.legend(False)
+    for _, line in shown.groupby("line", sort=False):
+        style = int(line["style"].iloc[0])
+        color, symbol = COLORS[style % len(COLORS)], MARKERS[style % len(MARKERS)]
+        signal = canvas.signal(
+            [places[at] for at in line["x"]],
+            [log10(value) if axis.logarithmic else value for value in line["value"]],
+            marker=plotext.marker(symbol, pixel="default" if color is None else color),
+        )
+        signal.lines()
+        canvas.draw(signal)
+    ticks = (
+        size_ticks(every, size[0], 8)
+        if x == "bytes"
+        else {at: f"{at:g}" for at in rank_ticks(every, 3.0 * size[0])}
+    )
+    canvas.ruler("x").ticks([places[at] for at in ticks], list(ticks.values()))
+    levels = axis.ticks
+    canvas.ruler("y").ticks(
+        [log10(level) if axis.logarithmic else level for level in levels],
+        [tick_text(level, measure) for level in levels],
+    )
+    if not axis.logarithmic:
+        canvas.ruler("y").lim(0, axis.high)
+    return str(canvas.build().string(colorless=not colored)).rstrip("\n")
+
+
+def tick_text(value: float, measure: Measure) -> str:
+    """A tick's label with its unit.
+
+    >>> tick_text(1500, Measure("", "us")), tick_text(0, Measure("", "us"))
+    ('1.5 ms', '0')
+    """
+    if value == 0:
+        return "0"
+    number, _, name = measure.text(value).partition(" ")
+    return f"{float(number):g} {name}".strip()

@@ -1,1 +1,0 @@
-"""WHAT IT LOOKS LIKE: figures of results, in files and in terminals."""

@@ -1,1 +1,0 @@
-"""Samples of single iterations: reading them, and what their order and their times tell."""

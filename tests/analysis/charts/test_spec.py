@@ -1,0 +1,224 @@
+"""Charts can be printed: as wide as the page, their text of one size, their legend in no panel."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omb_py.analysis.charts.axes import Measure, size_ticks, value_axis
+from omb_py.analysis.charts.figures import Request, charts
+from omb_py.analysis.charts.groups import Choice
+from omb_py.analysis.charts.maps import Ratio
+from omb_py.analysis.charts.spec import MAX_LINES, PALETTES, Chart, Page, wrap
+from omb_py.analysis.points import BINDINGS
+from omb_py.analysis.table import Results, load, of_rows
+from omb_py.core.errors import UsageError
+from tests import ROOT
+from tests.analysis.charts.test_figures import INTERVAL, RUN, SAMPLES, encodings, only, rate, row
+
+RESULTS = ROOT / "results"
+SIZES = (0, *(2**power for power in range(21)))
+LIBRARIES = ("MPICH Version: 5.0.2", "Open MPI v5.0.11", "Intel(R) MPI Library 2021.13")
+WIDTHS = (8.5, 17.5)
+BEGINNINGS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
+HOSTILE = ("/scratch/project_465000123/someone/results/nightly-2026-11-22/latency.csv",)
+
+
+def lines(
+    count: int, libraries: int = 1, ranks: tuple[int, ...] = (2,), sizes: tuple[int, ...] = SIZES
+) -> Results:
+    """``count`` bindings on each library and number of ranks."""
+    names = BINDINGS[:count] if count <= len(BINDINGS) else [f"binding {n}" for n in range(count)]
+    runs = {f"run {at}": {**RUN["run"], "mpi_library": LIBRARIES[at]} for at in range(libraries)}
+    rows = [
+        row(run=run, bytes=size, ranks=on, binding=name, **SAMPLES, **INTERVAL)
+        for run in runs
+        for name in names
+        for on in ranks
+        for size in sizes
+    ]
+    return of_rows(rows, runs)
+
+
+def drawn(results: Results, **request: Any) -> list[Chart]:
+    return list(charts(results, Request(**request)).values())
+
+
+def cases() -> Iterator[Any]:
+    """Charts of every kind."""
+    ranks = (2, 4, 8, 16, 32, 64)
+    requests: dict[str, tuple[Results, dict[str, Any]]] = {
+        "size": (lines(4), {"kind": "size"}),
+        "libraries": (lines(7, 3), {"kind": "size"}),
+        "many": (lines(30), {"kind": "size"}),
+        "ranks": (lines(2, 2, ranks, (1, 64, 4096)), {"kind": "ranks"}),
+        "heat": (lines(1, 1, ranks), {"kind": "heat"}),
+        "ratio": (lines(2, 1, ranks), {"ratio": Ratio.parsed("binding=buffer/native")}),
+        "bars": (lines(5, 3, sizes=(8,)), {"kind": "parts"}),
+        "overhead": (load(RESULTS / "overhead-mpich.csv"), {"kind": "overhead"}),
+        "pairs": (load(ROOT / "tests/data/pairs/one-slow-card.csv"), {"kind": "pairs"}),
+        "parts": (load(RESULTS / "families-mpich.csv"), {"kind": "parts"}),
+        "hostile": (of_rows([row(bytes=n, binding=HOSTILE[0] * 3) for n in (1, 2)] * 2, RUN), {}),
+    }
+    for name, (results, request) in requests.items():
+        yield pytest.param(drawn(results, **request)[-1], id=name)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("chart", list(cases()))
+def test_a_figure_is_as_wide_as_the_page(chart: Chart, width: float) -> None:
+    text = chart.image("svg", Page(width)).decode()
+    found = re.search(r'<svg [^>]*width="([0-9.]+)pt"', text)
+    assert found is not None
+    assert float(found[1]) == pytest.approx(width / 2.54 * 72, abs=1)
+    sizes = {float(size) for size in re.findall(r'font-size="([0-9.]+)px"', text)}
+    assert 7 <= min(sizes) <= max(sizes) <= 9
+
+
+@pytest.mark.parametrize("form", BEGINNINGS)
+def test_the_same_data_makes_the_same_file(form: str) -> None:
+    (chart,) = drawn(lines(2, sizes=(1, 2, 4)), kind="size")
+    content = chart.image(form)
+    assert content.startswith(BEGINNINGS[form])
+    again = chart.image(form)
+    assert again == content or (form == "pdf" and len(again) == len(content))
+
+
+def test_a_specification_needs_no_other_place() -> None:
+    for chart in drawn(load(RESULTS / "two-core-vm.csv")):
+        found = chart.specification()
+        assert chart.words not in json.dumps(found, ensure_ascii=False)
+        text = json.dumps({**found, "$schema": ""})
+        assert "http" not in text
+        assert "NaN" not in text
+        assert re.findall(rb'(?:href|src)="http', chart.image("svg")) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "titles"),
+    [
+        (lines(7, 3, sizes=(1, 2)), ["MPICH 5.0.2", "Open MPI 5.0.11", "Intel MPI 2021.13"]),
+        (lines(3, ranks=(2, 4, 8), sizes=(1, 2)), ["2 ranks", "4 ranks", "8 ranks"]),
+    ],
+)
+def test_a_panel_is_a_library_or_a_number_of_ranks(found: Results, titles: list[str]) -> None:
+    (chart,) = drawn(found, kind="size")
+    assert list(dict.fromkeys(chart.data["title"])) == titles
+    legend, panels, _ = chart.specification(captioned=True)["vconcat"]
+    assert len(panels["concat"]) == 3
+    names = legend["encoding"]["fill"]["scale"]["domain"]
+    assert sorted(names) == sorted(set(chart.data["line"]))
+
+
+def test_a_line_has_one_style_in_all_panels() -> None:
+    (chart,) = drawn(lines(7, 3, sizes=(1, 2)), kind="size")
+    assert (chart.data.groupby("line")["style"].nunique() == 1).all()
+    colors = [one["scale"] for one in encodings(chart.specification(), "color")]
+    pairs = {pair for one in colors for pair in zip(one["domain"], one["range"], strict=True)}
+    assert len(pairs) == len({color for _, color in pairs}) == 7
+
+
+def test_legends_are_views_beside_the_panels() -> None:
+    for found, count in ((lines(4, sizes=(1, 2)), 1), (lines(30, sizes=(1, 2)), 4)):
+        (chart,) = drawn(found, kind="size")
+        legends = [one for one in encodings(chart.specification(), "fill") if one.get("legend")]
+        assert len(legends) == count
+        assert all(len(one["scale"]["domain"]) <= MAX_LINES for one in legends)
+        panels = encodings(chart.specification(), "color")
+        assert panels
+        assert all(one["legend"] is None for one in panels)
+
+
+def test_no_two_lines_of_a_panel_share_a_colour() -> None:
+    assert all(len(set(colors)) == MAX_LINES for colors in PALETTES.values())
+
+
+def test_a_dark_page_has_light_text() -> None:
+    (chart,) = drawn(lines(2, sizes=(1, 2)), kind="size")
+    config = chart.specification(Page(theme="dark"))["config"]
+    assert config["background"] == "#16181D"
+    assert config["axis"]["labelColor"] == config["title"]["color"] == "#F2F2F2"
+
+
+def test_title_and_caption_stand_for_all_lines() -> None:
+    (chart,) = drawn(lines(2), kind="size")
+    found = chart.specification(Page(8.5), captioned=True)
+    assert found["title"]["text"] == ["latency"]
+    assert chart.words.count("numpy") == 1
+    below = found["vconcat"][-1]["mark"]["text"]
+    assert " ".join(below) == chart.words
+
+
+def test_rates_are_decimal_unless_told_otherwise() -> None:
+    found = of_rows([rate(bytes=n, bandwidth_MBps=float(n)) for n in (1, 1024)], RUN)
+    for binary, title, note in (
+        (False, "Bandwidth (MB/s), mean", "MB are 1,000,000 bytes"),
+        (True, "Bandwidth (MiB/s), mean", "MiB are 1,048,576 bytes"),
+    ):
+        chart = only(found, "size", binary=binary)
+        assert note in chart.caption
+        assert chart.data["value"].tolist() == [1.0, 1024.0]
+        assert title in [one["axis"]["title"] for one in encodings(chart.specification(), "y")]
+
+
+def test_axes_hold_all_that_is_drawn() -> None:
+    outlier = {**SAMPLES, "sample_p95_us": 3000.0}
+    (chart,) = drawn(of_rows([row(bytes=n, **outlier) for n in (1, 2)], RUN), kind="size")
+    low, high = encodings(chart.specification(), "y")[0]["scale"]["domain"]
+    assert low < 1.5
+    assert high > 3000
+
+
+def test_values_close_together_start_at_0() -> None:
+    (chart,) = drawn(of_rows([row(bytes=1), row(bytes=2, latency_us=1.1)], RUN), kind="size")
+    scale = encodings(chart.specification(), "y")[0]["scale"]
+    assert scale["type"] == "linear"
+    assert scale["domain"][0] == 0
+
+
+def test_0_bytes_stand_apart_from_the_line() -> None:
+    (chart,) = drawn(of_rows([row(bytes=n) for n in (0, 1, 2, 4)], RUN), kind="size")
+    found = chart.specification()
+    assert {one["field"] for one in encodings(found, "detail")} == {"zero"}
+    assert encodings(found, "x")[0]["scale"]["domain"] == [0, 1, 2, 4]
+
+
+@given(st.sets(st.integers(0, 40).map(lambda n: 2**n if n else 0), min_size=1))
+def test_sizes_have_few_labels_all_within_the_data(sizes: set[int]) -> None:
+    ticks = size_ticks(list(sizes), 200)
+    assert 1 <= len(ticks) <= 7
+    assert set(ticks) <= sizes
+
+
+@given(st.floats(1e-3, 1e9), st.floats(1, 1e6), st.sampled_from(["us", "MB/s", "msg/s"]))
+def test_an_axis_of_values_has_ticks(low: float, factor: float, unit: str) -> None:
+    axis = value_axis([low, low * factor], Measure("", unit))
+    assert 2 <= len(axis.ticks) <= 20
+    assert all(axis.low <= tick <= axis.high for tick in axis.ticks)
+    assert len(set(axis.ticks.values())) == len(axis.ticks)
+
+
+def test_words_longer_than_a_line_are_cut() -> None:
+    assert "".join(wrap(HOSTILE[0], 7, 100)) == HOSTILE[0]
+    assert len(wrap(HOSTILE[0], 7, 100)) >= 3
+
+
+def test_two_libraries_may_be_one_choice() -> None:
+    found = charts(lines(1, 2, sizes=(1, 2)), Request("size", Choice(("mpi",))))
+    assert set(found) == {"latency"}
+
+
+@pytest.mark.parametrize("width", ["wide", "", "2cm", "1.2.3cm", "-8cm", "0cm"])
+def test_what_is_no_width_is_refused(width: str) -> None:
+    with pytest.raises(UsageError):
+        Page.parsed(width)
+
+
+def test_a_width_may_be_in_inches() -> None:
+    assert Page.parsed("3.5in").width == pytest.approx(8.89)
