@@ -100,14 +100,6 @@ COLUMNS = Row.columns
 """The columns of benchmarks."""
 
 
-def __getattr__(name: str) -> Any:
-    if name == "KINDS":  # for analysis.plots; ranks do not load the table
-        from omb_py.results.columns import KINDS
-
-        return KINDS
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 def percent_text(percent: float) -> str:
     """A percentage in all its digits, without an exponent.
 
