@@ -24,7 +24,7 @@ from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
-from omb_py.results.row import COLUMNS, OverheadRow, Row, columns
+from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.reading import read_file
 
@@ -49,18 +49,17 @@ def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("cut", [1, 2, 3, 10, 29])
-def test_a_torn_last_row_is_removed(tmp_path: Path, suffix: str, cut: int) -> None:
+def test_what_a_killed_job_left_is_added_to(tmp_path: Path, suffix: str) -> None:
+    """Wherever it ended, in the metadata, the header or a row: rows that were whole stay."""
     path = tmp_path / f"rows.{suffix}"
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.row(some_row(bytes=1))
-    writer.row(some_row(bytes=2))
-    path.write_bytes(path.read_bytes()[:-cut])
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.row(some_row(bytes=3))
-    assert rows_in(path) == [("r", 1), ("r", 3)]
+    write_rows(path, "r", 2)
+    whole = path.read_bytes()
+    ends = [whole.rindex(b"\n", 0, -1) + 1, len(whole)]
+    for kept in (*range(20, len(whole) - 30, 60), *range(len(whole) - 30, len(whole) + 1)):
+        path.write_bytes(whole[:kept])
+        write_rows(path, "new", 1)
+        old = [("r", size) for size, end in enumerate(ends) if end <= kept]
+        assert rows_in(path) == [*old, ("new", 0)], kept
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -117,73 +116,43 @@ def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
     assert path.read_text() == content
 
 
-def in_own_process(code: str) -> str:
-    """What Python ``code`` prints in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def write_until_full(path: str) -> None:
-    """Append rows until the file may not grow; run in a process of its own."""
+def until_full(path: str, room: int, together: int) -> None:
+    """Append rows, so many at once, until the file may not grow; run in a process of its own."""
     writer = open_file(Path(path))
-    limit = 40_000
+    limit = os.path.getsize(path) + room
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    try:
-        writer.start(METADATA | {"run": "limited"})
-        for number in range(limit):
-            writer.row(some_row(run="limited", bytes=number))
-    except OmbError as error:
-        print(error)
+    writer.start(METADATA | {"run": "limited"})
+    for number in range(0, room, together):
+        rows = range(number, number + together)
+        writer.together([some_row(run="limited", bytes=size) for size in rows])
+
+
+def fails_in_own_process(call: str) -> None:
+    """Call a function of this module in a process of its own, which cannot write all."""
+    code = f"from tests.results.test_results import *\ntry: {call}\nexcept OmbError as e: print(e)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "cannot write" in done.stdout
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
-def test_a_full_disk_leaves_whole_rows_and_those_of_others(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("room", "together"), [(40_000, 1), (40_000, 7), (2_000, 100)])
+def test_a_full_disk_leaves_whole_rows_and_those_of_others(
+    tmp_path: Path, suffix: str, room: int, together: int
+) -> None:
+    """Of rows that belong together it takes all or none."""
     path = tmp_path / f"rows.{suffix}"
     other = open_file(path)
     other.start(METADATA)
     other.row(some_row(bytes=1))
-    code = (
-        f"from tests.results.test_results import write_until_full; write_until_full({str(path)!r})"
-    )
-    assert "cannot write" in in_own_process(code)
+    fails_in_own_process(f"until_full({str(path)!r}, {room}, {together})")
     other.row(some_row(bytes=2))
-    other.finish()
     rows = rows_in(path)
     sizes = [size for run, size in rows if run == "limited"]
-    assert len(sizes) > 10
     assert sizes == list(range(len(sizes)))
+    assert len(sizes) % together == 0
+    assert (len(sizes) > 10) == (room > 10_000)
     assert [size for run, size in rows if run == "r"] == [1, 2]
-
-
-def write_together(path: str) -> None:
-    """Rows that belong together, of which there is room for some; run in a process of its own."""
-    writer = open_file(Path(path))
-    limit = os.path.getsize(path) + 2_000
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    try:
-        writer.together([some_row(bytes=number) for number in range(100)])
-    except OmbError as error:
-        print(error)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-def test_of_rows_that_belong_together_a_full_disk_takes_none(tmp_path: Path, suffix: str) -> None:
-    """The first row of an application without the others would pass for all of it."""
-    path = tmp_path / f"rows.{suffix}"
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.together([some_row(bytes=number) for number in (1, 2)])
-    code = f"from tests.results.test_results import write_together; write_together({str(path)!r})"
-    assert "cannot write" in in_own_process(code)
-    writer.together([some_row(bytes=number) for number in (3, 4)])
-    writer.finish()
-    assert rows_in(path) == [("r", number) for number in (1, 2, 3, 4)]
 
 
 def rows_in(path: Path) -> list[tuple[str, int]]:
@@ -363,25 +332,6 @@ def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> No
     assert path.read_text() == content
 
 
-def cut_within_metadata(path: Path, kept: int) -> None:
-    """Leave what a run that was killed in its first write can have left of it."""
-    write_rows(path, "r", 1)
-    content = path.read_bytes()
-    end = content.index(b"run," if path.suffix == ".csv" else b"\n")
-    path.write_bytes(content[:end][:kept])
-
-
-@pytest.mark.parametrize(
-    ("suffix", "kept"),
-    [*(("csv", kept) for kept in (30, -1, -3)), *(("json", kept) for kept in (14, 20, -1, -5))],
-)
-def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, suffix: str, kept: int) -> None:
-    path = tmp_path / f"rows.{suffix}"
-    cut_within_metadata(path, kept)
-    write_rows(path, "r", 1)
-    assert rows_in(path) == [("r", 0)]
-
-
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("clear", [True, False])
 def test_a_run_without_rows_leaves_the_file(tmp_path: Path, suffix: str, clear: bool) -> None:
@@ -396,22 +346,20 @@ def test_a_run_without_rows_leaves_the_file(tmp_path: Path, suffix: str, clear: 
     assert path.read_bytes() == old
 
 
+def clear_without_room(path: str) -> None:
+    """Overwrite a file that may not grow by a row with more metadata than it has bytes."""
+    writer = open_file(Path(path), clear=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) + 9,) * 2)
+    writer.start(METADATA | {"long": "x" * 9999})
+    writer.row(some_row())
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows.{suffix}"
     write_rows(path, "r", 1)
     old = path.read_bytes()
-    code = (
-        "import resource, sys; sys.path.insert(0, '.')\n"
-        "from pathlib import Path\n"
-        "from tests.results.test_results import METADATA, open_file, some_row\n"
-        f"writer = open_file(Path({str(path)!r}), clear=True)\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(old) + 9},) * 2)\n"
-        "writer.start(METADATA | {'long': 'x' * 9999})\n"
-        "try: writer.row(some_row())\n"
-        "except Exception as error: print(error)\n"
-    )
-    assert "cannot write" in in_own_process(code)
+    fails_in_own_process(f"clear_without_room({str(path)!r})")
     assert path.read_bytes() == old
 
 
@@ -442,11 +390,3 @@ def test_cells_survive_a_csv_reader(value: object) -> None:
 @given(st.floats(1e-6, 1e12))
 def test_numbers_keep_nine_digits(value: float) -> None:
     assert float(cell(value)) == pytest.approx(value, rel=1e-8)
-
-
-def test_columns_carry_units() -> None:
-    measured = [name for name in COLUMNS if name.startswith(("latency", "sample", "bandwidth"))]
-    assert all(name.endswith(("_us", "_MBps")) for name in measured)
-    assert next(csv.reader([header_of(COLUMNS)])) == list(COLUMNS)
-    overhead = columns(OverheadRow)
-    assert all("_us" in name or "_" not in name for name in overhead if "added" in name)
