@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.errors import OmbError as OmbError
 from omb_py.core.errors import needing
-from omb_py.results.columns import LOADED, MEASURED, OVERHEAD, PAIRS, described
+from omb_py.results.columns import LOADED, described
+from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.tracing.recorder.annotation import phase as phase
 
 if TYPE_CHECKING:
@@ -171,13 +172,13 @@ def _load(paths: Paths, assume: dict[str, Any]) -> Results:
     return results
 
 
-def _describe_columns(function: Callable[..., Any], *tables: Mapping[str, str]) -> None:
+def _describe_columns(function: Callable[..., Any], columns: Iterable[str]) -> None:
     """Add the meaning of columns to a function's docstring, which ``python -OO`` leaves out."""
     if function.__doc__ is not None:
-        text = indent(described(*tables), "    ")
+        text = indent(described(columns), "    ")
         function.__doc__ = f"{function.__doc__.rstrip()}\n\n    Columns:\n\n{text}\n    "
 
 
-_describe_columns(load, MEASURED, LOADED)
-_describe_columns(load_overhead, OVERHEAD)
-_describe_columns(load_pairs, PAIRS)
+_describe_columns(load, (*Row.columns, *LOADED))
+_describe_columns(load_overhead, OverheadRow.columns)
+_describe_columns(load_pairs, PairRow.columns)

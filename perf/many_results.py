@@ -13,7 +13,6 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -39,8 +38,6 @@ COMBINATIONS = tuple(
     )
 )
 """What runs differ in; one run is one of them, over all sizes."""
-
-EMPTY = Row(**dict.fromkeys(COLUMNS))  # type: ignore[arg-type]
 
 
 def write(folder: Path, files: int, rows: int, repeats: int, changed: bool) -> None:
@@ -113,8 +110,7 @@ def run_of(
             "sample_p999_us": value * 1.5,
             "sample_max_us": value * 4,
         }
-        row = replace(
-            EMPTY,
+        row = Row(
             run=name,
             benchmark=benchmark,
             bytes=size,
@@ -124,16 +120,15 @@ def run_of(
             placement="D" if buffer == "cupy" else "H",
             dtype="int8",
             mpi_type="MPI_CHAR",
-            percentiles=(),
             iterations=1000,
             warmup=100,
             payload_bytes=size,
             **statistics,
         )
         if bandwidth:
-            rows.append(replace(row, bandwidth_MBps=size * 64 / value, window=64))
+            rows.append(row.replace(bandwidth_MBps=size * 64 / value, window=64))
         else:
-            rows.append(replace(row, latency_us=value * 1.03, latency_min_us=value))
+            rows.append(row.replace(latency_us=value * 1.03, latency_min_us=value))
     return [f"# {key}: {text}\n" for key, text in metadata.items()], rows
 
 

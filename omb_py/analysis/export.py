@@ -8,7 +8,7 @@ import pyarrow as pa
 from omb_py.analysis.table import EXTRA, Results
 from omb_py.core.errors import UsageError
 from omb_py.results.arrow import to_csv, to_json, to_parquet
-from omb_py.results.row import ORIGIN
+from omb_py.results.columns import ORIGIN
 
 ALWAYS = ("run", "benchmark", "bytes", "ranks")
 """Columns without which a file is none of results."""

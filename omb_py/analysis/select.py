@@ -12,7 +12,7 @@ from omb_py.analysis.table import EXTRA, kind_of
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_decimal
 from omb_py.core.text.words import nearest
-from omb_py.results.row import KINDS
+from omb_py.results.columns import KINDS
 
 COLUMNS = frozenset((*KINDS, *EXTRA))
 ALL = "*"

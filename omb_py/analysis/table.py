@@ -20,7 +20,7 @@ from pyarrow import compute, csv
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import NUMBERS, with_values
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import COLUMNS, CONFIGURATION, EXPERIMENT, LOADED
 from omb_py.results.readers import (
     COMPRESSED,
     ROWS_AT_ONCE,
@@ -30,11 +30,11 @@ from omb_py.results.readers import (
     has_marks,
     parts_of_file,
 )
-from omb_py.results.row import KINDS, ORIGIN, OverheadRow, PairRow, Row
+from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of_record
 from omb_py.results.samples import is_samples
 
-SUFFIXES = (".csv", ".json", ".parquet", ".txt", ".log", ".out", ".dat")
+SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
 """Files of a folder that are looked into."""
 
 RECORDS: tuple[type[Any], ...] = (Row, OverheadRow, PairRow)
@@ -47,15 +47,13 @@ NO_RESULTS = ("bounds.json",)
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes beside its records."""
 
-EXTRA = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
+EXTRA = LOADED
 """Columns of the table that `Row` has not: who measured, on which MPI library, on how many hosts,
 and where it stands; the file again where rows of others are not its repeated runs
 (`sources.apart`); and whether data was checked, which `-c` does, on caches that are cold."""
 
 BYTES_AT_ONCE = 8 << 20
 """Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
-
-KINDS_OF_COLUMNS = KINDS | ORIGIN | {"line": "int", "validated": "bool"}
 
 ALWAYS = (*EXPERIMENT, *CONFIGURATION, *NUMBERS, "run", "bytes", "validation", "file", "line")
 """Columns that tell rows apart, and those of their numbers."""
@@ -308,9 +306,7 @@ def parse(
     line = np.concatenate(
         [np.arange(first, first + n) for (_, first, *_), n in zip(members, counts, strict=True)]
     )
-    known = [
-        name for name in names if name in KINDS_OF_COLUMNS and (wanted is None or name in wanted)
-    ]
+    known = [name for name in names if name in COLUMNS and (wanted is None or name in wanted)]
     header = ",".join(names).encode() + b"\n"
     text = b"".join([header, *(table.content[start:end] for table, _, start, end in members)])
     frame = parse_typed(text, known)
@@ -444,8 +440,7 @@ def stack(parts: Sequence[Part], lengths: Sequence[int], name: str) -> pd.Series
 
 def kind_of(name: str) -> str:
     """What a column holds: ``int``, ``float``, ``bool`` or ``str``."""
-    kind = KINDS_OF_COLUMNS.get(name)
-    return kind if kind in DTYPES else "str"
+    return COLUMNS[name].type if name in COLUMNS else "str"
 
 
 def convert_types(values: pd.Series, name: str) -> pd.Series:

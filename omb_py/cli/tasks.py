@@ -94,9 +94,7 @@ def command(
     chosen = [pools.POOLS[name] for name in names]
     if workers is None:
         workers = ranks - 1 if ranks > 1 else os.cpu_count() or 1
-    request = pools.TaskRequest(
-        names, workers, sizes, tasks, chunksize, rounds, task_time / pools.MICROSECONDS
-    )
+    request = pools.TaskRequest(names, workers, sizes, tasks, chunksize, rounds, task_time / 1e6)
     if not any(pool.uses_mpi for pool in chosen):
         if launcher.rank() == 0:
             run(request, output, force)

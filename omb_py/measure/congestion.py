@@ -104,7 +104,7 @@ class CongestionMeasurement(GroupsMeasurement):
                 "-i, or choose smaller messages for it"
             )
         counted = {NONE: 0, self._name: int(fewest)}
-        return [replace(row, congestor_iterations=counted[str(row.congestor)]) for row in rows]
+        return [row.replace(congestor_iterations=counted[str(row.congestor)]) for row in rows]
 
     def _turns(self) -> list[bool]:
         """Whether each turn is congested: two in a round, in changing order."""
@@ -166,7 +166,7 @@ class CongestionMeasurement(GroupsMeasurement):
             make_row(self.run_name, self.benchmark, case, Outcome(one, plan, warmup, None))
             for one in (alone, congested)
         )
-        first, second = (replace(row, rounds=self._rounds) for row in made)
+        first, second = (row.replace(rounds=self._rounds) for row in made)
         found: dict[str, Any] = {}
         for name, percent in (("impact", 50), ("impact_p99", 99)):
             ratios = [
@@ -181,4 +181,4 @@ class CongestionMeasurement(GroupsMeasurement):
             found |= zip((name, f"{name}_low", f"{name}_high"), values, strict=True)
             if name == "impact":
                 self._spreads.append(relative_spread(ratios))
-        return replace(first, congestor=NONE), replace(second, congestor=self._name, **found)
+        return first.replace(congestor=NONE), second.replace(congestor=self._name, **found)

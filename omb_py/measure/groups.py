@@ -13,7 +13,6 @@ from typing import Any
 from omb_py.benchmarks import Case
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
-from omb_py.core.dataclass import replace, values
 from omb_py.core.errors import SharedError
 from omb_py.core.job.groups import Agreement, GroupJob, ranks_text
 from omb_py.measure.benchmark import BenchmarkMeasurement
@@ -38,7 +37,7 @@ class Rows(Writer[Row]):
         self.kept: list[Row] = []
 
     def row(self, row: Row) -> None:
-        self.kept.append(replace(row, group=self._group))
+        self.kept.append(row.replace(group=self._group))
 
 
 class GroupsMeasurement(BenchmarkMeasurement):
@@ -115,7 +114,7 @@ class GroupsMeasurement(BenchmarkMeasurement):
 
     def _write(self, rows: Sequence[Row], writers: Sequence[Writer[Any]]) -> None:
         """Bring the rows of all groups to rank 0, and write them together; collective."""
-        sent = json.dumps([values(row) for row in rows]) if rows else ""
+        sent = json.dumps([vars(row) for row in rows]) if rows else ""
         received = self.job.control.gather(sent.encode())
         found = [
             row_of(one | {"run": self.run_name})
@@ -129,5 +128,6 @@ class GroupsMeasurement(BenchmarkMeasurement):
 
 def row_of(sent: dict[str, Any]) -> Row:
     """A row as it was before it was sent."""
-    pairs = sent["percentiles"]
-    return Row(**sent | {"percentiles": tuple((percent, value) for percent, value in pairs)})
+    if "percentiles" in sent:
+        sent["percentiles"] = tuple(map(tuple, sent["percentiles"]))
+    return Row(**sent)

@@ -17,16 +17,14 @@ from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError
 from omb_py.core.registry import Rows
 from omb_py.core.statistics import summarize
-from omb_py.results.row import COLUMNS, Row
+from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_samples
+from omb_py.results.row import Row
 
 PATIENCE = 120.0
 """Seconds after which a result is missed: some pools wait for ever when a worker has died."""
 
 SERIAL = "serial"
 """No pool: this process does the tasks. What others are compared with."""
-
-MICROSECONDS = 1e6
-MEGABYTE = 1e6
 
 
 def task(data: bytes, seconds: float = 0.0) -> bytes:
@@ -310,8 +308,7 @@ def row_of(run: str, found: Measured, workers: int) -> Row:
     """A row as a benchmark's: the pool is the binding, the workers are the ranks."""
     summary = summarize([seconds * MICROSECONDS for seconds in found.seconds])
     median = summary.percentile(50)
-    low, high = summary.median_interval
-    return _row(
+    return Row(
         run=run,
         benchmark=found.benchmark,
         bytes=found.size,
@@ -323,13 +320,7 @@ def row_of(run: str, found: Measured, workers: int) -> Row:
         latency_max_us=summary.percentile(100),
         messages_per_s=MICROSECONDS / median,
         bandwidth_MBps=found.size / median * MICROSECONDS / MEGABYTE,
-        sample_mean_us=summary.mean,
-        sample_stddev_us=summary.stddev,
-        sample_min_us=summary.percentile(0),
-        sample_p50_us=median,
-        median_low_us=low,
-        median_high_us=high,
-        sample_max_us=summary.percentile(100),
+        **of_samples(summary),
         iterations=len(found.seconds),
         warmup=1,
         validation="Pass",
@@ -339,7 +330,7 @@ def row_of(run: str, found: Measured, workers: int) -> Row:
 def start_row(run: str, opened: Opened, workers: int) -> Row:
     """A row of a pool's start: until it is open and has given a first result."""
     microseconds = (opened.open_seconds + opened.first_seconds) * MICROSECONDS
-    return _row(
+    return Row(
         run=run,
         benchmark="tasks_start",
         ranks=workers,
@@ -351,9 +342,3 @@ def start_row(run: str, opened: Opened, workers: int) -> Row:
         iterations=1,
         warmup=0,
     )
-
-
-def _row(**values: Any) -> Row:
-    """A row with these columns, the others empty."""
-    every: dict[str, Any] = dict.fromkeys(COLUMNS)
-    return Row(**every | {"percentiles": ()} | values)

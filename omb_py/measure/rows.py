@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
-from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Combined
 from omb_py.core.memory import Place
 from omb_py.core.options import Options
 from omb_py.core.statistics import Summary, percentile, summarize
-from omb_py.results.row import COLUMNS, Row
+from omb_py.results.row import Row
 
 MICROSECONDS = 1e6
 MEGABYTE = 1e6
@@ -72,131 +73,95 @@ def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Ro
     samples = combined.samples
     if benchmark.slowest and combined.slowest is not None:
         samples = combined.slowest
-    summary = summarize([seconds * scale for seconds in samples])
-    latency = benchmark.metric is Metric.LATENCY
-    messages = outcome.plan.messages
-    rate = messages / summary.mean * scale
-    sized = benchmark.sized
-    events, queued = (
-        None if part is None else summarize([seconds * scale for seconds in part.samples])
-        for part in (outcome.on_device, outcome.queued)
-    )
-    overlap = outcome.overlap
-    tails = overlap.overall if overlap else summary
-    bandwidths = _bandwidths(benchmark, case, summary.mean)
-    slowest = None
-    if combined.slowest is not None:
-        slowest = summarize([seconds * scale for seconds in combined.slowest])
-    return Row(
-        run=run,
-        benchmark=benchmark.name,
-        bytes=case.size if sized else None,
-        ranks=case.ranks,
-        buffer=options.buffer,
-        binding=options.binding,
-        placement=placement(case),
-        staged=options.staging if on_device(case) else None,
-        stream_sync=options.stream_sync if on_device(case) else None,
-        dtype=case.datatype.dtype if sized else None,
-        mpi_type=f"MPI_{case.datatype.mpi}" if sized else None,
-        latency_us=summary.mean if latency else None,
-        latency_min_us=combined.lowest * scale if latency else None,
-        latency_max_us=combined.highest * scale if latency else None,
-        bandwidth_MBps=None if latency else rate * payload / MEGABYTE,
-        messages_per_s=None if latency else rate,
-        algbw_GBps=bandwidths[0],
-        busbw_GBps=bandwidths[1],
-        event_mean_us=events.mean if events else None,
-        event_p50_us=events.percentile(50) if events else None,
-        queued_mean_us=queued.mean if queued else None,
-        queued_p50_us=queued.percentile(50) if queued else None,
-        cpu_us=None if outcome.cpu is None else outcome.cpu * MICROSECONDS,
-        percentiles=tuple(
-            (percent, _tail(tails, percent, None if latency else messages * payload))
-            for percent in options.percentiles
-        ),
-        iterations=len(combined.samples),
-        warmup=outcome.warmup,
-        sync=_sync(benchmark, options),
-        late_starts=outcome.starts.late if outcome.starts else None,
-        clock_error_us=outcome.starts.clock_error * MICROSECONDS if outcome.starts else None,
-        **_completion(outcome.starts, scale),
-        validation=None if outcome.passed is None else "Pass" if outcome.passed else "Fail",
-        payload_bytes=payload if sized else None,
-        window=case.window if "window" in benchmark.options else None,
-        pairs=options.pairs_in(case.ranks) if benchmark.ranks in PAIRED else None,
-        root=_root(benchmark, options),
-        cold=options.cold or None,
-        in_place=options.in_place if "in_place" in benchmark.options else None,
-        layout=options.layout.text if "layout" in benchmark.options else None,
-        part=None,
-        overall_us=overlap.overall.mean if overlap else None,
-        overall_p50_us=overlap.overall.percentile(50) if overlap else None,
-        compute_us=overlap.compute.mean if overlap else None,
-        compute_p50_us=overlap.compute.percentile(50) if overlap else None,
-        start_us=overlap.start if overlap else None,
-        test_us=overlap.test if overlap else None,
-        wait_us=overlap.wait if overlap else None,
-        overlap_percent=overlap.percent if overlap else None,
-        files=None,
-        files_min=None,
-        files_max=None,
-        failed=None,
-        library_algorithm=options.library_algorithm,
-        variant=options.variant,
-        split=options.split,
-        group=None,
-        congestor=None,
-        congestor_iterations=None,
-        rounds=None,
-        impact=None,
-        impact_low=None,
-        impact_high=None,
-        impact_p99=None,
-        impact_p99_low=None,
-        impact_p99_high=None,
-        **_samples(summary, slowest),
+    summary = _summary(samples, scale)
+    passed = outcome.passed
+    found: dict[str, Any] = {
+        "run": run,
+        "benchmark": benchmark.name,
+        "ranks": case.ranks,
+        "buffer": options.buffer,
+        "binding": options.binding,
+        "placement": placement(case),
+        "iterations": len(combined.samples),
+        "warmup": outcome.warmup,
+        "sync": _sync(benchmark, options),
+        "validation": None if passed is None else "Pass" if passed else "Fail",
+        "cpu_us": None if outcome.cpu is None else outcome.cpu * MICROSECONDS,
         **_choices(benchmark, case),
-    )
+        **_samples(summary, combined.slowest, scale),
+        **_starts(outcome.starts, scale),
+    }
+    moved = None
+    if benchmark.metric is Metric.LATENCY:
+        found["latency_us"] = summary.mean
+        found["latency_min_us"] = combined.lowest * scale
+        found["latency_max_us"] = combined.highest * scale
+    else:
+        messages = outcome.plan.messages
+        moved = messages * payload
+        found["messages_per_s"] = rate = messages / summary.mean * scale
+        found["bandwidth_MBps"] = rate * payload / MEGABYTE
+    if benchmark.traffic is not None:
+        size, factor = benchmark.traffic(case.size, case.ranks)
+        found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
+        found["busbw_GBps"] = algorithm * factor
+    if benchmark.sized:
+        found |= {"bytes": case.size, "payload_bytes": payload, "dtype": case.datatype.dtype}
+        found["mpi_type"] = f"MPI_{case.datatype.mpi}"
+    if on_device(case):
+        found |= {"staged": options.staging, "stream_sync": options.stream_sync}
+    for name, part in (("event", outcome.on_device), ("queued", outcome.queued)):
+        if part is not None:
+            found |= _mean_and_median(name, _summary(part.samples, scale))
+    tails = summary
+    if overlap := outcome.overlap:
+        tails = overlap.overall
+        found |= {
+            "overall_us": overlap.overall.mean,
+            "overall_p50_us": overlap.overall.percentile(50),
+            "compute_us": overlap.compute.mean,
+            "compute_p50_us": overlap.compute.percentile(50),
+            "start_us": overlap.start,
+            "test_us": overlap.test,
+            "wait_us": overlap.wait,
+            "overlap_percent": overlap.percent,
+        }
+    if options.percentiles:
+        each = ((percent, _tail(tails, percent, moved)) for percent in options.percentiles)
+        found["percentiles"] = tuple(each)
+    return Row(**found)
 
 
 def make_unplanned_row(
     run: str, benchmark: Benchmark, options: Options, part: str, ranks: int, **found: Any
 ) -> Row:
-    """The row of a part of what has no plan, with the columns ``found``; others stay empty."""
+    """The row of a part of what has no plan, with the columns ``found``."""
     common: dict[str, Any] = {
         "run": run,
         "benchmark": benchmark.name,
         "ranks": ranks,
         "buffer": options.buffer,
-        "percentiles": (),
         "iterations": 1,
         "warmup": 0,
         "part": part,
         "variant": options.variant,
     }
-    empty: dict[str, Any] = dict.fromkeys(COLUMNS)
-    return Row(**(empty | common | found))
+    return Row(**common | found)
 
 
 def times_of(combined: Combined) -> dict[str, Any]:
     """The columns of the latencies of ranks: of the mean over them, and of the slowest."""
-    own, slowest = (
-        None if samples is None else summarize([seconds * MICROSECONDS for seconds in samples])
-        for samples in (combined.samples, combined.slowest)
-    )
-    assert own is not None
     return {
-        "latency_us": own.mean,
+        "latency_us": (own := _summary(combined.samples, MICROSECONDS)).mean,
         "latency_min_us": combined.lowest * MICROSECONDS,
         "latency_max_us": combined.highest * MICROSECONDS,
         "iterations": len(combined.samples),
-        **_samples(own, slowest),
+        **_samples(own, combined.slowest, MICROSECONDS),
     }
 
 
-def _samples(summary: Summary, slowest: Summary | None) -> dict[str, Any]:
-    """The columns of samples, and of those of the slowest rank."""
+def of_samples(summary: Summary) -> dict[str, Any]:
+    """The columns of samples, however few they are."""
     low, high = summary.median_interval
     return {
         "sample_mean_us": summary.mean,
@@ -205,28 +170,40 @@ def _samples(summary: Summary, slowest: Summary | None) -> dict[str, Any]:
         "sample_p50_us": summary.percentile(50),
         "median_low_us": low,
         "median_high_us": high,
-        "sample_p90_us": summary.percentile(90),
-        "sample_p95_us": summary.percentile(95),
-        "sample_p99_us": summary.percentile(99),
-        "sample_p999_us": summary.percentile(99.9),
         "sample_max_us": summary.percentile(100),
-        "slowest_mean_us": slowest.mean if slowest else None,
-        "slowest_p50_us": slowest.percentile(50) if slowest else None,
-        "slowest_p99_us": slowest.percentile(99) if slowest else None,
-        "slowest_max_us": slowest.percentile(100) if slowest else None,
     }
 
 
-def _completion(starts: Starts | None, scale: float) -> dict[str, Any]:
-    """The columns of the time from the first entry to the last exit."""
-    found = None
-    if starts is not None and starts.completion is not None:
-        found = summarize([seconds * scale for seconds in starts.completion])
-    return {
-        "completion_mean_us": found.mean if found else None,
-        "completion_p50_us": found.percentile(50) if found else None,
-        "completion_p99_us": found.percentile(99) if found else None,
-    }
+def _samples(summary: Summary, slowest: array[float] | None, scale: float) -> dict[str, Any]:
+    """The columns of samples, and of those of the slowest rank in seconds."""
+    found = of_samples(summary)
+    for name, percent in (("p90", 90), ("p95", 95), ("p99", 99), ("p999", 99.9)):
+        found[f"sample_{name}_us"] = summary.percentile(percent)
+    if slowest is not None:
+        last = _summary(slowest, scale)
+        found |= _mean_and_median("slowest", last)
+        found |= {"slowest_p99_us": last.percentile(99), "slowest_max_us": last.percentile(100)}
+    return found
+
+
+def _starts(starts: Starts | None, scale: float) -> dict[str, Any]:
+    """The columns of common starts, and of the time from the first entry to the last exit."""
+    if starts is None:
+        return {}
+    found = {"late_starts": starts.late, "clock_error_us": starts.clock_error * MICROSECONDS}
+    if starts.completion is not None:
+        completion = _summary(starts.completion, scale)
+        found |= _mean_and_median("completion", completion)
+        found["completion_p99_us"] = completion.percentile(99)
+    return found
+
+
+def _mean_and_median(name: str, summary: Summary) -> dict[str, float]:
+    return {f"{name}_mean_us": summary.mean, f"{name}_p50_us": summary.percentile(50)}
+
+
+def _summary(seconds: Sequence[float], scale: float) -> Summary:
+    return summarize([one * scale for one in seconds])
 
 
 def make_part_row(
@@ -234,27 +211,40 @@ def make_part_row(
 ) -> Row:
     """The row of something that a benchmark of latencies does once, before the first size."""
     row = make_row(run, benchmark, case, Outcome(combined, plan, warmup=0, passed=None))
-    return replace(row, part=part, bytes=None, payload_bytes=None, percentiles=())
+    return row.replace(part=part, bytes=None, payload_bytes=None, percentiles=None)
 
 
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
-    """The columns that say what a benchmark's own options were."""
+    """The columns that say what was chosen, where that is a choice."""
     options, has = case.options, benchmark.options
-    threads = f"{options.threads[0]}:{options.threads[1]}"
-    return {
-        "test_calls": options.test_calls if "overlap" in has else None,
-        "compute_target": options.compute_target if "overlap" in has else None,
-        "topology": options.topology.text if "topology" in has else None,
-        "window_kind": options.window_kind if "window_kind" in has else None,
-        "window_sync": options.window_sync if has & {"window_sync", "active_sync"} else None,
-        "send_mode": options.send_mode if "send_mode" in has else None,
-        "partitions": options.partitions if "partitions" in has else None,
-        "threads": threads if has & {"threads", "processes"} else None,
-        "nodes": len(set(case.nodes)) if case.nodes else None,
+    found: dict[str, Any] = {
+        "cold": options.cold or None,
+        "library_algorithm": options.library_algorithm,
         "algorithm": options.algorithm,
         "segment": _segment(benchmark, options),
-        "file_sync": options.file_sync if "file_sync" in has else None,
+        "variant": options.variant,
+        "split": options.split,
+        "nodes": len(set(case.nodes)) or None,
     }
+    for name in ("in_place", "window_kind", "send_mode", "partitions", "file_sync"):
+        if name in has:
+            found[name] = getattr(options, name)
+    for name in ("layout", "topology"):
+        if name in has:
+            found[name] = getattr(options, name).text
+    if "window" in has:
+        found["window"] = case.window
+    if "root" in has:
+        found["root"] = "rotate" if options.root is None else str(options.root)
+    if "overlap" in has:
+        found |= {"test_calls": options.test_calls, "compute_target": options.compute_target}
+    if has & {"window_sync", "active_sync"}:
+        found["window_sync"] = options.window_sync
+    if has & {"threads", "processes"}:
+        found["threads"] = f"{options.threads[0]}:{options.threads[1]}"
+    if benchmark.ranks in PAIRED:
+        found["pairs"] = options.pairs_in(case.ranks)
+    return found
 
 
 def _segment(benchmark: Benchmark, options: Options) -> int | None:
@@ -277,17 +267,6 @@ def on_device(case: Case) -> bool:
     return Place.DEVICE in (*case.options.placement, case.buffer.place)
 
 
-def _bandwidths(
-    benchmark: Benchmark, case: Case, microseconds: float
-) -> tuple[float | None, float | None]:
-    """Algorithm and bus bandwidth in GB/s, where they have a meaning."""
-    if benchmark.traffic is None:
-        return None, None
-    size, factor = benchmark.traffic(case.size, case.ranks)
-    algorithm = size / microseconds * MICROSECONDS / GIGABYTE
-    return algorithm, algorithm * factor
-
-
 def _tail(summary: Summary, percent: float, moved: int | None) -> float:
     """A percentile of the benchmark's own value: of latencies, or of bandwidths, as native OMB.
 
@@ -303,9 +282,3 @@ def _sync(benchmark: Benchmark, options: Options) -> str | None:
     if options.validate:
         return "barrier"
     return options.sync if benchmark.paced or options.sync == "clock" else None
-
-
-def _root(benchmark: Benchmark, options: Options) -> str | None:
-    if "root" not in benchmark.options:
-        return None
-    return "rotate" if options.root is None else str(options.root)

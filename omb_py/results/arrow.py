@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from omb_py.results.csv import comments, header_of
-from omb_py.results.json import END, SEPARATOR, START
+from omb_py.results.json import line_of
 
 KEY = b"omb_py"
 """Where the metadata of runs are in a Parquet file."""
@@ -63,19 +63,12 @@ def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_json(tables: Iterable[pa.Table], runs: Runs) -> bytes:
-    """Our JSON of tables of results: an array with an object a line, of the fields with values."""
+    """Our JSON Lines of tables of results: objects of the fields with values."""
     out = io.BytesIO()
     for run, data in runs.items():
-        add(out, {"metadata": {"run": run, **data}})
+        out.write(line_of({"metadata": {"run": run, **data}}))
     for table in tables:
         for batch in table.to_batches(BATCH):
             for row in batch.to_pylist():
-                add(out, {name: value for name, value in row.items() if value is not None})
-    out.write(END)
+                out.write(line_of({name: one for name, one in row.items() if one is not None}))
     return out.getvalue()
-
-
-def add(out: io.BytesIO, item: dict[str, object]) -> None:
-    """Write an object of an array."""
-    out.write(SEPARATOR if out.tell() else START)
-    out.write(json.dumps(item).encode())

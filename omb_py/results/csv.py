@@ -10,54 +10,29 @@ from typing import Any
 
 from omb_py.core.errors import UsageError
 from omb_py.results.row import columns, percent_text
-from omb_py.results.sink import FileSink, Sink
-from omb_py.results.writer import Writer
+from omb_py.results.sink import Sink, open_sink
+from omb_py.results.writer import LineWriter
 
 NUMBER = ".9g"
 RUN = b"# run: "
 """What the metadata of a run begins with."""
 
 
-class CsvWriter(Writer[Any]):
-    """Adds lines, each whole, to a table; the header is written where nothing else is yet.
-
-    The metadata of a run are written with its first row, on a stream at once.
-    """
+class CsvWriter(LineWriter):
+    """Adds lines to a table; the header is written where nothing else is yet."""
 
     def __init__(self, sink: Sink, record: type[Any]) -> None:
-        self._sink = sink
+        super().__init__(sink, header_of(columns(record)).encode())
         self._columns = columns(record)
-        self._metadata = ""
 
-    def start(self, metadata: dict[str, str]) -> None:
-        self._metadata += comments(metadata)
-        if not self._sink.rewritable:
-            self._append("")
+    def metadata_lines(self, metadata: dict[str, str]) -> bytes:
+        return comments(metadata).encode(errors="backslashreplace")
 
-    def amend(self, run: str, metadata: dict[str, str]) -> None:
-        # named, since another job may have begun a run in the same file
-        text = comments({"run": run} | metadata)
-        if self._metadata:
-            self._metadata += text
-        else:
-            self._sink.append(text.encode(errors="backslashreplace"))
-
-    def row(self, row: Any) -> None:
-        self.together([row])
-
-    def together(self, rows: Iterable[Any]) -> None:
+    def row_lines(self, rows: Iterable[Any]) -> bytes:
         text = io.StringIO()
         lines = ([cell(getattr(row, column)) for column in self._columns] for row in rows)
         csv.writer(text, lineterminator="\n").writerows(lines)
-        self._append(text.getvalue())
-
-    def finish(self) -> None:
-        self._sink.close()
-
-    def _append(self, text: str) -> None:
-        before, self._metadata = self._metadata, ""
-        both = before + text, before + header_of(self._columns) + text
-        self._sink.append(*(one.encode(errors="backslashreplace") for one in both))
+        return text.getvalue().encode(errors="backslashreplace")
 
 
 def comments(metadata: dict[str, str]) -> str:
@@ -75,23 +50,25 @@ def open_csv(path: Path, record: type[Any], clear: bool) -> CsvWriter:
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
-    expected = header_of(columns(record)).encode()
+    header = header_of(columns(record)).encode()
 
-    def kept(content: bytes) -> int:
-        lines = content.splitlines(keepends=True)
-        header = next((line for line in lines if line.strip() and line[:1] != b"#"), None)
-        if header is not None and header != expected and expected.startswith(header):
-            header = None  # a run that was killed in its first write
-        if header is None and not content.startswith(RUN) and content.strip():
-            header = lines[0]
-        if header not in (None, expected):
-            raise UsageError(
-                f"{path} is not a table of this version's columns: choose another name for "
-                "--output, or overwrite it with --force"
-            )
-        return content.rfind(b"\n") + 1 if header is not None else 0
+    def begun(lines: Iterable[bytes]) -> bool:
+        first = b""
+        for line in lines:
+            first = first or line
+            if line.strip() and line[:1] != b"#":
+                if line != header and not header.startswith(line):
+                    break
+                return line == header  # else of a run that was killed in its first write
+        else:
+            if not first or first.startswith(RUN):
+                return False
+        raise UsageError(
+            f"{path} is not a table of this version's columns: choose another name for --output, "
+            "or overwrite it with --force"
+        )
 
-    return CsvWriter(FileSink(path, clear, kept), record)
+    return CsvWriter(open_sink(path, clear, begun), record)
 
 
 def cell(value: object) -> str:

@@ -94,7 +94,7 @@ class GroupsWriter(TextWriter):
 def cost(row: Row) -> float:
     """What is higher for a slower group: the time, or the inverse of the bandwidth."""
     if row.latency_us is not None:
-        return row.latency_us
+        return float(row.latency_us)
     return 1 / row.bandwidth_MBps if row.bandwidth_MBps else float("inf")
 
 

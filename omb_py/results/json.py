@@ -1,4 +1,4 @@
-"""JSON: an array of objects, one on each line, a valid document after every row."""
+"""JSON Lines: an object on each line, of a run's metadata or of a row."""
 
 from __future__ import annotations
 
@@ -9,57 +9,32 @@ from typing import Any
 
 from omb_py.core.errors import UsageError
 from omb_py.results.row import columns, percent_text
-from omb_py.results.sink import FileSink, Sink
-from omb_py.results.writer import Writer
+from omb_py.results.sink import open_sink
+from omb_py.results.writer import LineWriter
 
-START, SEPARATOR, END = b"[\n", b",\n", b"\n]\n"
-RUN = START + b'{"metadata"'
+BEGINNING = b'{"metadata"'
 """What a file begins with."""
 
 
-class JsonWriter(Writer[Any]):
-    """Adds objects to an array, whose end follows the last one at any time.
+class JsonWriter(LineWriter):
+    """Adds objects."""
 
-    The metadata of a run are written with its first row. On a stream, where nothing can be
-    replaced, they are written at once, and the end comes with `finish`.
-    """
+    def metadata_lines(self, metadata: dict[str, str]) -> bytes:
+        return line_of({"metadata": metadata})
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._metadata: list[dict[str, object]] = []
+    def row_lines(self, rows: Iterable[Any]) -> bytes:
+        return b"".join(line_of(item_of(row)) for row in rows)
 
-    def start(self, metadata: dict[str, str]) -> None:
-        self._metadata.append({"metadata": metadata})
-        if not self._sink.rewritable:
-            self.together([])
 
-    def amend(self, run: str, metadata: dict[str, str]) -> None:
-        item: dict[str, object] = {"metadata": {"run": run} | metadata}
-        if self._metadata:
-            self._metadata.append(item)
-        else:
-            self._append(item)
-
-    def row(self, row: Any) -> None:
-        self.together([row])
-
-    def together(self, rows: Iterable[Any]) -> None:
-        before, self._metadata = self._metadata, []
-        self._append(*before, *map(item_of, rows))
-
-    def finish(self) -> None:
-        if not self._sink.rewritable:
-            self._sink.append(END)
-        self._sink.close()
-
-    def _append(self, *items: dict[str, object]) -> None:
-        text = SEPARATOR.join(json.dumps(item).encode() for item in items)
-        self._sink.append(SEPARATOR + text, first=START + text)
+def line_of(item: dict[str, Any]) -> bytes:
+    """An object on a line."""
+    return json.dumps(item).encode() + b"\n"
 
 
 def item_of(row: Any) -> dict[str, object]:
-    """The object of a row."""
-    item = {column: getattr(row, column) for column in columns(type(row))}
+    """The object of a row: the columns that have a value."""
+    every = ((column, getattr(row, column)) for column in columns(type(row)))
+    item = {name: value for name, value in every if value is not None and value == value}
     if "percentiles" in item:
         item["percentiles"] = {
             f"p{percent_text(percent)}": value for percent, value in row.percentiles
@@ -68,24 +43,25 @@ def item_of(row: Any) -> dict[str, object]:
 
 
 def open_json(path: Path, clear: bool) -> JsonWriter:
-    """A writer that adds to the array in ``path``, after its last whole object.
+    """A writer that adds objects to ``path``, after its last whole line.
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
 
-    def kept(content: bytes) -> int:
-        whole = content.removesuffix(END)
-        if whole == content:
-            whole = content[: max(content.rfind(b"}" + SEPARATOR), content.rfind(b"}\n")) + 1]
+    def begun(lines: Iterable[bytes]) -> bool:
+        first = next(iter(lines), b"")
         try:
-            items = json.loads(whole + END) if whole or not content.startswith(RUN) else []
+            item = json.loads(first)
         except ValueError:
-            items = None
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise UsageError(
-                f"{path} is not a file of results: choose another name for --output, or overwrite "
-                "it with --force"
-            )
-        return len(whole)
+            item = None
+            if not first or (first.startswith(BEGINNING) and not first.endswith(b"\n")):
+                return False  # or of a run that was killed in its first write
+        if isinstance(item, dict) and item.keys() & {"metadata", "run"}:
+            return True
+        raise UsageError(
+            f"{path} is not a file of results with an object on each line: choose another name for "
+            "--output, or overwrite it with --force"
+            + ("; omb-py show converts an array of older versions" * first.startswith(b"["))
+        )
 
-    return JsonWriter(FileSink(path, clear, kept, closing=END))
+    return JsonWriter(open_sink(path, clear, begun))

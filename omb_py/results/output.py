@@ -13,7 +13,7 @@ from omb_py.core.options import Options
 from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.writer import Writer
 
-SUFFIXES = (".csv", ".json")
+SUFFIXES = (".csv", ".json", ".jsonl")
 SAMPLE_SUFFIXES = (".parquet", ".npy")
 
 
@@ -25,7 +25,7 @@ def check_output(path: str | None, force: bool, samples: str | None = None) -> N
     if force and path is None and samples is None:
         raise UsageError("--force overwrites the file that --output names: name one")
     if path is not None and os.path.splitext(path)[1] not in SUFFIXES:
-        raise UsageError(f"--output {path}: name a file that ends in .csv or .json")
+        raise UsageError(f"--output {path}: name a file that ends in .csv or .json (or .jsonl)")
     if samples is not None and os.path.splitext(samples)[1] not in SAMPLE_SUFFIXES:
         raise UsageError(f"--samples {samples}: name a file that ends in .parquet or .npy")
 

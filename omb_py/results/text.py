@@ -304,7 +304,7 @@ def line(row: Row, benchmark: Benchmark, options: Options) -> str:
     if options.statistics:
         cells += [number(getattr(row, name)) for name in statistics_of(benchmark, options).values()]
     labels = tail_labels(benchmark, options)
-    for label, (_, value) in zip(labels, row.percentiles, strict=True):
+    for label, (_, value) in zip(labels, row.percentiles or (), strict=True):
         cells.append(f"{value:{max(18, len(label) + 1)}.2f}")
     if not options.layout.contiguous:
         cells.append(f"{row.payload_bytes:18d}")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from omb_py.core.dataclass import values
 from omb_py.core.datatypes import Datatype
 
+if TYPE_CHECKING:
+    from omb_py.results.sink import Sink
+
 Record = TypeVar("Record", contravariant=True)
-"""What a table's lines are made of: a dataclass whose fields are the columns."""
+"""What a table's lines are made of, with the columns as attributes."""
 
 
 class Writer(ABC, Generic[Record]):
@@ -38,6 +40,52 @@ class Writer(ABC, Generic[Record]):
         """The run is complete."""
 
 
+class LineWriter(Writer[Any]):
+    """Adds rows as lines to a sink, those of one call all or none.
+
+    The metadata of a run are written with its first row, on a stream at once.
+    """
+
+    def __init__(self, sink: Sink, header: bytes = b"") -> None:
+        self._sink = sink
+        self._header = header
+        self._metadata = b""
+        self._written = False
+
+    @abstractmethod
+    def metadata_lines(self, metadata: dict[str, str]) -> bytes:
+        """The lines of metadata."""
+
+    @abstractmethod
+    def row_lines(self, rows: Iterable[Any]) -> bytes:
+        """The lines of rows."""
+
+    def start(self, metadata: dict[str, str]) -> None:
+        self._add(metadata)
+        if self._sink.at_once and not self._written:
+            self._append(b"")
+
+    def amend(self, run: str, metadata: dict[str, str]) -> None:
+        self._add({"run": run} | metadata)  # named: another job may have begun a run in the file
+
+    def row(self, row: Any) -> None:
+        self.together([row])
+
+    def together(self, rows: Iterable[Any]) -> None:
+        if lines := self.row_lines(rows):
+            self._append(lines)
+
+    def _add(self, metadata: dict[str, str]) -> None:
+        lines = self.metadata_lines(metadata)
+        if self._written:
+            self._append(lines)
+        self._metadata += lines
+
+    def _append(self, lines: bytes) -> None:
+        self._sink.append(lines, self._metadata, self._header)
+        self._written = True
+
+
 class Collector(Writer[Any]):
     """Keeps rows, as a reader of files would give them, and metadata by run."""
 
@@ -52,7 +100,7 @@ class Collector(Writer[Any]):
         self.runs.setdefault(run, {}).update(metadata)
 
     def row(self, row: Any) -> None:
-        kept = values(row)
+        kept = dict(vars(row))
         if "percentiles" in kept:
             words = [f"p{percent:g}={value:.9g}" for percent, value in row.percentiles]
             kept["percentiles"] = " ".join(words) or None

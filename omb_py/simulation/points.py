@@ -172,7 +172,7 @@ class Point:
         mean = fsum(timed) / len(timed)
         combined = Combined(array("d", [mean]), min(timed), max(timed), array("d", [max(timed)]))
         row = make_row(run, self.benchmark, case, Measured(combined, plan, warmup=0, passed=None))
-        return replace(row, variant=variant or row.variant)
+        return row.replace(variant=variant or row.variant)
 
 
 def named(name: str) -> Benchmark:

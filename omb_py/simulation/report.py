@@ -28,9 +28,7 @@ class Result:
     @property
     def value(self) -> float:
         """The value that the benchmark is about."""
-        value = self.row.latency_us if self.unit == "us" else self.row.bandwidth_MBps
-        assert value is not None
-        return value
+        return float(self.row.latency_us if self.unit == "us" else self.row.bandwidth_MBps)
 
     def times_worse(self, best: Result) -> float:
         """How many times longer than another it takes, or how many times less it moves."""

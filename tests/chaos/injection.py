@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from tests.chaos import clock, processes
 from tests.chaos.faults import Fault, Kind
-from tests.chaos.programs import Program, broken, program, rows_in
+from tests.chaos.programs import Program, broken, is_json, program, rows_in
 from tests.conftest import ENVIRONMENT, own_temporary_folder
 from tests.hosts import network
 from tests.hosts.jobs import OPEN_MPI
@@ -354,20 +353,12 @@ def complete(one: Program, after: int) -> list[str]:
         content = path.read_bytes()
         if not content.endswith(b"\n"):
             found.append(f"{path.name} has a torn line in the end")
-        if path.suffix == ".json" and not is_document(path):
+        if path.suffix == ".json" and not all(map(is_json, content.decode().splitlines())):
             found.append(f"{path.name} is no JSON in the end")
     keys = Counter((path.name, row.get("bytes")) for path in one.tables for row in rows_in(path))
     if one.sweeps and any(times > 1 for times in keys.values()):
         found.append("a row was measured twice")
     return found
-
-
-def is_document(path: Path) -> bool:
-    """Whether a file is a JSON document."""
-    try:
-        return isinstance(json.loads(path.read_bytes()), list)
-    except ValueError:
-        return False
 
 
 def remains(place: Place, unreachable: Host | None = None) -> list[str]:

@@ -74,7 +74,6 @@ def whole(path: Path) -> Iterator[str]:
         return
     for line in text.splitlines(keepends=True):
         if path.suffix == ".json":
-            line = line.strip().removesuffix(",")
             if is_json(line):
                 yield line
         elif line.endswith("\n"):

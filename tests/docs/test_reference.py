@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from tests import ROOT
 
 DOCS = ROOT / "docs"
-
-
-def test_every_column_is_documented() -> None:
-    from omb_py.results.row import COLUMNS, OverheadRow, columns
-
-    documented = re.findall(r"`(\w+)`", (DOCS / "results.md").read_text())
-    assert set(COLUMNS) <= set(documented)
-    assert set(columns(OverheadRow)) <= set(documented)
 
 
 def test_every_binding_is_documented() -> None:

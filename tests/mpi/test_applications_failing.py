@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.conftest import OMB_PY, Finished, rows_of, run
 from tests.helpers.battery import Battery, Line, line, refused
+from tests.helpers.reading import objects
 from tests.mpi.test_failing_well import assert_failed_well, ended_by_timeout
 
 SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
@@ -119,8 +119,8 @@ def test_tables_hold_what_the_text_says(mpiexec: Callable[..., Finished], tmp_pa
 def test_formats(mpiexec: Callable[..., Finished], tmp_path: Path) -> None:
     done = mpiexec(2, "matmul", *SMALL, "--format", "json", "--output", "rows.json")
     assert done.code == 0, done.err
-    (printed,) = [row for row in json.loads(done.out) if row.get("part", "") is None]
-    kept = json.loads((tmp_path / "rows.json").read_text())
+    (printed,) = [row for row in objects(done.out) if "application" in row and "part" not in row]
+    kept = objects((tmp_path / "rows.json").read_text())
     assert printed["ranks"] == 2
     assert printed in kept
     done = mpiexec(1, "matmul", *SMALL, "--format", "csv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from omb_py.results.row import Row
 from tests import ROOT
 from tests.conftest import BIN, run
 from tests.helpers.figures_of_merit import Figure, extract
+from tests.helpers.reading import objects
 from tests.helpers.recipes import Recipe, ramble_application
 from tests.packages import project
 
@@ -81,7 +81,7 @@ def test_workloads_are_the_benchmarks_of_native_omb(application: Recipe) -> None
 
 def test_figures_are_columns_of_the_rows(application: Recipe) -> None:
     columns = [column for column, _ in application.namespace["FIGURES"].values()]
-    assert [name for name in columns if name not in Row.__annotations__] == []
+    assert [name for name in columns if name not in Row.columns] == []
 
 
 def test_pip_installs_a_wheel_and_not_the_project_of_that_name_on_pypi(application: Recipe) -> None:
@@ -129,7 +129,7 @@ def test_the_figures_of_a_run_are_found(
     found = extract(text, figures(application))
     sizes = ("4", "8") if "message_sizes" in given else ("",)
     assert {size for size, _ in found} <= {"", *sizes}
-    rows: list[dict[str, Any]] = [row for row in json.loads(text) if "benchmark" in row]
+    rows: list[dict[str, Any]] = [row for row in objects(text) if "benchmark" in row]
     for row, size in zip(rows, sizes, strict=True):
         for name in WORKLOADS[workload]:
             column, _ = application.namespace["FIGURES"][name]

@@ -1,59 +1,57 @@
-"""What columns mean is said once: by `help(omb_py.load)` as by docs/results.md."""
+"""What columns mean is said once: `help(omb_py.load)` and docs/results.md follow from a table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import click
 import pytest
 
 import omb_py
-from omb_py.analysis.table import EXTRA
 from omb_py.benchmarks import all_benchmarks
 from omb_py.options.table import parameters
-from omb_py.results import columns
 from omb_py.results.application import ApplicationRow
+from omb_py.results.columns import COLUMNS, CONFIGURATION, EXPERIMENT, LOADED, tables
 from omb_py.results.row import OverheadRow, PairRow, Row
 from omb_py.results.row import columns as columns_of
 from tests import ROOT
 
-HEAD = "| column | meaning |\n|---|---|\n"
-TABLES: tuple[Mapping[str, str], ...] = (
-    columns.MEASURED,
-    columns.LOADED,
-    columns.OVERHEAD,
-    columns.PAIRS,
-)
+UNITS = {"_us": "us", "_MBps": "MB/s", "_GBps": "GB/s", "_per_s": "1/s", "_percent": "%"}
 
 
-def documented(number: int) -> dict[str, str]:
-    """A table of the page as meanings by names, links as their texts."""
-    text = (ROOT / "docs" / "results.md").read_text().split(HEAD)[1 + number]
-    rows = re.findall(r"^\| (`.+?`) \| (.+) \|$", text.partition("\n\n")[0], re.MULTILINE)
-    return {
-        names.replace("`", ""): re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", meaning)
-        for names, meaning in rows
-    }
+@pytest.mark.parametrize("number", range(4))
+def test_page_has_the_tables_of_columns(number: int) -> None:
+    table = list(tables())[number]
+    assert f"\n\n{table}\n" in (ROOT / "docs" / "results.md").read_text()
 
 
-@pytest.mark.parametrize("number", range(len(TABLES)))
-def test_the_page_and_the_help_say_the_same(number: int) -> None:
-    assert documented(number) == dict(TABLES[number])
+def test_each_column_is_of_some_kind_of_row() -> None:
+    used = {*Row.columns, *OverheadRow.columns, *PairRow.columns, *LOADED}
+    assert used == set(COLUMNS)
 
 
-def test_no_column_is_left_out() -> None:
-    measured, loaded, overhead, pairs = (
-        {name for names in table for name in names.split(", ")} for table in TABLES
-    )
-    assert measured == {*columns_of(Row)}
-    assert loaded == {*EXTRA}
-    assert overhead == {*columns_of(OverheadRow)}
-    assert pairs == {*columns_of(PairRow)}
+def test_columns_have_types_units_and_roles() -> None:
+    for name, column in COLUMNS.items():
+        unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
+        assert unit in (None, column.unit), name
+        assert column.type in ("int", "float", "bool", "str"), name
+    roles = {column.role for column in COLUMNS.values()}
+    assert roles == {*("run", "experiment", "configuration", "size", "detail"), *ROLES_OF_NUMBERS}
+
+
+ROLES_OF_NUMBERS = ("value", "statistic", "effort")
+
+
+def test_names_of_lines_keep_their_order() -> None:
+    assert EXPERIMENT[:6] == ("benchmark", "part", "ranks", "hosts", "mpi_type", "window")
+    assert CONFIGURATION[:5] == ("suite", "mpi", "buffer", "binding", "placement")
+    assert (EXPERIMENT[-1], CONFIGURATION[-1]) == ("validated", "source")
 
 
 def test_no_column_of_applications_is_left_out() -> None:
-    table = (ROOT / "docs" / "applications.md").read_text().split(HEAD)[-1]
+    head = "| column | meaning |\n|---|---|\n"
+    table = (ROOT / "docs" / "applications.md").read_text().split(head)[-1]
     names = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
     assert sorted(", ".join(names).replace("`", "").split(", ")) == sorted(
         columns_of(ApplicationRow)
@@ -62,9 +60,9 @@ def test_no_column_of_applications_is_left_out() -> None:
 
 def test_help_shows_columns_with_their_units() -> None:
     text = omb_py.load.__doc__ or ""
-    assert "    latency_us\n        latency in microseconds" in text
-    assert "    suite\n        who measured" in text
-    assert "    ratio, ratio_low, ratio_high\n" in (omb_py.load_overhead.__doc__ or "")
+    assert "    latency_us (float, us)\n        latency (definitions)" in text
+    assert "    suite (str)\n        who measured" in text
+    assert "    ratio, ratio_low, ratio_high (float)\n" in (omb_py.load_overhead.__doc__ or "")
 
 
 def test_a_table_carries_the_metadata_of_its_runs() -> None:
@@ -83,8 +81,7 @@ def known_parameters() -> Iterator[click.Parameter]:
 
 
 def test_options_that_columns_name_are_there() -> None:
-    words = [*(text for table in TABLES for text in table.values())]
-    words += [kind.__doc__ or "" for kind in (Row, OverheadRow, PairRow, ApplicationRow)]
+    words = [*(column.meaning for column in COLUMNS.values()), ApplicationRow.__doc__ or ""]
     named = {option for text in words for option in re.findall(r"`(--[a-z0-9-]+)`", text)}
     known = {option for parameter in known_parameters() for option in parameter.opts}
     assert "--p2p-algorithm" in named

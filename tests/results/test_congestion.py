@@ -8,12 +8,11 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
 from omb_py.results.congestion import CongestionWriter
-from omb_py.results.row import COLUMNS, Row
+from omb_py.results.row import Row
 
 
 def row(congestor: str, **values: object) -> Row:
-    known = {"bytes": 8, "congestor": congestor, "percentiles": ()} | values
-    return Row(**dict.fromkeys(COLUMNS) | known)  # type: ignore[arg-type]
+    return Row(bytes=8, congestor=congestor, **values)
 
 
 def test_a_line_has_both_times_and_the_factors_of_median_and_tail() -> None:

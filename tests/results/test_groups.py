@@ -8,13 +8,12 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
 from omb_py.results.groups import GroupsWriter
-from omb_py.results.row import COLUMNS, Row
+from omb_py.results.row import Row
 
 
 def row(group: str, size: int, latency: float, low: float, high: float, ranks: int = 4) -> Row:
-    known = {"group": group, "bytes": size, "ranks": ranks, "latency_us": latency}
     interval = {"median_low_us": low, "median_high_us": high}
-    return Row(**dict.fromkeys(COLUMNS) | {"percentiles": ()} | known | interval)  # type: ignore[arg-type]
+    return Row(group=group, bytes=size, ranks=ranks, latency_us=latency, **interval)
 
 
 def text(*sizes: list[Row]) -> list[str]:

@@ -15,8 +15,8 @@ from omb_py.results.row import OverheadRow
 
 def text(median: float, base: float, ratio: float, low: float | None, high: float | None) -> str:
     """The text of one size, of a binding and its base."""
-    values = dict.fromkeys(OverheadRow.__dataclass_fields__)
-    values |= {"bytes": 8, "base": "native", "thread_level": "single", "base_us": base}
+    values: dict[str, object] = {"bytes": 8, "base": "native", "thread_level": "single"}
+    values |= {"base_us": base}
     native = values | {"binding": "native", "median_us": base, "ratio": 1.0, "added_us": 0.0}
     other = values | {"binding": "buffer", "median_us": median, "added_us": median - base}
     other |= {"ratio": ratio, "ratio_low": low, "ratio_high": high}
@@ -25,7 +25,7 @@ def text(median: float, base: float, ratio: float, low: float | None, high: floa
     writer.start({"ranks": "2"})
     writer.section(None)
     for row in (native, other):
-        writer.row(OverheadRow(**row))  # type: ignore[arg-type]
+        writer.row(OverheadRow(**row))
     writer.finish()
     return stream.getvalue()
 

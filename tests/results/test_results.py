@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import json
 import multiprocessing
 import os
@@ -23,7 +24,7 @@ from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.csv import CsvWriter, cell, header_of, open_csv
 from omb_py.results.json import JsonWriter, open_json
-from omb_py.results.row import COLUMNS, OverheadRow, Row, columns, new_run
+from omb_py.results.row import COLUMNS, OverheadRow, Row
 from tests import ROOT
 from tests.helpers.reading import read_file
 
@@ -31,9 +32,8 @@ METADATA = {"run": "r", "command": "omb-py latency # not a comment\nnor a line"}
 
 
 def some_row(**values: object) -> Row:
-    base: dict[str, object] = dict.fromkeys(COLUMNS)
-    base |= {"run": "r", "benchmark": "latency", "bytes": 8, "latency_us": 1.25, "percentiles": ()}
-    return Row(**(base | values))  # type: ignore[arg-type]
+    base: dict[str, object] = {"run": "r", "benchmark": "latency", "bytes": 8, "latency_us": 1.25}
+    return Row(**base | values)
 
 
 def open_file(path: Path, clear: bool = False) -> CsvWriter | JsonWriter:
@@ -49,23 +49,17 @@ def test_tables_of_different_kinds_are_not_mixed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("cut", range(1, 30))
-def test_a_torn_last_row_is_replaced(tmp_path: Path, suffix: str, cut: int) -> None:
+def test_what_a_killed_job_left_is_added_to(tmp_path: Path, suffix: str) -> None:
+    """Wherever it ended, in the metadata, the header or a row: rows that were whole stay."""
     path = tmp_path / f"rows.{suffix}"
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.row(some_row(bytes=1))
-    writer.row(some_row(bytes=2))
-    path.write_bytes(path.read_bytes()[:-cut])
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.row(some_row(bytes=3))
-    if suffix == "csv":
-        assert list(pd.read_csv(path, comment="#").bytes) == [1, 3]
-    else:
-        sizes = [item.get("bytes") for item in json.loads(path.read_text())]
-        assert [size for size in sizes if size is not None] in ([1, 3], [1, 2, 3])
-        assert ([size for size in sizes if size] == [1, 2, 3]) == (cut <= 2)
+    write_rows(path, "r", 2)
+    whole = path.read_bytes()
+    ends = [whole.rindex(b"\n", 0, -1) + 1, len(whole)]
+    for kept in (*range(20, len(whole) - 30, 60), *range(len(whole) - 30, len(whole) + 1)):
+        path.write_bytes(whole[:kept])
+        write_rows(path, "new", 1)
+        old = [("r", size) for size, end in enumerate(ends) if end <= kept]
+        assert rows_in(path) == [*old, ("new", 0)], kept
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -113,7 +107,7 @@ def test_other_columns_are_not_mixed(tmp_path: Path) -> None:
     assert "latency_ms" not in path.read_text()
 
 
-@pytest.mark.parametrize("content", ["{}", "no json", "[1,\n2", "\n]\n"])
+@pytest.mark.parametrize("content", ["{}", "no json", "[1,\n2", "\n]\n", '{"metadata": 1}x\n'])
 def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rows.json"
     path.write_text(content)
@@ -122,79 +116,50 @@ def test_other_json_is_left_alone(tmp_path: Path, content: str) -> None:
     assert path.read_text() == content
 
 
-def in_own_process(code: str) -> str:
-    """What Python ``code`` prints in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def write_until_full(path: str) -> None:
-    """Append rows until the file may not grow; run in a process of its own."""
+def until_full(path: str, room: int, together: int) -> None:
+    """Append rows, so many at once, until the file may not grow; run in a process of its own."""
     writer = open_file(Path(path))
-    limit = 40_000
+    limit = os.path.getsize(path) + room
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    try:
-        writer.start(METADATA | {"run": "limited"})
-        for number in range(limit):
-            writer.row(some_row(run="limited", bytes=number))
-    except OmbError as error:
-        print(error)
+    writer.start(METADATA | {"run": "limited"})
+    for number in range(0, room, together):
+        rows = range(number, number + together)
+        writer.together([some_row(run="limited", bytes=size) for size in rows])
+
+
+def fails_in_own_process(call: str) -> None:
+    """Call a function of this module in a process of its own, which cannot write all."""
+    code = f"from tests.results.test_results import *\ntry: {call}\nexcept OmbError as e: print(e)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "cannot write" in done.stdout
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
-def test_a_full_disk_leaves_whole_rows_and_those_of_others(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("room", "together"), [(40_000, 1), (40_000, 7), (2_000, 100)])
+def test_a_full_disk_leaves_whole_rows_and_those_of_others(
+    tmp_path: Path, suffix: str, room: int, together: int
+) -> None:
+    """Of rows that belong together it takes all or none."""
     path = tmp_path / f"rows.{suffix}"
     other = open_file(path)
     other.start(METADATA)
     other.row(some_row(bytes=1))
-    code = (
-        f"from tests.results.test_results import write_until_full; write_until_full({str(path)!r})"
-    )
-    assert "cannot write" in in_own_process(code)
+    fails_in_own_process(f"until_full({str(path)!r}, {room}, {together})")
     other.row(some_row(bytes=2))
-    other.finish()
     rows = rows_in(path)
     sizes = [size for run, size in rows if run == "limited"]
-    assert len(sizes) > 10
     assert sizes == list(range(len(sizes)))
+    assert len(sizes) % together == 0
+    assert (len(sizes) > 10) == (room > 10_000)
     assert [size for run, size in rows if run == "r"] == [1, 2]
 
 
-def write_together(path: str) -> None:
-    """Rows that belong together, of which there is room for some; run in a process of its own."""
-    writer = open_file(Path(path))
-    limit = os.path.getsize(path) + 2_000
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    try:
-        writer.together([some_row(bytes=number) for number in range(100)])
-    except OmbError as error:
-        print(error)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-def test_of_rows_that_belong_together_a_full_disk_takes_none(tmp_path: Path, suffix: str) -> None:
-    """The first row of an application without the others would pass for all of it."""
-    path = tmp_path / f"rows.{suffix}"
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.together([some_row(bytes=number) for number in (1, 2)])
-    code = f"from tests.results.test_results import write_together; write_together({str(path)!r})"
-    assert "cannot write" in in_own_process(code)
-    writer.together([some_row(bytes=number) for number in (3, 4)])
-    writer.finish()
-    assert rows_in(path) == [("r", number) for number in (1, 2, 3, 4)]
-
-
 def rows_in(path: Path) -> list[tuple[str, int]]:
-    """Run and message size of each row; the file must be whole, with one header."""
+    """Run and message size of each row; the file must be whole lines, with one header."""
+    assert path.read_bytes().endswith(b"\n")
     if path.suffix == ".json":
-        items = json.loads(path.read_text())
+        items = map(json.loads, path.read_text().splitlines())
         return [(item["run"], item["bytes"]) for item in items if "metadata" not in item]
     lines = [line for line in path.read_text().splitlines() if line[0] != "#"]
     assert lines.count(lines[0]) == 1
@@ -234,35 +199,45 @@ def test_jobs_that_write_one_file_at_once_lose_nothing(
     assert len(found) == writers * rows
 
 
-def no_locks(descriptor: int, operation: int) -> None:
-    raise OSError(errno.ENOLCK, "No locks available")
-
-
-def test_without_locks_lost_rows_are_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_file_system_without_locks_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
     monkeypatch.setattr("fcntl.flock", no_locks)
+    write_rows(tmp_path / "rows.csv", "r", 3)
+    assert rows_in(tmp_path / "rows.csv") == [("r", 0), ("r", 1), ("r", 2)]
+
+
+def test_a_lock_that_is_never_given_back_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "rows.csv"
-    writer = open_file(path)
-    writer.start(METADATA)
-    writer.row(some_row(bytes=1))
-    content = path.read_bytes()
-    writer.row(some_row(bytes=2))
-    path.write_bytes(content + b"a row that another host put in the same place" * 20)
-    writer.row(some_row(bytes=3))
-    assert rows_in(tmp_path / "rows-recovered-1.csv") == [("r", 1), ("r", 2), ("r", 3)]
-    with pytest.raises(OmbError, match=r"changed by another program .*rows-recovered-1\.csv"):
-        writer.finish()
-    assert "rows-recovered-1.csv" in capfd.readouterr().err
+    write_rows(path, "r", 1)
+    monkeypatch.setattr("omb_py.results.sink.LOCK_SECONDS", 0.1)
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(OmbError, match=r"cannot write .*: another process has held its lock"):
+            open_file(path)
 
 
 def remove(path: Path) -> None:
     path.unlink()
 
 
+def remove_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
 def replace(path: Path) -> None:
-    (path.parent / "other").write_text("of somebody else")
+    (path.parent / "other").write_text("of somebody else\n" * 1000)
     (path.parent / "other").rename(path)
+
+
+def replace_by_table(path: Path) -> None:
+    path.unlink()
+    write_rows(path, "other", 1)
 
 
 def truncate(path: Path) -> None:
@@ -274,56 +249,78 @@ def shorten(path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("after", [1, 2])
-@pytest.mark.parametrize("change", [remove, replace, truncate, shorten])
-def test_rows_are_safe_when_the_file_goes_during_a_run(
-    tmp_path: Path, suffix: str, after: int, change: Callable[[Path], None]
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (remove, []),
+        (remove_folder, []),
+        (replace, []),
+        (replace_by_table, [("other", 0)]),
+        (truncate, []),
+        (shorten, [("r", 1)]),
+    ],
+)
+def test_the_file_that_has_the_name_gets_the_rows(
+    tmp_path: Path, suffix: str, change: Callable[[Path], None], left: list[tuple[str, int]]
 ) -> None:
-    path = tmp_path / f"rows.{suffix}"
+    """Whatever somebody did to the file: what has the name has rows that can be read."""
+    path = tmp_path / "results" / f"rows.{suffix}"
     writer = open_file(path)
-    writer.start(METADATA)
+    writer.start({"run": "r", "omb_py": "0.1.0"})
     for size in (1, 2):
         writer.row(some_row(bytes=size))
-        if size == after:
-            change(path)
-            left = path.read_bytes() if path.exists() else None
-    with pytest.raises(OmbError, match=f"during the run: .*rows-recovered-1.{suffix}"):
-        writer.finish()
-    assert rows_in(tmp_path / f"rows-recovered-1.{suffix}") == [("r", 1), ("r", 2)]
-    assert (path.read_bytes() if path.exists() else None) == left
+    change(path)
+    writer.row(some_row(bytes=3))
+    writer.row(some_row(bytes=4))
+    writer.amend("r", {"launch_seconds": "1"})
+    found = load(path)
+    pairs = zip(found.rows["run"], found.rows["bytes"], strict=True)
+    assert list(pairs) == [*left, ("r", 3), ("r", 4)]
+    assert found.runs["r"] == {"run": "r", "omb_py": "0.1.0", "launch_seconds": "1"}
+    if suffix == "csv" and change is not replace:
+        assert rows_in(path) == [*left, ("r", 3), ("r", 4)]
 
 
-def test_rows_are_safe_when_the_folder_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    path = tmp_path / "results" / "rows.csv"
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_a_pipe_gets_rows_as_they_come(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     writer = open_file(path)
     writer.start(METADATA)
-    writer.row(some_row(bytes=1))
-    shutil.rmtree(path.parent)
-    writer.row(some_row(bytes=2))
-    assert rows_in(Path("rows-recovered-1.csv")) == [("r", 1), ("r", 2)]
-    with pytest.raises(OmbError, match="removed during the run"):
-        writer.finish()
+    begun = os.read(reader, 1 << 16)
+    assert b"latency # not a comment" in begun
+    writer.row(some_row(bytes=5))
+    (tmp_path / f"got.{suffix}").write_bytes(begun + os.read(reader, 1 << 16))
+    os.close(reader)
+    assert rows_in(tmp_path / f"got.{suffix}") == [("r", 5)]
 
 
-def test_rows_are_safe_when_the_current_folder_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("current", "temporary"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    monkeypatch.chdir(tmp_path / "current")
-    writer = open_file(Path("rows.csv"))
-    writer.start(METADATA)
-    shutil.rmtree(tmp_path / "current")
-    writer.row(some_row(bytes=1))
-    monkeypatch.chdir(tmp_path)
-    assert rows_in(tmp_path / "temporary" / "rows-recovered-1.csv") == [("r", 1)]
-    with pytest.raises(OmbError, match="removed during the run"):
-        writer.finish()
+def test_a_device_that_is_full_fails_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").symlink_to("/dev/full")
+    writer = open_file(tmp_path / "rows.csv")
+    with pytest.raises(OmbError, match=r"cannot write .*rows.csv: No space left on device"):
+        writer.start(METADATA)
+
+
+def test_pandas_reads_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    write_rows(path, "r", 3)
+    table = pd.read_json(path, lines=True)
+    assert table["bytes"].dropna().tolist() == [0, 1, 2]
+    assert table["metadata"][0]["run"] == "r"
+    assert "files" not in table
+
+
+def test_an_array_of_older_versions_is_read_and_not_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    write_rows(path, "r", 2)
+    path.write_text("[\n" + ",\n".join(path.read_text().splitlines()) + "\n]\n")
+    old = path.read_bytes()
+    assert load(path).rows["bytes"].tolist() == [0, 1]
+    with pytest.raises(UsageError, match=r"--force; omb-py show converts an array"):
+        open_file(path)
+    assert path.read_bytes() == old
 
 
 @pytest.mark.parametrize("content", ["# x\n# of a spreadsheet", "# a note\n", "x"])
@@ -333,34 +330,6 @@ def test_a_file_of_other_lines_is_left_alone(tmp_path: Path, content: str) -> No
     with pytest.raises(UsageError, match="not a table of this version's columns"):
         open_file(path)
     assert path.read_text() == content
-
-
-def cut_within_metadata(path: Path, kept: int) -> None:
-    """Leave what a run that was killed in its first write can have left of it."""
-    write_rows(path, "r", 1)
-    content = path.read_bytes()
-    end = content.index(b"run,") if path.suffix == ".csv" else content.index(b",\n")
-    path.write_bytes(content[:end][:kept])
-
-
-@pytest.mark.parametrize("kept", [5, 30, -1, -3])
-def test_a_start_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
-    path = tmp_path / "rows.csv"
-    cut_within_metadata(path, kept)
-    if path.read_bytes().startswith(b"# run: "):
-        write_rows(path, "r", 1)
-        assert rows_in(path) == [("r", 0)]
-    else:
-        with pytest.raises(UsageError, match="--force"):
-            open_file(path)
-
-
-@pytest.mark.parametrize("kept", [14, 20, -1, -5])
-def test_a_start_of_json_that_was_torn_is_written_anew(tmp_path: Path, kept: int) -> None:
-    path = tmp_path / "rows.json"
-    cut_within_metadata(path, kept)
-    write_rows(path, "r", 1)
-    assert rows_in(path) == [("r", 0)]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -377,22 +346,20 @@ def test_a_run_without_rows_leaves_the_file(tmp_path: Path, suffix: str, clear: 
     assert path.read_bytes() == old
 
 
+def clear_without_room(path: str) -> None:
+    """Overwrite a file that may not grow by a row with more metadata than it has bytes."""
+    writer = open_file(Path(path), clear=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) + 9,) * 2)
+    writer.start(METADATA | {"long": "x" * 9999})
+    writer.row(some_row())
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows.{suffix}"
     write_rows(path, "r", 1)
     old = path.read_bytes()
-    code = (
-        "import resource, sys; sys.path.insert(0, '.')\n"
-        "from pathlib import Path\n"
-        "from tests.results.test_results import METADATA, open_file, some_row\n"
-        f"writer = open_file(Path({str(path)!r}), clear=True)\n"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(old) + 9},) * 2)\n"
-        "writer.start(METADATA | {'long': 'x' * 9999})\n"
-        "try: writer.row(some_row())\n"
-        "except Exception as error: print(error)\n"
-    )
-    assert "cannot write" in in_own_process(code)
+    fails_in_own_process(f"clear_without_room({str(path)!r})")
     assert path.read_bytes() == old
 
 
@@ -423,15 +390,3 @@ def test_cells_survive_a_csv_reader(value: object) -> None:
 @given(st.floats(1e-6, 1e12))
 def test_numbers_keep_nine_digits(value: float) -> None:
     assert float(cell(value)) == pytest.approx(value, rel=1e-8)
-
-
-def test_columns_carry_units() -> None:
-    measured = [name for name in COLUMNS if name.startswith(("latency", "sample", "bandwidth"))]
-    assert all(name.endswith(("_us", "_MBps")) for name in measured)
-    assert next(csv.reader([header_of(COLUMNS)])) == list(COLUMNS)
-    overhead = columns(OverheadRow)
-    assert all("_us" in name or "_" not in name for name in overhead if "added" in name)
-
-
-def test_runs_have_names_of_their_own() -> None:
-    assert len({new_run() for _ in range(100)}) == 100

@@ -34,7 +34,7 @@ from omb_py.analysis.table import EXTRA
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
-from omb_py.results.row import KINDS
+from omb_py.results.columns import KINDS
 
 LABELLED = 32
 """Ranks or hosts whose names stand along an axis at most; of more, a few do."""

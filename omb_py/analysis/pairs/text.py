@@ -10,7 +10,6 @@ import numpy as np
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrix
 from omb_py.core import VERSION
-from omb_py.core.dataclass import values
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.row import PairRow
@@ -45,7 +44,7 @@ class PairsWriter(Writer[PairRow]):
         if not self._headed:
             self._headed = True
             self._stream.write(f"{heading(self._title, made)}\n")
-        found = matrix([values(row) for row in made])
+        found = matrix([vars(row) for row in made])
         self._stream.write("\n".join(["", *section(found, self._worst), ""]))
         self._stream.flush()
 

@@ -17,13 +17,11 @@ from omb_py.measure.checkpoints.rounds import (
     CheckpointRequest,
     Measured,
 )
-from omb_py.results.row import COLUMNS, Row
+from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_samples
+from omb_py.results.row import Row
 
 STORE, RESTART = "checkpoint_write", "checkpoint_read"
 """The names of the benchmarks."""
-
-MICROSECONDS = 1e6
-MEGABYTE = 1e6
 
 
 def middle(seconds: Sequence[float]) -> float:
@@ -83,8 +81,7 @@ def _row(
     **more: Any,
 ) -> Row:
     summary = summarize([one * MICROSECONDS for one in seconds])
-    low, high = summary.median_interval
-    found: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+    found: dict[str, Any] = {
         "run": run,
         "benchmark": benchmark,
         "bytes": measured.size,
@@ -94,14 +91,7 @@ def _row(
         "latency_us": summary.mean,
         "latency_min_us": summary.percentile(0),
         "latency_max_us": summary.percentile(100),
-        "percentiles": (),
-        "sample_mean_us": summary.mean,
-        "sample_stddev_us": summary.stddev,
-        "sample_min_us": summary.percentile(0),
-        "sample_p50_us": summary.percentile(50),
-        "sample_max_us": summary.percentile(100),
-        "median_low_us": low,
-        "median_high_us": high,
+        **of_samples(summary),
         "iterations": len(seconds),
         "warmup": 1,
         "validation": "Pass" if measured.passed else "Fail",

@@ -6,8 +6,8 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from omb_py.results.columns import KINDS, ORIGIN
 from omb_py.results.readers import Found, Notes, Source, Table, blocks
-from omb_py.results.row import KINDS, ORIGIN
 
 METADATA = re.compile(r"# ([a-z][a-z0-9_ ]*): (.*)")
 OF_BENCHMARKS = b"run,benchmark,bytes,"

@@ -1,4 +1,4 @@
-"""Our own JSON: an array with one object on each line."""
+"""Our own JSON: an object on each line, in files of older versions in an array."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sys import float_info
 from typing import Any
 
+from omb_py.results.columns import KINDS, ORIGIN
 from omb_py.results.readers import ROWS_AT_ONCE, Found, Notes, Source
-from omb_py.results.row import KINDS, ORIGIN
 
 COLUMNS = KINDS | ORIGIN
 
@@ -19,7 +19,7 @@ class JsonReader:
     """Objects with a benchmark are rows, those with metadata begin a run."""
 
     name = "omb-py's JSON"
-    marks = (b'{"metadata": {', b'{"run": ')
+    marks = (b'{"metadata": {', b'{"run": ', b'{"metadata":{', b'{"run":"')
 
     def read(self, source: Source) -> Iterator[Found]:
         found = Found()

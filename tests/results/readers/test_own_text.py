@@ -40,9 +40,10 @@ from omb_py.measure.rows import (
 from omb_py.options.parse import parse
 from omb_py.options.table import parameters
 from omb_py.results import row
+from omb_py.results.columns import KINDS
 from omb_py.results.csv import CsvWriter
 from omb_py.results.readers.formats import omb
-from omb_py.results.row import COLUMNS, KINDS, Row
+from omb_py.results.row import COLUMNS, Row
 from omb_py.results.sink import StreamSink
 from omb_py.results.text import RecoveryWriter, StartUpWriter, TextWriter, VariedWindowWriter
 from omb_py.results.writer import Writer
@@ -221,7 +222,7 @@ def start_rows(benchmark: Benchmark, options: Options, chance: random.Random) ->
     found = []
     for part in parts[benchmark.start_up]:
         mean, files = 10 ** chance.uniform(0, 7), chance.randrange(1000)
-        values = dict.fromkeys(COLUMNS) | {"run": "run", "benchmark": benchmark.name}
+        values: dict[str, object] = {"run": "run", "benchmark": benchmark.name}
         values |= {
             "ranks": ranks_of(benchmark),
             "buffer": options.buffer,
@@ -232,7 +233,7 @@ def start_rows(benchmark: Benchmark, options: Options, chance: random.Random) ->
         values |= {"latency_min_us": 0.5 * mean, "latency_max_us": 1.5 * mean}
         if counted and benchmark.start_up is StartUp.PARTS:
             values |= {"files": files + 0.25, "files_min": files, "files_max": files + 1}
-        found.append(Row(**values))  # type: ignore[arg-type]
+        found.append(Row(**values))
     return found
 
 

@@ -43,7 +43,7 @@ FIGURES = {
     "Compute": ("compute_us", "us"),
     "Overlap": ("overlap_percent", "%"),
 }
-"""Each figure's column in the rows, which leave null what a benchmark does not have, and unit."""
+"""Each figure's column in the rows, which leave out what a benchmark does not have, and unit."""
 
 
 class OmbPy(ExecutableApplication):
@@ -133,5 +133,5 @@ class OmbPy(ExecutableApplication):
             units="",
         )
 
-    # The array ends when all rows are there.
-    success_criteria("complete", mode="string", match=r"^\]$", file=ROWS)
+    # Rows come one by one, the first as soon as it is measured.
+    success_criteria("measured", mode="string", match=r'^\{"run": ', file=ROWS)
