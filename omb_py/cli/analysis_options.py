@@ -120,8 +120,11 @@ def page_options(command: Command) -> Command:
     return command
 
 
-def output_options(*formats: str) -> Callable[[Command], Command]:
-    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``."""
+def output_options(*formats: str, added: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """``--format``, one of ``formats``, ``--output`` and ``--force``: the parameter ``to``.
+
+    In the formats of ``added``, rows are added to a file, as by a benchmark.
+    """
 
     def add(command: Command) -> Command:
         @wraps(command)
@@ -130,7 +133,7 @@ def output_options(*formats: str) -> Callable[[Command], Command]:
         ) -> Any:
             from omb_py.core.text.tables import target
 
-            return command(*args, to=target(output, kind, force, formats), **values)
+            return command(*args, to=target(output, kind, force, formats, added), **values)
 
         for option in (
             click.option("--force", is_flag=True, help="Overwrite the file of --output."),

@@ -161,7 +161,9 @@ def command(
     if across is not None:
         made = list(side_by_side.sheets(results.rows, across, base, statistic))
         if not made:
-            raise UsageError(f"no benchmark was measured with several values of {', '.join(across)}")
+            raise UsageError(
+                f"no benchmark was measured with several values of {', '.join(across)}"
+            )
     else:
         made = list(listing.sheets(results, columns, rows, find_bounds(bounds_file, paths)))
     tables.write(to, made)

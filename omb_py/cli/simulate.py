@@ -190,7 +190,7 @@ class Wanted:
 )
 @click.option("--long", is_flag=True, help="Start simulations that take more than an hour.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
-@output_options("text", "markdown", "csv", "json")
+@output_options("text", "markdown", "csv", "json", added=("csv", "json"))
 def command(target: str | None, words: tuple[str, ...], **values: Any) -> None:
     """Simulate benchmarks and programs on more ranks, on SimGrid.
 
@@ -625,7 +625,7 @@ def write(
             )
         record = type(rows[0])
         writer = (
-            file_writer(to.path, record, True)
+            file_writer(to.path, record, to.force)
             if to.path
             else standard_output(record, None, to.format)
         )

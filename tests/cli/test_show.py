@@ -180,7 +180,10 @@ def test_best_is_what_compare_calls_faster(
         (("--across", "binding", "--base", "tcp"), "--base tcp: no configuration is called that"),
         (("--across", "bindings"), "there is no column 'bindings': did you mean binding"),
         (("--base", "buffer"), "--base is for --across"),
-        (("--across", "window_kind", "--where", "benchmark=latency"), "several values of window_kind"),
+        (
+            ("--across", "window_kind", "--where", "benchmark=latency"),
+            "several values of window_kind",
+        ),
     ],
 )
 def test_what_cannot_stand_side_by_side_is_said(words: tuple[str, ...], sentence: str) -> None:

@@ -53,7 +53,7 @@ class TestOnSimGrid:
         assert sorted(rows["library_algorithm"]) == ["recursive_doubling"] * 2 + ["ring"] * 2
         assert rows["mpi"].str.startswith("SimGrid").all()
         done = run(
-            [OMB_PY, "plot", "simulated.csv", "--kind", "winner", "-o", "p"], {}, tmp_path, 60
+            [OMB_PY, "show", "simulated.csv", "--across", "library_algorithm"], {}, tmp_path, 60
         )
         assert done.code == 0, done.err
 
@@ -145,7 +145,7 @@ class TestOnSimGrid:
         assert "train resnet50, weak scaling, without overlap, simulated" in done.out
         done = simulate(tmp_path, *words[:3], "-o", "train.csv", *words[3:])
         assert done.code == 0, done.err
-        done = run([OMB_PY, "scaling", "train.csv"], {}, tmp_path, 60)
+        done = run([OMB_PY, "show", "train.csv", "--speedup"], {}, tmp_path, 60)
         assert (done.code, "train" in done.out) == (0, True), done.err
 
     @pytest.mark.parametrize(

@@ -40,10 +40,14 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where a table goes: into the file ``path``, or to standard output, in a ``format``."""
+    """Where a table goes: into the file ``path``, or to standard output, in a ``format``.
+
+    ``force`` tells whether what the file holds is to go.
+    """
 
     format: str = "text"
     path: str | None = None
+    force: bool = False
 
     @property
     def is_for_program(self) -> bool:
@@ -63,11 +67,18 @@ class Sheet:
     above: str = ""
 
 
-def target(path: str | None, format_: str | None, force: bool, formats: Sequence[str]) -> Target:
+def target(
+    path: str | None,
+    format_: str | None,
+    force: bool,
+    formats: Sequence[str],
+    added: Sequence[str] = (),
+) -> Target:
     """Return the target that ``-o``, ``--format`` and ``--force`` ask for.
 
-    Raises `UsageError` for a file that is there already, unless ``force``, and for a name that ends
-    in none of the ``formats`` of a command where no format is given.
+    Rows of a format of ``added`` are added to those of a file. Raises `UsageError` for another file
+    that is there already, unless ``force``, and for a name that ends in none of the ``formats`` of
+    a command where no format is given.
     """
     if path is None:
         if format_ == "parquet":
@@ -77,9 +88,9 @@ def target(path: str | None, format_: str | None, force: bool, formats: Sequence
     if found is None or found not in formats:
         known = ", ".join(suffix for suffix, kind in SUFFIXES.items() if kind in formats)
         raise UsageError(f"--output {path}: end its name in one of {known}, or add --format")
-    if Path(path).is_file() and not force:
+    if Path(path).is_file() and not force and found not in added:
         raise UsageError(f"{path} exists: name another file, or overwrite it with --force")
-    return Target(found, path)
+    return Target(found, path, force)
 
 
 def write(
