@@ -34,8 +34,8 @@ from omb_py.core.text import files
     "--lines",
     callback=listed,
     metavar="COLUMN[,...]",
-    help="Columns that distinguish lines at first, as in buffer,binding or file; of others one "
-    "value is shown until more are chosen. By default all that differ, if they are few.",
+    help="Columns that distinguish lines, as in buffer,binding or file; others make separate "
+    "figures. By default all that differ.",
 )
 @bounds_option
 @name_option
@@ -56,7 +56,7 @@ def command(
     """Write one HTML page with plots, tables and detected anomalies.
 
     The page needs no network and no other file. FILE may be a folder. Files of --samples among
-    them add a section on single iterations. Several FILEs that measured the same are side by side,
+    them add figures of single iterations. Several FILEs that measured the same are side by side,
     or with --base repeated runs of one another.
     """
     with needing("analysis"):

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 import pandas as pd
+import vl_convert
 
-from omb_py.analysis import across
+from omb_py.analysis import across, listing
 from omb_py.analysis.bounds import Bounds, beside_bounds
+from omb_py.analysis.charts.figures import Request, charts
+from omb_py.analysis.charts.groups import COLUMNS, Choice
+from omb_py.analysis.charts.spec import PALETTES, TINTS, Chart
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.points import (
     Points,
@@ -27,7 +34,6 @@ from omb_py.analysis.points import (
 )
 from omb_py.analysis.report.anomalies import SEVERITIES, Anomaly, anomalies
 from omb_py.analysis.report.comparison import Comparison, comparison, join
-from omb_py.analysis.report.data import TITLES, in_script, page_data
 from omb_py.analysis.report.key_numbers import key_numbers
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.sources import short_names
@@ -37,27 +43,30 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.tables import Sheet
 
 if TYPE_CHECKING:
-    from omb_py.analysis.report.samples import SampleSection
     from omb_py.analysis.samples import Series
 
-SCRIPTS = ("report_data.js", "report_tables.js", "report_plot.js", "report.js")
-"""Our own scripts, which are one on the page."""
-
-DRAWING = "plotly-basic.min.js"
-"""The library that draws, of the folder ``vendor``; its first lines name its version."""
-
-ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`]+")
-"""An address in the library: of its authors' sites, and of services that the page never uses.
+ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
+"""An address in the library that draws: of its authors' sites, which the page never opens.
 Names of XML namespaces, which no browser opens, are none."""
 
 MAX_OF_A_KIND = 30
 """Anomalies of one kind that the page lists."""
 
+MAX_ROWS = 3000
+"""Rows in all tables of a page; `omb-py show` prints the others."""
+
 POLICY = (
-    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-"""What a browser lets the page do: run the scripts that these hashes name, and no request."""
+"""What a browser lets the page do: run the scripts that these hashes name, of which Vega compiles
+the expressions of our specifications, and no request."""
+
+FEWEST_BINDINGS = 3
+"""Bindings at one point from which a page has a table of them."""
+
+NAMES = ["run", "file", "suite", "mpi", "ranks"]
+"""Columns that say of a row where it ran."""
 
 
 @dataclass(frozen=True)
@@ -121,27 +130,27 @@ def report(
         else points_of(pd.concat(every, ignore_index=True) if len(every) > 1 else every[0])
     )
     points = points if table is None else join(points, table)
-    statistics = values.groupby("benchmark")["statistic"].first().to_dict()
+    request = Request(choice=Choice(lines or None, statistic=statistic), bounds=bounds)
     return render(
         results=results,
         title=title or "MPI performance from Python",
         points=points,
-        data=page_data(points, statistics, lines),
         lines=lines,
         compared=None if table is None else comparison(table),
         findings=findings(found, points),
         bounded=None if bounds is None else beside_bounds(results.rows, bounds),
-        samples=samples_of(samples),
+        drawn=[*charts(results, request).values(), *charts_of_samples(samples)],
     )
 
 
-def samples_of(series: Sequence[Series]) -> list[SampleSection]:
-    """Sections of single iterations; what draws them is loaded where there are any."""
+def charts_of_samples(series: Sequence[Series]) -> Iterator[Chart]:
+    """Single iterations, as points and as distribution."""
     if not series:
-        return []
-    from omb_py.analysis.report.samples import sample_sections
+        return
+    from omb_py.analysis.charts.samples import sample_charts
 
-    return sample_sections(series)
+    for kind in ("samples", "ecdf"):
+        yield from sample_charts(series, kind).values()
 
 
 def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str, ...]]:
@@ -152,8 +161,8 @@ def by_file(results: Results, lines: Sequence[str]) -> tuple[Results, tuple[str,
         results = replace(results, rows=rows.assign(source=rows["source"].fillna(names)))
     columns = tuple("source" if name == "file" else name for name in lines)
     for name in columns:
-        if name not in TITLES:
-            known = ", ".join("file" if title == "source" else title for title in TITLES)
+        if name not in COLUMNS:
+            known = ", ".join("file" if title == "source" else title for title in COLUMNS)
             raise UsageError(f"--lines {name}: there is no such column: choose from {known}")
     return results, columns
 
@@ -196,32 +205,35 @@ def render(
     results: Results,
     title: str,
     points: Points,
-    data: Mapping[str, Any],
     lines: Sequence[str],
     compared: Comparison | None,
     findings: list[Findings],
     bounded: Sheet | None,
-    samples: list[SampleSection],
+    drawn: Sequence[Chart],
 ) -> str:
     """The page as text."""
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["compact"] = lambda value: json.dumps(value, default=str)
-    ours = f'"use strict";\n(() => {{\n{"".join(map(template, SCRIPTS))}}})();\n'
-    drawing = drawing_library()
+    scripts = (drawing_library(), template("report.js"))
     rows = pd.concat([results.rows[NAMES], results.overhead[NAMES], results.pairs[NAMES]])
-    hashes = " ".join(f"'sha256-{digest(script)}'" for script in (ours, drawing))
+    hashes = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
+    benchmarks = points.series["benchmark"].nunique() + results.pairs["benchmark"].nunique()
+    figures = [
+        {"title": chart.title, "words": chart.words, "spec": chart.specification()}
+        for chart in drawn
+    ]
     return environment.from_string(template("report.html.j2")).render(
         title=title,
         version=VERSION,
         policy=POLICY.format(scripts=hashes),
         style=template("report.css"),
-        scripts=(ours, drawing),
-        data=in_script(data),
+        scripts=scripts,
+        data=packed({"figures": figures, "dark": dark_colors()}),
+        figures=[chart.title for chart in drawn],
         counts={
             "rows": len(rows),
-            "benchmarks": len(data["benchmarks"]) + results.pairs["benchmark"].nunique(),
+            "benchmarks": benchmarks,
             "runs": rows["run"].nunique(),
             "files": rows["file"].nunique(),
         },
@@ -230,45 +242,33 @@ def render(
         key_numbers=key_numbers(points, lines),
         comparison=compared,
         contest=bindings_beside(results.rows),
-        pairs=pair_sections(results.pairs),
         bounded=bounded,
         findings=findings,
-        samples=samples,
         trust=trust(findings),
+        tables=list(listing.sheets(results, limit=max(10, MAX_ROWS // max(1, benchmarks)))),
         places=places(rows, results.runs),
     )
+
+
+def packed(data: object) -> str:
+    """JSON as base64 of gzip: figures repeat each other, and no text of a file is markup in it."""
+    text = json.dumps(data, separators=(",", ":"), default=str)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def dark_colors() -> dict[str, str]:
+    """The colour of a dark page for each of a light one."""
+    pairs = chain(
+        zip(PALETTES["light"], PALETTES["dark"], strict=True),
+        zip(TINTS["light"].values(), TINTS["dark"].values(), strict=True),
+    )
+    return dict(pairs)
 
 
 def bindings_beside(rows: pd.DataFrame) -> list[Sheet]:
     """Tables of benchmarks that were measured through several bindings, and which is best."""
     made = across.sheets(rows) if rows["binding"].nunique() >= FEWEST_BINDINGS else ()
     return [sheet for sheet in made if len(sheet.columns) >= FEWEST_BINDINGS + 2]
-
-
-FEWEST_BINDINGS = 3
-"""Bindings at one point from which a report has a table of them."""
-
-
-@dataclass(frozen=True)
-class PairSection:
-    """A map of all pairs of ranks as a picture for the page, and what is said of it."""
-
-    title: str
-    image: str
-    sentences: tuple[str, ...]
-
-
-def pair_sections(rows: pd.DataFrame) -> list[PairSection]:
-    """What `omb-py pairs` measured, a map each."""
-    if rows.empty:
-        return []
-    from omb_py.analysis.charts.maps import pair_maps
-
-    return [PairSection(chart.title, chart.address(), chart.caption) for chart in pair_maps(rows)]
-
-
-NAMES = ["run", "file", "suite", "mpi", "ranks"]
-"""Columns that say of a row where it ran."""
 
 
 def trust(findings: Iterable[Findings]) -> str:
@@ -288,18 +288,14 @@ def trust(findings: Iterable[Findings]) -> str:
 
 def template(name: str) -> str:
     """A file of the folder ``templates``."""
-    return packaged("templates", name)
+    return (resources.files("omb_py.analysis.report") / "templates" / name).read_text("utf-8")
 
 
-def packaged(folder: str, name: str) -> str:
-    """A text file of a folder of this package."""
-    return (resources.files("omb_py.analysis.report") / folder / name).read_text(encoding="utf-8")
-
-
+@cache
 def drawing_library() -> str:
-    """The library that draws, after its licence and without addresses of other places."""
-    licence = packaged("vendor", "LICENSE")
-    return ADDRESS.sub("", f"/*\n{licence}*/\n{packaged('vendor', DRAWING)}")
+    """Vega as vl-convert has it, after its licence and without addresses of other places."""
+    library = vl_convert.javascript_bundle(None)  # type: ignore[arg-type]
+    return ADDRESS.sub("", f"/*\n{template('vega.txt')}*/\n{library}")
 
 
 def digest(script: str) -> str:

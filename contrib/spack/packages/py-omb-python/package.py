@@ -16,7 +16,7 @@ class PyOmbPython(PythonPackage, CudaPackage):
 
     git = Path(__file__).resolve().parents[4].as_uri()
 
-    license("BSD-3-Clause AND MIT")
+    license("BSD-3-Clause")
 
     version("main", branch="main")
 
