@@ -33,5 +33,5 @@ def command(folder: str, to: Target) -> None:
     ranks = reading.read_folder(folder)
     recorded = layout.record_paths(folder)
     found = report.traffic(ranks, read_folder(folder) if recorded else [])
-    rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS))
+    rows = pd.DataFrame(report.rows(found), columns=list(report.COLUMNS), dtype=object)
     tables.write(to, text.sheets(found), rows, text.notes(found))

@@ -115,7 +115,7 @@ def test_the_recorder_profiles_applications_and_no_benchmarks(tmp_path: Path) ->
     shown = one.relative_to(tmp_path)
     assert f"profiles of 2 points in out/profiles: omb-py profile show {shown}" in done.out
     assert profilers(sweep) == {"transpose_sum": {"recorder"}, "barrier": set()}
-    table = run([OMB_PY, "scaling", "out"], {}, tmp_path, 60)
+    table = run([OMB_PY, "show", "out", "--speedup"], {}, tmp_path, 60)
     assert (table.code, table.err) == (0, "")
     other = sweep.run()
     assert other.code == 2
