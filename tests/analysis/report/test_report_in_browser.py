@@ -137,8 +137,8 @@ def test_a_point_says_its_numbers(opened: Any, real: Path) -> None:
     point = shown.page.locator("#plot .mark-symbol path[aria-label], #plot .mark-symbol path").last
     point.hover(force=True)
     tip = shown.page.locator("#vg-tooltip-element")
-    assert "4 MiB" in tip.text_content()
-    assert "µs" in tip.text_content()
+    assert "253 µs" in tip.text_content()
+    assert "Open MPI 5.0.11" in tip.text_content()
 
 
 def test_dark_where_the_reader_likes_it_dark(opened: Any, real: Path) -> None:
@@ -185,7 +185,7 @@ def test_nobody_is_kept_out(
     for found in shown.page.locator("main > section details").all():
         found.evaluate("(one) => { one.open = true; }")
     violations = axe.run(shown.page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in violations] == []
+    assert [(one["id"], one["nodes"][0]["html"][:90]) for one in violations] == []
 
 
 def test_hostile_texts_are_only_texts(opened: Any, tmp_path: Path) -> None:

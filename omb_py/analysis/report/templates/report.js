@@ -30,6 +30,9 @@
       image.setAttribute("role", "img");
       image.setAttribute("aria-label", `${figure.title}. ${figure.words}`);
       image.removeAttribute("style");
+      for (const part of image.querySelectorAll("[role]")) part.removeAttribute("role");
+      const menu = byId("plot").querySelector("summary");
+      if (menu) menu.ariaLabel = "Save the figure";
       root.dataset.ready = "";
     });
   };
