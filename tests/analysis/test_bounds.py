@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def test_show_and_report_have_the_parts(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     done = CliRunner().invoke(command, ["report", str(tmp_path), "-o", str(page)])
     assert done.exit_code == 0, done.output
-    assert "<td>20.0 GB/s</td><td>75 % of one copy</td>" in page.read_text()
+    assert re.search(r"<td[^>]*>20.0 GB/s</td><td[^>]*>75 % of one copy</td>", page.read_text())
 
 
 def test_a_comparison_has_the_parts_of_what_is_compared(tmp_path: Path) -> None:
