@@ -72,7 +72,7 @@ class Group:
     def measure(self) -> Measure:
         """What the values of its rows are."""
         first = self.rows.iloc[0]
-        statistic = " or ".join(sorted(set(self.rows["statistic"]) - {""}))
+        statistic = " or ".join(sorted(set(self.rows["statistic"].unique()) - {""}))
         return Measure(str(first["words"]), str(first["unit"]), statistic, self.binary)
 
     def facts(self, axes: Sequence[str], columns: Sequence[str]) -> list[str]:

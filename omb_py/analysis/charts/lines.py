@@ -142,7 +142,8 @@ def panels(group: Group, x: str, columns: Sequence[str]) -> pd.DataFrame:
     names = list(dict.fromkeys(data["line"]))
     if len(names) <= MAX_LINES:
         data["style"] = data["line"].map(style_numbers(names))
-    data["text"] = [group.measure.text(value) for value in data["value"]]
+    measure = group.measure
+    data["text"] = [measure.text(value) for value in data["value"]]
     return data
 
 

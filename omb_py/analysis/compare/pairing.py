@@ -86,11 +86,18 @@ def alike(frame: pd.DataFrame, key: Mapping[Hashable, Any]) -> pd.Series:
 
 def varied_in_both(tables: list[pd.DataFrame]) -> list[str]:
     """The configuration columns that vary within both tables, whatever the benchmark."""
+    varying = [{name for name in frame if frame[name].nunique() > 1} for frame in tables]
+    apart = [
+        [name for name in (*STRICT, *OPEN) if frame[name].nunique(dropna=False) > 1]
+        for frame in tables
+    ]
     found: list[str] = []
-    for column in ORDER:
+    for column in (name for name in ORDER if name in varying[0] & varying[1]):
         counts = [
-            frame.groupby([*STRICT, *OPEN, *found], dropna=False)[column].nunique().max()
-            for frame in tables
+            frame.groupby([*keys, *found], dropna=False)[column].nunique().max()
+            if keys or found
+            else frame[column].nunique()
+            for frame, keys in zip(tables, apart, strict=True)
         ]
         if min(counts) > 1:
             found.append(column)
