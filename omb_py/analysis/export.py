@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 
-from omb_py.analysis.table import EXTRA, Results
+from omb_py.analysis.table import Results
 from omb_py.core.errors import UsageError
 from omb_py.results.arrow import to_csv, to_json, to_parquet
-from omb_py.results.columns import ORIGIN
+from omb_py.results.columns import LOADED, ORIGIN
 
 ALWAYS = ("run", "benchmark", "bytes", "ranks")
 """Columns without which a file is none of results."""
@@ -50,6 +50,6 @@ def as_table(rows: pd.DataFrame) -> pa.Table:
         name
         for name in rows
         if name in ALWAYS
-        or ((name not in EXTRA or name in ORIGIN) and bool(rows[name].notna().any()))
+        or ((name not in LOADED or name in ORIGIN) and bool(rows[name].notna().any()))
     ]
     return pa.Table.from_pandas(rows[names], preserve_index=False)

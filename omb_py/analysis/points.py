@@ -277,7 +277,7 @@ def label(values: Iterable[object], columns: Sequence[str]) -> str:
     'numpy, 8 ranks, not in place, 64 KiB'
     """
     pairs = zip(values, columns, strict=True)
-    return ", ".join(word(column, value) for value, column in pairs if not is_missing(value))
+    return ", ".join(word(column, value) for value, column in pairs if not pd.isna(value))
 
 
 def line_name(values: Sequence[object], columns: Sequence[str]) -> str:
@@ -305,11 +305,6 @@ def word(column: str, value: object) -> str:
     return str(value)
 
 
-def is_missing(value: object) -> bool:
-    """Whether a row does not have a value."""
-    return value is None or bool(pd.isna(value))
-
-
 def caption_part(column: str, value: object) -> str:
     """A value with its column, as a caption has it.
 
@@ -319,10 +314,8 @@ def caption_part(column: str, value: object) -> str:
     words = column.replace("_", " ")
     if pd.isna(value):
         return f"{words} not said"
-    if isinstance(value, (bool, np.bool_)):
-        return words if value else f"not {words}"
-    if column in COUNTED:
-        return count(int(str(value)), words.removesuffix("s"))
+    if isinstance(value, bool | np.bool_) or column in COUNTED:
+        return word(column, value)
     if column == "unit":
         return {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[str(value)]
     if column in ("suite", "mpi", "mpi_type", "part", "benchmark", "run"):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from omb_py.analysis.table import EXTRA, kind_of
+from omb_py.analysis.table import kind_of
 from omb_py.core.errors import UsageError
 from omb_py.core.text.numbers import parse_bytes, parse_decimal
 from omb_py.core.text.words import nearest
-from omb_py.results.columns import KINDS
+from omb_py.results.columns import KINDS, LOADED
 
-COLUMNS = frozenset((*KINDS, *EXTRA))
+COLUMNS = frozenset((*KINDS, *LOADED))
 ALL = "*"
 OF_FILES = re.compile(r"(?P<files>.+?) *: *(?P<rest>\w+ *=.*)")
 

@@ -47,11 +47,6 @@ NO_RESULTS = ("bounds.json",)
 OF_PROFILE = re.compile(r"profile(\.\d+)?\.(txt|csv|json)|traffic-\d+\.json")
 """Files that `omb-py profile` writes beside its records."""
 
-EXTRA = LOADED
-"""Columns of the table that `Row` has not: who measured, on which MPI library, on how many hosts,
-and where it stands; the file again where rows of others are not its repeated runs
-(`sources.apart`); and whether data was checked, which `-c` does, on caches that are cold."""
-
 BYTES_AT_ONCE = 8 << 20
 """Bytes of tables that are parsed in one go: enough to be fast, few enough to need no memory."""
 
@@ -76,11 +71,10 @@ Paths = str | Path | Iterable[str | Path]
 class Results:
     """All that was read.
 
-    ``rows`` has the columns of `Row` and `EXTRA`, ``overhead`` and ``pairs`` those of `OverheadRow`
-    or `PairRow` and `EXTRA`;
-    numbers are floats or nullable integers, missing where a suite does not say. ``runs`` is the
-    metadata of each run by its name, ``problems`` what was left out, ``notes`` what to know of the
-    rest.
+    ``rows`` has the columns of `Row` and `LOADED`, ``overhead`` and ``pairs`` those of
+    `OverheadRow` or `PairRow` and `LOADED`; numbers are floats or nullable integers, missing where
+    a suite does not say. ``runs`` is the metadata of each run by its name, ``problems`` what was
+    left out, ``notes`` what to know of the rest.
     """
 
     rows: pd.DataFrame
@@ -107,7 +101,7 @@ def load(
     holds no result, or when a folder holds none; other trouble becomes a problem.
     """
     wanted = None if columns is None else {*ALWAYS, *columns}
-    known = dict.fromkeys([*(n for record in RECORDS for n in columns_of_record(record)), *EXTRA])
+    known = dict.fromkeys([*(n for record in RECORDS for n in columns_of_record(record)), *LOADED])
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
     runs: dict[str, dict[str, str]] = {}
@@ -394,7 +388,7 @@ def complete(
 
     With ``wanted`` it has those of these columns alone. ``parts`` is emptied, for rows may be many.
     """
-    names = [*columns_of_record(record), *EXTRA]
+    names = [*columns_of_record(record), *LOADED]
     names = [name for name in names if wanted is None or name in wanted]
     lengths = [len(part["benchmark"]) for part in parts]
     frame = pd.DataFrame(index=range(sum(lengths)))

@@ -31,7 +31,7 @@ COMMANDS = {
         "programs",
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
-    "Analyze results": (*("show", "compare", "guidelines", "plot", "report", "model", "simulate"),),
+    "Analyze results": ("show", "compare", "guidelines", "plot", "report", "model", "simulate"),
 }
 """Commands by heading of the help."""
 

@@ -21,6 +21,7 @@ from omb_py.cli.analysis_options import (
     note_others,
     output_options,
     read,
+    say_failures,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
@@ -41,9 +42,6 @@ FORMATS = ("text", "markdown", "csv", "json", "parquet", "github")
 
 USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 """What ends rounds beside native OMB where nothing else does."""
-
-MAX_REASONS = 20
-"""Reasons of a failure that are printed; of the others only their number."""
 
 
 class CompareCommand(click.Command):
@@ -405,7 +403,4 @@ def say_verdicts(
         click.echo(f"CANNOT TELL: {undecided}", err=err)
     elif not reasons:
         click.echo(f"PASS: nothing is more than {factor(allowed)} slower", err=err)
-    for reason in reasons[:MAX_REASONS]:
-        click.echo(f"FAIL: {reason}", err=err)
-    if len(reasons) > MAX_REASONS:
-        click.echo(f"FAIL: and {len(reasons) - MAX_REASONS} more reasons", err=err)
+    say_failures(reasons, err)

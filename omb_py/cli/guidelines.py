@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from omb_py.cli.analysis_options import listed, note_others, output_options, read, row_options
+from omb_py.cli.analysis_options import (
+    listed,
+    note_others,
+    output_options,
+    read,
+    row_options,
+    say_failures,
+)
 from omb_py.core.errors import needing
 from omb_py.core.text.words import count
 from omb_py.options.types import PRECISION
 
 if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
-
-MAX_REASONS = 20
-"""Reasons of a failure that are printed; of the others only their number."""
 
 
 @click.command("guidelines", context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,20 +82,17 @@ def command(
     missing = check.not_measured(results.rows, points, only)
     reasons = [] if allowed is None else text.failures(points, allowed)
     said = text.summary(points, missing)
+    remarks = list(text.remarks(points))
     facts = {
         "summary": said,
         "tolerance": tolerance,
         "not_measured": missing,
         "failures": reasons,
-        "remarks": list(text.remarks(points)),
+        "remarks": remarks,
     }
-    notes = text.remarks(points)
-    tables.write(to, text.sheets(points, tolerance), points, notes, facts)
+    tables.write(to, text.sheets(points, tolerance), points, remarks, facts)
     click.echo(said, err=to.is_for_program)
-    for reason in reasons[:MAX_REASONS]:
-        click.echo(f"FAIL: {reason}", err=True)
-    if len(reasons) > MAX_REASONS:
-        click.echo(f"FAIL: and {len(reasons) - MAX_REASONS} more reasons", err=True)
+    say_failures(reasons, err=True)
     if reasons:
         ctx.exit(summary.FAILED)
     if allowed is not None and (open_points := int((~(points["ratio_high"] <= allowed)).sum())):

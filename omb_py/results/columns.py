@@ -213,7 +213,9 @@ IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
 
 LOADED = ("suite", "mpi", "hosts", "file", "line", "source", "validated")
-"""Columns that `omb_py.load` adds."""
+"""Columns that `omb_py.load` adds: who measured, on which MPI library, on how many hosts, and where
+it stands; the file again where rows of others are not its repeated runs (`sources.apart`); and
+whether data was checked, which `-c` does, on caches that are cold."""
 
 ORIGIN = {name: COLUMNS[name].type for name in LOADED[:3]}
 """Columns that converted files have besides: who measured, on which MPI library, on how many

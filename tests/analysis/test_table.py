@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from omb_py.analysis import table
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.select import assumptions, where
-from omb_py.analysis.table import ALWAYS, EXTRA, library, load
+from omb_py.analysis.table import ALWAYS, library, load
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
-from omb_py.results.columns import KINDS
+from omb_py.results.columns import KINDS, LOADED
 from omb_py.results.row import COLUMNS, OverheadRow
 from tests import ROOT
 from tests.helpers.properties import examples
@@ -36,7 +36,7 @@ def as_pandas_reads(path: Path) -> pd.DataFrame:
 def test_our_csv_gives_what_pandas_reads_with_the_metadata_of_each_run() -> None:
     results = load(REFERENCE)
     plain = as_pandas_reads(REFERENCE)
-    assert list(results.rows) == [*COLUMNS, *EXTRA]
+    assert list(results.rows) == [*COLUMNS, *LOADED]
     for column in ("latency_us", "bandwidth_MBps", "sample_p50_us", "bytes", "iterations"):
         mine = results.rows[column].astype("float64")
         pd.testing.assert_series_equal(mine, plain[column].astype("float64"))
@@ -76,7 +76,7 @@ def test_a_folder_or_a_named_file_without_results_is_an_error(tmp_path: Path) ->
 def test_overheads_have_a_table_of_their_own() -> None:
     results = load(RESULTS / "overhead-mpich.csv")
     assert results.rows.empty
-    assert list(results.overhead) == [*OverheadRow.columns, *EXTRA]
+    assert list(results.overhead) == [*OverheadRow.columns, *LOADED]
     plain = as_pandas_reads(RESULTS / "overhead-mpich.csv")
     assert list(results.overhead["added_us"]) == list(plain["added_us"])
 

@@ -30,11 +30,10 @@ from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
 from omb_py.analysis.points import along, by, caption_part, line_name
 from omb_py.analysis.select import convert
-from omb_py.analysis.table import EXTRA
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
-from omb_py.results.columns import KINDS
+from omb_py.results.columns import KINDS, LOADED
 
 LABELLED = 32
 """Ranks or hosts whose names stand along an axis at most; of more, a few do."""
@@ -58,7 +57,7 @@ class Ratio:
         above, slash, below = (part.strip() for part in values.partition("/"))
         if not (equals and slash and above and below) or above == below:
             raise UsageError(f"{text!r} is not COLUMN=A/B, as in binding=buffer/native")
-        if column not in (*KINDS, *EXTRA) or column in ("bytes", "benchmark"):
+        if column not in (*KINDS, *LOADED) or column in ("bytes", "benchmark"):
             raise UsageError(f"there is no column {column!r} to take a ratio of")
         return cls(column, convert(column, above), convert(column, below))
 
