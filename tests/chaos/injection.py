@@ -168,7 +168,8 @@ def observe(fault: Fault, place: Place) -> Outcome:
     losses += remains(place, place.hosts.hosts[1] if place.hosts else None)
     after = one.rows()
     heal()
-    losses += remains(place) if place.hosts else []
+    # TCP tries again at intervals that double: once more within the time that it was cut off
+    losses += remains(place, seconds=GONE_AFTER + seconds) if place.hosts else []
     with started(place, "next") as process:
         try:
             next_code = process.wait(NEXT_START)
@@ -362,14 +363,16 @@ def complete(one: Program, after: int) -> list[str]:
     return found
 
 
-def remains(place: Place, unreachable: Host | None = None) -> list[str]:
+def remains(
+    place: Place, unreachable: Host | None = None, seconds: float = GONE_AFTER
+) -> list[str]:
     """What of a run is still there a while after its end, but for a host's; it is ended."""
     host = (
         ""
         if unreachable is None
         else os.readlink(f"/proc/{unreachable.process}/ns/pid_for_children")
     )
-    left = processes.left(place.mark, GONE_AFTER, host)
+    left = processes.left(place.mark, seconds, host)
     found = [f"left behind: {one.name} {one.pid}" for one in left]
     processes.end(left)
     deadline = time.monotonic() + GONE_AFTER
