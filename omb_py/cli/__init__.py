@@ -27,7 +27,6 @@ COMMANDS = {
         "sweep",
         "job",
         "machine",
-        "bundle",
         "programs",
     ),
     "Profile programs": ("profile", "watch", "timeline", "efficiency", "traffic"),
@@ -146,33 +145,15 @@ def command() -> None:
 
 @command.command("list")
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["text", "markdown", "index"]),
-    default="text",
-    help="markdown: the benchmarks as in the documentation, with what ran where; index: the "
-    "source of omb_py/benchmarks/_index.py.",
-)
-@click.option(
     "--algorithms",
     is_flag=True,
     help="The names of --coll-algorithm, by library, and of --p2p-algorithm.",
 )
-def list_command(kind: str, algorithms: bool) -> None:
+def list_command(algorithms: bool) -> None:
     """List benchmarks, applications, buffers and bindings."""
-    if algorithms:
-        from omb_py.cli.inventory import print_algorithms
-
-        print_algorithms(kind)
-        return
     from omb_py.cli import inventory
 
-    if kind == "markdown":
-        click.echo(inventory.markdown())
-    elif kind == "index":
-        click.echo(inventory.index())
-    else:
-        inventory.print_list()
+    (inventory.print_algorithms if algorithms else inventory.print_list)()
 
 
 @command.command("info")

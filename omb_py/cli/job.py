@@ -41,7 +41,7 @@ def options(*chosen: Callable[[Function], Function]) -> Callable[[Function], Fun
 MACHINE = click.option(
     "--machine",
     metavar="MACHINE",
-    help="Machine to run on: one of omb-py machine list, or a .toml file (omb-py machine new).",
+    help="Machine to run on: one of omb-py machine list, or a .toml file (see omb-py machine new).",
 )
 FOLDER = click.option(
     "--folder",

@@ -32,7 +32,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     default="local",
     show_default=True,
     metavar="MACHINE",
-    help="Machine to run on: one of omb-py machine list, or a .toml file (omb-py machine new).",
+    help="Machine to run on: one of omb-py machine list, or a .toml file (see omb-py machine new).",
 )
 @click.option("--queue", help="Queue of the machine, whose limits on nodes apply.")
 @click.option(

@@ -8,6 +8,9 @@ from omb_py.core.errors import UsageError
 
 KINDS = {"sweeps": "sweep", "machines": "machine"}
 
+DIRECTIVE = "#:schema "
+"""What a line begins with that names a file's schema to taplo and editors that use it."""
+
 
 def find(kind: str, name: str) -> Path:
     """The file of a sweep (``kind`` is ``sweeps``) or a machine (``machines``).
@@ -37,3 +40,24 @@ def folder() -> Path:
     package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
+
+
+def schema(kind: str) -> Path:
+    """The file of a kind's JSON schema."""
+    return folder() / f"{KINDS[kind]}.schema.json"
+
+
+def machine_text(name: str, renamed: str | None = None) -> str:
+    """The text of a machine file, under another name where one is given.
+
+    The line that names the schema of a shipped file is right wherever the copy goes. Raises
+    `UsageError` when there is no such machine.
+    """
+    path = find("machines", name)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.resolve().is_relative_to(folder().resolve()):
+        address = schema("machines").resolve().as_uri()
+        lines = [DIRECTIVE + address, *(one for one in lines if not one.startswith(DIRECTIVE))]
+    if renamed is not None:
+        lines = [f'name = "{renamed}"' if one.startswith("name = ") else one for one in lines]
+    return "\n".join(lines) + "\n"

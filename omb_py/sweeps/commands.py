@@ -118,7 +118,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
     """The words that measure ``sizes`` of a point and add their rows to ``output``.
 
     Without one, they prove that the library's algorithm is the one that was asked for. Raises
-    `OmbError` when the launcher or the machine's bundle is not there.
+    `OmbError` when the launcher is not there.
     """
     arguments = point.arguments(sizes)
     if output is None:
@@ -137,7 +137,7 @@ def command(point: Point, sizes: tuple[int, ...], where: Where, output: Path | N
         *launcher.command(place, where.installed),
         *(launcher.outliving_ranks if point.loses_ranks else ()),
         *(["env", *variables] if variables else []),
-        *program(where.machine),
+        *(sys.executable, "-m", "omb_py"),
         *(recorder(where.profile) if profiled and library is None else []),
         *arguments,
     ]
@@ -147,21 +147,6 @@ def recorder(folder: Path | None) -> list[str]:
     """The words after ``omb-py`` that have the rest recorded, into this folder or the usual one."""
     where = [] if folder is None else ["--dir", str(folder.resolve())]
     return ["profile", "--quiet", *where, "--module", "omb_py"]
-
-
-def program(machine: Machine) -> list[str]:
-    """The words that start omb-py on a rank; raises `OmbError` when there is no such bundle."""
-    if machine.bundle is None:
-        return [sys.executable, "-m", "omb_py"]
-    from omb_py.sweeps import bundle
-
-    folder = Path(machine.bundle).expanduser().absolute()
-    script = folder / bundle.SCRIPT
-    if not script.is_file():
-        raise OmbError(
-            f"the bundle of machine {machine.name} is not there: omb-py bundle {folder} writes it"
-        )
-    return [str(script)]
 
 
 def environment(

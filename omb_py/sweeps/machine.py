@@ -1,6 +1,6 @@
 """What a machine is: how programs are started on it, how jobs are asked for, what a node has.
 
-The text below each key is its documentation: `omb-py machine keys`, docs/machines.md and the JSON
+The text below each key is its documentation: docs/machines.md and the JSON
 schema that editors complete by are made of it.
 """
 
@@ -159,9 +159,6 @@ class Machine(Strict):
     virtual_environment: Line | None = Field(default=DEFAULT_VENV, examples=["~/venvs/omb"])
     """The virtual environment that the job's script activates, the default only if it is there; a
     relative path begins where the job was submitted."""
-    bundle: Line | None = Field(default=None, examples=["bundle"])
-    """The folder of `omb-py bundle` from which ranks start: each node reads one file, in place of
-    hundreds by every rank. Make it again after an update of omb-py."""
     preload: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])
     """A library, such as mpitrace's, that is loaded into every rank (`LD_PRELOAD`)."""
     profile: Word | None = Field(default=None, examples=["/soft/lib/libmpitrace.so"])

@@ -68,6 +68,14 @@ def script(job: Job) -> str:
     return MADE_BY.sub(rf"\g<1>  # {digest(text)}", text, count=1)
 
 
+def directives(job: Job) -> list[str]:
+    """The directives of a job's script that its scheduler reads."""
+    sentinel = f"{job.scheduler.sentinel} "
+    unread = job.scheduler.unread
+    lines = script(job).splitlines()
+    return [line for line in lines if line.startswith(sentinel) and not line.startswith(unread)]
+
+
 def is_edited(text: str) -> bool:
     """Whether a script is not as it was made, or does not say what it was."""
     found = MADE_BY.search(text)

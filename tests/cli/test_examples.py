@@ -25,7 +25,6 @@ IN_PLACE = {
     "/opt/omb": "osu",
     "omb-py job submit scaling": "omb-py job render scaling --one-job --dir job.sh",
     " PROJECT": " project",
-    "bundle DIR && mpiexec -n 8 DIR/": "bundle b && mpiexec -n 2 b/",
     "profile/": "omb-profile",
     "show dask.csv": "show applications.csv",
     "kmeans.csv": "applications.csv",
@@ -34,7 +33,6 @@ IN_PLACE = {
     "osu_latency.txt -o": "before.csv --force -o",
     " PROFILE": " omb-profile",
     "omb-py profile train.py": "omb-py profile --force train.py",
-    "machine new": "machine new --force",
 }
 """Words of examples, and those that run here."""
 
@@ -44,7 +42,6 @@ QUICKLY = {
     "tasks ": " --sizes 8 --tasks 10 --rounds 2",
     "dask-cuda": " --size 200",
     "overhead ": " --rounds 2 -i 10",
-    "/omb-py allreduce": " -i 10",
     "--native": " -i 10 --rounds 2",
     "sweep guidelines": " --dry-run",
     "omb-py train": " --samples 128 --epochs 2",

@@ -17,10 +17,8 @@ WRITING = (
     f"plot {RESULTS} --where benchmark=bw --figure no/such/figure.svg",
     f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
     "compare --native /bin/true latency --keep no/such",
-    "bundle no/such",
     "sweep quick --folder no/such",
     "job render quick --machine generic-slurm --one-job --dir no/such/job.sh",
-    "machine new --scheduler none --nodes 1 --cores-per-node 2 --gpus-per-node 0 -o no/such/m.toml",
     "profile --dir no/such --force program.py",
 )
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.generate import index
 from omb_py.benchmarks import BENCHMARK_MODULES, indexed_families, indexed_module
 from omb_py.benchmarks._index import MODULES
-from omb_py.cli.inventory import index
 from tests import ROOT
 from tests.conftest import BIN
 

@@ -1,23 +1,28 @@
-"""Machine files for people: what each key means, files with comments, schemas for editors."""
+"""Documents and schemas that follow from the code: `make keys` and `make support` write them.
+
+Usage: python -m docs.generate benchmarks|algorithms|index|keys|machine-schema|sweep-schema
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill, indent, wrap
+from textwrap import wrap
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from omb_py.sweeps import batch, catalog, render
+from omb_py import algorithms
+from omb_py.benchmarks import BENCHMARK_MODULES, Benchmark, _index, by_family, indexed_benchmarks
+from omb_py.sweeps import batch, render
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.detection import Cluster
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
@@ -27,9 +32,114 @@ from omb_py.sweeps.field_types import (
     Word,
     shortest,
 )
-from omb_py.sweeps.machine import NO_SCHEDULER, JobSettings, Machine, Queue
+from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
-from omb_py.sweeps.toml import prose, reason, write_text
+from omb_py.sweeps.toml import prose, write_text
+
+RECORD = Path(__file__).parent / "support.csv"
+"""What `make support` found: a row for each benchmark, MPI library and binding."""
+
+WORKS = ("pass", "runs")
+
+HEAD = """\
+# Benchmarks
+
+Made by `python -m docs.generate benchmarks`. What ran where comes from real runs (`make support`),
+recorded in `docs/support.csv`: a binding is named where the benchmark ran through it
+and, with data, passed `-c`. A number refers to the reason below where one did not."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of one benchmark through one binding on one MPI library."""
+
+    benchmark: str
+    mpi: str
+    binding: str
+    outcome: str
+
+
+def benchmarks() -> str:
+    """The benchmarks of the index, family by family, then the reasons why some do not run."""
+    record = read_record()
+    libraries = sorted({found.mpi for found in record})
+    reasons: dict[str, int] = {}
+    lines = [HEAD]
+    for family, members in by_family(indexed_benchmarks()).items():
+        lines += ["", f"## {family.capitalize()}", ""]
+        lines.append("| | native OMB | measures | " + " | ".join([*libraries, ""]).rstrip())
+        lines.append("|---|---|---|" + "---|" * len(libraries))
+        for benchmark in members:
+            cells = [cell(benchmark, library, record, reasons) for library in libraries]
+            lines.append("| " + " | ".join([*described(benchmark), *cells, ""]).rstrip())
+    if reasons:
+        lines += ["", "## Why not", ""]
+        lines += [f"{number}. {reason}" for reason, number in reasons.items()]
+    return "\n".join(lines)
+
+
+def index() -> str:
+    """The source of `omb_py.benchmarks._index`."""
+    lines = [f'"""{_index.__doc__}"""', "", "MODULES = {"]
+    for module in dict.fromkeys((*_index.MODULES, *BENCHMARK_MODULES.builtin())):
+        families: dict[str, list[str]] = {}
+        for benchmark in BENCHMARK_MODULES.load(module):
+            families.setdefault(benchmark.family, []).append(benchmark.name)
+        lines.append(f'    "{module}": {{')
+        for family, names in families.items():
+            lines += [f'        "{family}": """', *indented(names), '        """,']
+        lines.append("    },")
+    return "\n".join([*lines, "}"])
+
+
+def indented(names: list[str]) -> list[str]:
+    """Names in lines of a source file."""
+    return wrap(" ".join(names), 96, initial_indent=" " * 12, subsequent_indent=" " * 12)
+
+
+def described(benchmark: Benchmark) -> tuple[str, str, str]:
+    """A benchmark's name, native OMB's and what it measures."""
+    native = f"`osu_{benchmark.name}`" if benchmark.native else "-"
+    return f"`{benchmark.name}`", native, benchmark.summary.replace("|", "\\|")
+
+
+def cell(benchmark: Benchmark, library: str, record: list[Found], reasons: dict[str, int]) -> str:
+    """The bindings through which a benchmark ran, and numbers of the reasons against others."""
+    of_it = [found for found in record if (found.benchmark, found.mpi) == (benchmark.name, library)]
+    words = [found.binding or "yes" for found in of_it if found.outcome in WORKS]
+    for found in of_it:
+        if found.outcome not in WORKS:
+            number = reasons.setdefault(general(found.outcome), len(reasons) + 1)
+            words.append(f"not {found.binding} ({number})" if found.binding else f"no ({number})")
+    return ", ".join(words) or "not tried"
+
+
+def general(reason: str) -> str:
+    """A reason without the names of functions, so that what holds for many is said once."""
+    reason = re.sub(r" has no \w+", " has no such call", reason)
+    return re.sub(
+        r"mpi4py's \w+ (.*?); measure \w+", r"mpi4py's plain form \1; measure that", reason
+    )
+
+
+def read_record() -> list[Found]:
+    """What was found; nothing where no record is there."""
+    if not RECORD.is_file():
+        return []
+    with RECORD.open(newline="", encoding="utf-8") as file:
+        return [Found(**row) for row in csv.DictReader(file)]
+
+
+def algorithm_table() -> str:
+    """The table of the names for ``--coll-algorithm``."""
+    libraries = [algorithms.library(name) for name in algorithms.MODULES]
+    lines = [f"| collective | {' | '.join(library.name for library in libraries)} |"]
+    lines.append("|---|" + "---|" * len(libraries))
+    for name in dict.fromkeys(name for library in libraries for name in library.table):
+        cells = [", ".join(f"`{word}`" for word in library.words(name)) for library in libraries]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "": Machine,
@@ -141,15 +251,7 @@ def directives(scheduler: str, **values: Any) -> list[str]:
     machine = Machine.model_validate({"name": "x", "scheduler": scheduler} | values)
     experiment = {"benchmarks": "barrier", "ranks_per_node": 1}
     sweep = Sweep.model_validate({"name": "x", "experiments": [experiment]})
-    return asked_for(batch.Job(sweep, machine, "x", "x", machine.max_nodes, (1,)))
-
-
-def asked_for(job: batch.Job) -> list[str]:
-    """The directives of a job's script that its scheduler reads."""
-    sentinel = f"{job.scheduler.sentinel} "
-    lines = render.script(job).splitlines()
-    unread = job.scheduler.unread
-    return [line for line in lines if line.startswith(sentinel) and not line.startswith(unread)]
+    return render.directives(batch.Job(sweep, machine, "x", "x", machine.max_nodes, (1,)))
 
 
 def by_scheduler() -> Iterator[tuple[str, list[list[str]]]]:
@@ -168,19 +270,7 @@ def by_scheduler() -> Iterator[tuple[str, list[list[str]]]]:
         yield name, found
 
 
-def text() -> str:
-    """All keys with their examples, types, defaults and meanings."""
-    parts = []
-    for section, model in SECTIONS.items():
-        parts.append(f"\n[{section}]\n" if section else "")
-        for key in keys(model):
-            otherwise = "" if key.default == "required" else "default: "
-            body = f"{key.meaning} ({key.kind}; {otherwise}{key.default})".replace("`", "")
-            parts.append(f"{key.example}\n{indent(fill(body, 92), '    ')}\n")
-    return "".join(parts)
-
-
-def markdown() -> str:
+def key_tables() -> str:
     """The last part of docs/machines.md."""
     parts = [INTRODUCTION]
     for section, model in SECTIONS.items():
@@ -198,79 +288,6 @@ def markdown() -> str:
         parts.append(f"| `{name}` | {' | '.join(asked)} |\n")
     return "".join(parts)
 
-
-WIDTH = 98
-
-
-def new(values: Mapping[str, Any], job: Mapping[str, Any], notes: Mapping[str, str]) -> str:
-    """The text of a machine file that sets ``values``, and ``job`` in its table.
-
-    ``notes`` are comments behind keys. All other keys are there as comments, with an example each.
-    """
-    lines = [
-        reference("machines"),
-        f"# {values['name']}: made by omb-py machine new, to be edited. A key behind a # is not "
-        "set.",
-        "# What each key means: omb-py machine keys",
-        *table(Machine, values, notes),
-    ]
-    if values.get("scheduler", NO_SCHEDULER) != NO_SCHEDULER:
-        lines += ["", "[job]", *table(JobSettings, job, notes)]
-    return "\n".join(lines) + "\n"
-
-
-def completed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, and the virtual environment that this program runs in, if it is one."""
-    if sys.prefix == sys.base_prefix or Path(sys.prefix) == Path(".venv").absolute():
-        return dict(values)
-    return {**values, "virtual_environment": sys.prefix}
-
-
-def walltime(found: Cluster) -> str:
-    """A walltime that the cluster takes."""
-    usual = float(JobSettings.model_fields["walltime"].default)
-    return shortest(min(usual, found.walltime or usual))
-
-
-def table(
-    model: type[BaseModel], values: Mapping[str, Any], notes: Mapping[str, str]
-) -> Iterator[str]:
-    """The lines of a table: keys that are set, and the others as comments."""
-    for key in keys(model):
-        yield ""
-        first = re.split(r"(?<=[a-z`)])[.;] ", key.meaning)[0].rstrip(".")
-        yield from wrap(first, WIDTH, initial_indent="# ", subsequent_indent="# ")
-        if key.name in values:
-            note = f"  # {notes[key.name]}" if key.name in notes else ""
-            yield f"{key.name} = {write_text(values[key.name])}{note}"
-        else:
-            yield f"# {key.example}"
-
-
-def copy(path: Path) -> str:
-    """The text of a shipped machine file, with a schema's line that is right wherever it goes."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    own = [line for line in lines if not line.startswith(DIRECTIVE)]
-    inside = path.resolve().is_relative_to(catalog.folder().resolve())
-    return "\n".join([reference("machines"), *own] if inside else lines) + "\n"
-
-
-def fault(values: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The first key whose value is not right, and why; None where all are."""
-    try:
-        Machine.model_validate({"name": "x"} | dict(values) | {"job": dict(job)})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = tuple(first["loc"])
-        return str(place[1] if place[0] == "job" else place[0]), reason(first)
-    return None
-
-
-FILES = {"machines": "machine.schema.json", "sweeps": "sweep.schema.json"}
-"""What the schemas of the kinds of configurations are called, beside those that are shipped."""
-
-DIRECTIVE = "#:schema "
-"""What a line begins with that names a file's schema to taplo and editors that use it."""
 
 IN_ECMA_SCRIPT = {r"\z": "$", r"\x{85}": r"\u0085", r"\x{2028}": r"\u2028", r"\x{2029}": r"\u2029"}
 """Parts of regular expressions that JSON schemas write differently from pydantic."""
@@ -313,6 +330,14 @@ def expression(pattern: str) -> str:
     return pattern
 
 
-def reference(kind: str) -> str:
-    """The line for a copy of a configuration, anywhere, that names the installed schema."""
-    return f"{DIRECTIVE}{(catalog.folder() / FILES[kind]).resolve().as_uri()}"
+MADE: dict[str, Callable[[], str]] = {
+    "benchmarks": benchmarks,
+    "algorithms": algorithm_table,
+    "index": index,
+    "keys": lambda: key_tables().removesuffix("\n"),
+    "machine-schema": lambda: schema(Machine).removesuffix("\n"),
+    "sweep-schema": lambda: schema(Sweep).removesuffix("\n"),
+}
+
+if __name__ == "__main__":
+    print(MADE[sys.argv[1]]())
