@@ -183,20 +183,6 @@ class Alternative(Generic[P]):
 
 
 @dataclass(frozen=True)
-class OverDask:
-    """The program that a user of Dask would write for a problem.
-
-    ``inputs`` are collections that are computed before anything is timed; ``solve`` makes of them
-    the collection whose computation is timed, under new keys at each call. ``result`` takes that,
-    computed and still distributed, and gives what `Application.compare` takes.
-    """
-
-    inputs: tuple[Any, ...]
-    solve: Callable[..., Any]
-    result: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
 class Preset:
     """Values of an application's options that belong together, by the names of their fields.
 
@@ -225,7 +211,6 @@ class Application(Generic[P]):
     ``presets`` are by the names that ``--preset`` has for them.
     ``check_faults`` raises `UsageError` where ranks must not fail in a problem; None where they
     never may. With it, the kernel is a `SteppedKernel`, and the problem has a ``seed``.
-    ``over_dask`` gives the program of Dask for a problem and a number of workers, if there is one.
     """
 
     name: str
@@ -248,7 +233,6 @@ class Application(Generic[P]):
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
     details: str = ""
     check_faults: Callable[[P], None] | None = None
-    over_dask: Callable[[P, int], OverDask] | None = None
 
     def applicable(self, settings: RunSettings, problem: P) -> RunSettings:
         """The settings, without those that have no meaning here."""

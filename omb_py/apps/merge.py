@@ -10,7 +10,6 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Kernel,
-    OverDask,
     Preset,
     Sequential,
     Transfer,
@@ -288,28 +287,6 @@ def frame(rank: int, problem: Tables, side: int, ranks: int = 1) -> Any:
     return pd.DataFrame({"key": key, ("left", "right")[side]: value}, copy=False)
 
 
-def over_dask(problem: Tables, workers: int) -> OverDask:
-    """The merge of two data frames that have a partition for each worker."""
-    from uuid import uuid4
-
-    from dask import compute, delayed
-    from dask.dataframe import from_map
-
-    def table(side: int) -> Any:
-        meta = frame(0, Tables(0, 0), side)
-        return from_map(frame, range(workers), args=(problem, side, workers), meta=meta)
-
-    def result(joined: Any) -> Any:
-        sums = compute(*map(delayed(checksums_of_frame), joined.to_delayed()))
-        return sum(sums[1:], sums[0])
-
-    def solve(left: Any, right: Any) -> Any:
-        # no column is in both, so that a suffix changes only the keys
-        return left.merge(right, on="key", suffixes=("", uuid4().hex))
-
-    return OverDask((table(LEFT), table(RIGHT)), solve, result)
-
-
 def checksums_of_frame(joined: Any) -> Any:
     """The checksums of a joined table of pandas."""
     import numpy as np
@@ -366,5 +343,4 @@ APPLICATION = Application(
         )
     },
     details="Rows per second are those of both tables, not of the result.",
-    over_dask=over_dask,
 )

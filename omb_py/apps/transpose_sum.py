@@ -5,9 +5,7 @@ MPI4Dask (Shafi et al., arXiv 2101.08878) measures ``(x + x.T).sum()``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -15,13 +13,11 @@ from omb_py.apps import (
     Application,
     CheckedResult,
     Kernel,
-    OverDask,
     Preset,
     Sequential,
     Transfer,
     option,
     share,
-    shares,
 )
 from omb_py.apps.numerics.transpose import Transpose, check_shares
 from omb_py.apps.runtime.distribution import collect, random_numbers
@@ -31,9 +27,6 @@ from omb_py.core.calls import Call
 
 LARGEST_ELEMENT = 255
 """Elements are whole numbers up to this, so that sums are exact in any order."""
-
-DASK_CHUNKS = 4
-"""Chunks in each dimension of an array of Dask, as dask-cuda has: more only for more workers."""
 
 MAX_COMPARED = 1 << 24
 """Elements of an array that rank 0 still compares one by one; of a larger one only the sum."""
@@ -141,26 +134,6 @@ def compare(problem: Square, result: Any, reference: Any) -> CheckedResult:
     return CheckedResult(difference == wrong == 0, text, difference)
 
 
-def over_dask(problem: Square, workers: int) -> OverDask:
-    """``(x + x.T).sum()`` of an array in square chunks."""
-    import dask.array as da
-    from dask.graph_manipulation import clone
-
-    chunks = (shares(problem.size, max(DASK_CHUNKS, workers)),) * 2
-    x = da.map_blocks(partial(chunk, problem), chunks=chunks, dtype=problem.dtype)
-    return OverDask(
-        (x,),
-        lambda x: clone((x + x.T).sum(dtype="float64"), omit=x),
-        lambda total: (float(total.compute()), None),
-    )
-
-
-def chunk(problem: Square, block_info: Mapping[Any, Any]) -> Any:
-    """The part of the array that Dask wants."""
-    (first, last), (begin, end) = block_info[None]["array-location"]
-    return generate(problem, first, last)[:, begin:end].copy()
-
-
 def weak_scaled(problem: Square, ranks: int) -> Square:
     """So many times the elements, as near as a size can come that the ranks divide evenly."""
     return replace(problem, size=ranks * max(1, round(problem.size / ranks**0.5)))
@@ -183,5 +156,4 @@ APPLICATION = Application(
         )
     },
     details="GB/s are the array's bytes per second.",
-    over_dask=over_dask,
 )

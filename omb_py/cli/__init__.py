@@ -22,8 +22,6 @@ COMMANDS = {
         "overhead",
         "pairs",
         "checkpoint",
-        "tasks",
-        "dask",
         "sweep",
         "job",
         "machine",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.cli.analysis_options import listed
-from omb_py.cli.taking_turns import check_names, rounds_option, rows_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
 from omb_py.core.text.units import digits, size_text
@@ -54,7 +53,14 @@ RESTARTED = ("open", "read", "close", "total")
     metavar="BYTES[,...]",
     help="Bytes that each rank stores.",
 )
-@rounds_option("methods")
+@click.option(
+    "--rounds",
+    type=WholeNumber(min=1),
+    default=7,
+    show_default=True,
+    metavar="N",
+    help="Rounds, in which methods take turns.",
+)
 @click.option(
     "--dir",
     "folder",
@@ -101,7 +107,8 @@ RESTARTED = ("open", "read", "close", "total")
     metavar="N[,...]",
     help="Numbers of nodes for which to print it.  [default: those of this job]",
 )
-@rows_options
+@click.option("-o", "--output", metavar="FILE", help="Append rows to this .csv or .json file.")
+@click.option("--force", is_flag=True, help="Overwrite that file.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
     names: tuple[str, ...] | None,
@@ -188,7 +195,8 @@ def check_methods(names: tuple[str, ...]) -> None:
     """Raise `UsageError` where there is no method of a name, or no name."""
     if not names:
         raise UsageError(f"--method: name one of {', '.join(METHODS)}")
-    check_names("--method", names, METHODS)
+    if unknown := [name for name in names if name not in METHODS]:
+        raise UsageError(f"--method: there is no {unknown[0]}: choose from {', '.join(METHODS)}")
 
 
 def started_writer(

@@ -26,7 +26,6 @@ IN_PLACE = {
     "omb-py job submit scaling": "omb-py job render scaling --one-job --dir job.sh",
     " PROJECT": " project",
     "profile/": "omb-profile",
-    "show dask.csv": "show applications.csv",
     "kmeans.csv": "applications.csv",
     "results/ --across binding": "results/ --across mpi",
     "sweeps/guidelines-local": "results",
@@ -39,7 +38,6 @@ IN_PLACE = {
 QUICKLY = {
     "pairs ": " -m 8:8 -i 10",
     "checkpoint ": " --size 1K --rounds 2",
-    "tasks ": " --sizes 8 --tasks 10 --rounds 2",
     "dask-cuda": " --size 200",
     "overhead ": " --rounds 2 -i 10",
     "--native": " -i 10 --rounds 2",
