@@ -27,7 +27,6 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.folders import make_folder
 from omb_py.core.text.numbers import parse_bytes
-from omb_py.options.option import Option
 from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class CompareCommand(click.Command):
             name: option
             for option in self.get_params(ctx)
             if isinstance(option, click.Option)
-            for name in (*option.opts, *getattr(option, "old_names", ()))
+            for name in option.opts
         }
         ours: list[str] = []
         theirs: list[str] = []
@@ -121,8 +120,6 @@ class CompareCommand(click.Command):
     "-n",
     "--np",
     "ranks",
-    cls=Option,
-    old_names=["--ranks"],
     type=WholeNumber(min=1),
     show_default="2; neighborhoods 3",
     help="Ranks of each job.",

@@ -8,7 +8,6 @@ import click
 
 from omb_py.cli.analysis_options import MAX_NOTES, note, page_options
 from omb_py.core.errors import needing
-from omb_py.options.option import Option
 
 
 @click.command("efficiency", context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,8 +30,6 @@ from omb_py.options.option import Option
 @click.option(
     "--figure",
     "target",
-    cls=Option,
-    old_names=["--output", "-o"],
     metavar="DIR|FILE",
     help="Also draw a figure: a .png, .svg or .pdf file, or a folder for a PNG.",
 )

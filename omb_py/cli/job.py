@@ -15,7 +15,6 @@ import click
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.core.text.folders import make_folder
-from omb_py.options.option import Option
 from omb_py.options.types import NewFolder, WholeNumber
 
 if TYPE_CHECKING:
@@ -91,8 +90,6 @@ def command() -> None:
 @click.option(
     "--dir",
     "output",
-    cls=Option,
-    old_names=["--output", "-o"],
     metavar="DIR|FILE.sh",
     type=click.Path(path_type=Path),
     help="Folder for the scripts, or .sh file for the only one.",

@@ -18,7 +18,6 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.files import write as write_file
 from omb_py.core.text.numbers import parse_bytes, parse_whole
 from omb_py.core.text.words import first_of
-from omb_py.options.option import Option
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -34,8 +33,6 @@ FARTHEST = (2, 4, 16)
 @click.option(
     "--predict-ranks",
     "ranks",
-    cls=Option,
-    old_names=["--ranks"],
     metavar="N[,...]",
     help="Numbers of ranks to predict for.  [default: 2, 4 and 16 times the maximum measured]",
 )

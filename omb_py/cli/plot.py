@@ -17,7 +17,6 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import first_of
-from omb_py.options.option import Option
 from omb_py.options.types import Graphs
 
 IMAGES = ("png", "svg", "pdf")
@@ -71,8 +70,6 @@ OF_APPLICATIONS = ("speedup", "phases")
 )
 @click.option(
     "--figure",
-    cls=Option,
-    old_names=["--output", "-o"],
     metavar="DIR|FILE",
     help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
 )

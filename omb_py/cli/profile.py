@@ -14,7 +14,6 @@ from click.core import ParameterSource
 
 from omb_py.core.errors import OmbError, UsageError, sentence
 from omb_py.core.mpi import launcher
-from omb_py.options.option import Option, note_old_name
 from omb_py.options.types import WholeNumber
 from omb_py.tracing.recorder.backends import EVENTS, Settings
 from omb_py.tracing.records.layout import TIMELINES
@@ -37,8 +36,6 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
 @click.option(
     "--dir",
     "folder",
-    cls=Option,
-    old_names=["--output", "-o"],
     default=FOLDER,
     show_default=True,
     metavar="DIR",
@@ -46,16 +43,11 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
 )
 @click.option(
     "--force",
-    cls=Option,
-    old_names=["-f"],
     is_flag=True,
     help="Replace the profile that the folder holds.",
 )
 @click.option(
     "--intercept",
-    cls=Option,
-    old_names=["--level"],
-    old_values={"python": "mpi4py", "c": "pmpi"},
     type=click.Choice(list(LEVELS)),
     default="mpi4py",
     show_default=True,
@@ -79,22 +71,19 @@ LEVELS = {"mpi4py": "python", "pmpi": "c"}
 @click.option("--traffic", is_flag=True, help="Also record the traffic of MPI and of links.")
 @click.option(
     "--per-rank",
-    cls=Option,
-    old_names=["--ranks"],
     type=click.Choice(["extremes", "all"]),
     default="extremes",
     show_default=True,
     help="Which ranks get a text report: rank 0 and those with min, median and max communication "
     "time, or all.",
 )
-@click.option("--read", "reads", is_flag=True, hidden=True)
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print where the profile is.")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors.")
 @click.argument(
     "words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="PROGRAM [ARG]..."
 )
-def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any) -> None:
+def command(words: tuple[str, ...], is_module: bool, **values: Any) -> None:
     """Run an mpi4py program and record its MPI calls.
 
     mpiexec -n 4 omb-py profile train.py --epochs 2
@@ -104,12 +93,9 @@ def command(words: tuple[str, ...], reads: bool, is_module: bool, **values: Any)
     Options come before PROGRAM, a Python script (or, with -m, a module); what follows it belongs to
     the program. show prints recorded profiles; a script of that name is ./show.
     """
-    if reads:
-        note_old_name("profile --read", "profile show")
-    if reads or (words[0] == "show" and not is_module):
+    if words[0] == "show" and not is_module:
         refuse_other_options()
-        paths = words if reads else words[1:]
-        show.main(list(paths), prog_name="omb-py profile show", standalone_mode=False)
+        show.main(list(words[1:]), prog_name="omb-py profile show", standalone_mode=False)
         return
     settings = settings_of(values)
     name, *arguments = words
@@ -122,7 +108,7 @@ def refuse_other_options() -> None:
     for option in context.command.params:
         name = option.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not isinstance(option, click.Option) or name in ("reads", "debug") or not given:
+        if not isinstance(option, click.Option) or name == "debug" or not given:
             continue
         if name == "timelines":
             raise UsageError(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from omb_py.core.errors import needing
-from omb_py.options.option import Option
 from omb_py.options.types import Seconds
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ SECONDS = Seconds(min=0)
 @click.argument("folder", default=FOLDER, metavar="[FOLDER]")
 @click.option(
     "--interval",
-    cls=Option,
-    old_names=["-i"],
     type=Seconds(min=0.1),
     default=1.0,
     show_default=True,
@@ -44,8 +41,6 @@ SECONDS = Seconds(min=0)
 )
 @click.option(
     "--min-wait",
-    cls=Option,
-    old_names=["--patience"],
     type=SECONDS,
     default=1.0,
     show_default=True,
@@ -54,8 +49,6 @@ SECONDS = Seconds(min=0)
 )
 @click.option(
     "--stale-after",
-    cls=Option,
-    old_names=["--silence"],
     type=SECONDS,
     default=5.0,
     show_default=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from omb_py.buffers import BUFFERS
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import MissingError, OmbError, UsageError
 from omb_py.core.mpi import launcher
-from omb_py.options.option import OptionRow, note_once
+from omb_py.options.option import OptionRow
 from omb_py.options.table import COMPUTE_TARGETS, count, parameters
 from omb_py.options.types import BYTES
 from omb_py.results.text import title_line
@@ -24,6 +24,12 @@ DEVICE_BUFFERS = ("cupy", "numba", "pycuda")
 ACCELERATORS = ("cuda", "managed", "rocm", "openacc", "sycl")
 MANAGED = {"M": "MD"}
 """Letters of messages' places that omb-py has another word for."""
+
+
+@cache
+def note_once(text: str) -> None:
+    """Print a note on stderr, from rank 0 and only once in a process."""
+    launcher.note(text, launcher.rank())
 
 
 def note_no_effect(why: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -15,7 +15,6 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
 from omb_py.core.options import DEFAULT_PERCENTILES, Options
-from omb_py.options.option import Option, note_old_name
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
@@ -230,21 +229,14 @@ def make_options(values: Mapping[str, Any]) -> Options:
     return options
 
 
-def long_names(parameters: Iterable[click.Parameter]) -> dict[str, str]:
-    """The long names of options without dashes, older ones too, each with the one to be used.
-
-    An argument has its own name.
-    """
-    found = {}
-    for parameter in parameters:
-        if not isinstance(parameter, click.Option):
-            found[str(parameter.name)] = str(parameter.name)
-            continue
-        names = [name for name in (*parameter.opts, *parameter.secondary_opts) if name[:2] == "--"]
-        found |= {name[2:]: name[2:] for name in names}
-        if isinstance(parameter, Option):
-            found |= {name[2:]: parameter.new_name[2:] for name in parameter.old_names}
-    return found
+def long_names(parameters: Iterable[click.Parameter]) -> set[str]:
+    """The long names of options without dashes, and the names of arguments."""
+    return {
+        name.removeprefix("--")
+        for one in parameters
+        for name in (*one.opts, *one.secondary_opts)
+        if name.startswith("--") or not isinstance(one, click.Option)
+    }
 
 
 def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
@@ -254,19 +246,11 @@ def words_of(benchmark: Benchmark, given: Mapping[str, Any]) -> list[str]:
     """
     options = [found for found in reader(benchmark).params if isinstance(found, click.Option)]
     known = {_plain(name): name for option in options for name in option.opts}
-    renamed = {
-        _plain(old): option.new_name
-        for option in options
-        if isinstance(option, Option)
-        for old in option.old_names
-    }
     off = {option.name: name for option in options for name in option.secondary_opts}
     flags = {name for option in options if option.is_flag for name in option.opts}
     words = []
     for name, value in given.items():
-        if name in renamed:
-            note_old_name(name, _plain(renamed[name]))
-        option = known.get(name) or renamed.get(name)
+        option = known.get(name)
         if option is None:
             raise UsageError(f"{benchmark.name} has no option {name!r}: {_suggestion(name, known)}")
         if value is False and name in off:

@@ -191,7 +191,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             *("--spawn-count", "spawned"),
             **count(1),
             default=1,
-            old_names=["--spawned"],
             feature="spawned",
             help="Processes to spawn.",
         ),
@@ -467,7 +466,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             *("--coll-algorithm", "library_algorithm"),
             metavar="NAME",
-            old_names=["--library-algorithm"],
             feature="library_algorithm",
             overhead=False,
             help="The MPI library's algorithm, as in ring; see omb-py list --algorithms. default "
@@ -476,7 +474,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             "--verify-algorithm",
             is_flag=True,
-            old_names=["--prove-algorithm"],
             feature="library_algorithm",
             overhead=False,
             help="Instead of timing, count the messages of one call per size and compare them with "
@@ -486,7 +483,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             *("--p2p-algorithm", "algorithm"),
             type=OwnAlgorithm(),
             show_default="library",
-            old_names=["--algorithm"],
             feature="algorithm",
             overhead=False,
             help="Replace the collective call by this algorithm made of point-to-point messages: "
@@ -654,7 +650,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
         OptionRow(
             *("--label", "variant"),
             type=LABEL,
-            old_names=["--variant"],
             metavar="TEXT",
             help="A label for settings outside omb-py, such as UCX_TLS=tcp; kept in the results.",
         ),

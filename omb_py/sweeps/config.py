@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -14,7 +14,6 @@ from omb_py.buffers import BUFFERS
 from omb_py.core.errors import UsageError
 from omb_py.core.registry import Registry
 from omb_py.core.text.numbers import parse_bytes
-from omb_py.options.option import note_old_name
 from omb_py.sweeps.field_types import (
     Duration,
     EnvironmentName,
@@ -91,14 +90,6 @@ def all_words() -> set[str]:
     return {word for found in ALGORITHMS for word in words_of(found)} | {DEFAULT}
 
 
-def renamed(table: Any, old: str, new: str) -> Any:
-    """A table whose key ``old`` has its new name."""
-    if not isinstance(table, dict) or old not in table:
-        return table
-    note_old_name(f"key {old}", new)
-    return {new: table[old]} | {name: value for name, value in table.items() if name != old}
-
-
 BenchmarkName = Annotated[str, AfterValidator(benchmark), Suggested(names_of_benchmarks)]
 BufferName = Annotated[
     str, AfterValidator(lambda name: member(BUFFERS, name)), Suggested(BUFFERS.builtin)
@@ -159,11 +150,6 @@ class Experiment(Strict):
     )
     """Environment variables of the ranks; lists are axes too."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, table: Any) -> Any:
-        return renamed(table, "library_algorithms", "coll_algorithms")
-
     @model_validator(mode="after")
     def _places(self) -> Experiment:
         if (self.ranks is None) is (self.ranks_per_node is None):
@@ -190,8 +176,3 @@ class Sweep(Strict):
     """Chooses the shuffled orders; the same seed gives the same ones, after an interruption too."""
     experiments: Annotated[tuple[Experiment, ...], AfterValidator(distinct)]
     """What is measured: a table `[[experiments]]` for each."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, table: Any) -> Any:
-        return renamed(table, "repetitions", "launches")

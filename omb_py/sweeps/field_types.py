@@ -16,12 +16,6 @@ DURATION = re.compile(rf"{NUMBER}|{NUMBER}\s*[dhms](?:\s*{NUMBER}\s*[dhms])*", r
 PART = re.compile(rf"({NUMBER})\s*([dhms]?)", re.ASCII)
 SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "": 1.0, "s": 1.0}
 
-RUNS_CODE = frozenset(
-    "BASH_ENV ENV IFS LD_AUDIT LD_PRELOAD PATH PROMPT_COMMAND PS4 PYTHONHOME PYTHONINSPECT "
-    "PYTHONSTARTUP SHELLOPTS".split()
-)
-"""Environment variables by which a configuration could start programs."""
-
 
 def seconds(value: Any) -> Any:
     """Seconds from ``90``, ``"90s"``, ``"1.5m"``, ``"1h30m"`` or ``"0:30:00"``.
@@ -65,14 +59,6 @@ def shortest(duration: float) -> str:
     units = {"h": 3600, "m": 60} if duration > 60 else {}
     unit = next((unit for unit, length in units.items() if duration % length == 0), "s")
     return f"{duration / units.get(unit, 1):g}{unit}"
-
-
-def harmless(name: str) -> str:
-    """The name of an environment variable that by itself starts no program."""
-    if name in RUNS_CODE:
-        hint = "use preload" if name == "LD_PRELOAD" else "set it before omb-py is started"
-        raise ValueError(f"{name} may not be set by a configuration: {hint}")
-    return name
 
 
 def listed(value: Any) -> Any:
@@ -202,7 +188,7 @@ Word = Annotated[str, StringConstraints(pattern=WORD, max_length=300)]
 Line = Annotated[str, StringConstraints(pattern=LINE)]
 """Any text on one line."""
 
-EnvironmentName = Annotated[str, StringConstraints(pattern=VARIABLE), AfterValidator(harmless)]
+EnvironmentName = Annotated[str, StringConstraints(pattern=VARIABLE)]
 
 
 def unfitting(text: str, pattern: str) -> str:

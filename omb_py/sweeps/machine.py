@@ -92,8 +92,7 @@ class JobSettings(Strict):
     """Further resources of the job: PBS's and Torque's `-l`, Cobalt's `--attrs`, Slurm's
     `--constraint`, LSF's `-alloc_flags`, Flux's `--requires`."""
     directives: tuple[Line, ...] = Field(default=(), examples=[["-k doe"]])
-    """Further lines of directives, without the scheduler's prefix. Only options that ask for
-    resources are allowed; write others into the script."""
+    """Further lines of directives, without the scheduler's prefix."""
     queues: dict[Word, Queue] = Field(
         default_factory=dict, examples=[{"prod": {"min_nodes": 10, "max_nodes": 496}}]
     )

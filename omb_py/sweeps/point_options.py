@@ -13,7 +13,6 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
-from omb_py.options.option import note_old_name
 from omb_py.options.parse import long_names
 from omb_py.options.types import size_list, size_range
 from omb_py.sweeps.targets import APPLICATION, parameters_of, target
@@ -83,25 +82,20 @@ def combinations(
 
 
 @cache
-def names_of(subject: str) -> dict[str, str]:
-    """The long names of a subject's options, older ones too, each with the one to be used."""
+def names_of(subject: str) -> set[str]:
+    """The long names of a subject's options."""
     return long_names(parameters_of(subject))
 
 
 def checked(settings: tuple[Setting, ...], benchmark: str) -> tuple[Setting, ...]:
-    """The settings under the names that options have now.
+    """The settings of a benchmark's options.
 
     Raises `UsageError` for an option that the benchmark has not or a sweep may not set.
     """
-    names = names_of(benchmark)
     own = OWN if target(benchmark).family == APPLICATION else OF_BENCHMARKS
-    allowed = sorted(set(names.values()) - set(own))
+    allowed = sorted(names_of(benchmark) - set(own))
     found = []
     for setting in settings:
-        name = names.get(setting.name, setting.name)
-        if name != setting.name:
-            note_old_name(f"option {setting.name}", name)
-            setting = setting._replace(name=name)
         if setting.name in own:
             raise UsageError(
                 f"option {setting.name!r} is not a configuration's: {own[setting.name]}"

@@ -50,6 +50,14 @@ def comment(value: object) -> Safe:
     return Safe(one_line(value))
 
 
+def directive(value: object) -> Safe:
+    """Options of a scheduler on one line, as a machine file has them; raises `UsageError`."""
+    text = comment(value)
+    if not text.startswith("-"):
+        raise UsageError(f"directive {str(value)!r}: write options of the scheduler, as in -A name")
+    return text
+
+
 def plain(value: object) -> Safe:
     """A word that means the same to every shell and every scheduler.
 

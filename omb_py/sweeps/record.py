@@ -2,7 +2,6 @@
 
 A line is ``TIME JOB EVENT KEY=VALUE ...``: UTC, the scheduler's number of the job, and what became
 of it. Batch scripts append to it as well, so that it is there where omb-py cannot be started.
-`NAME.numbers`, of earlier versions, has nothing but the numbers of the jobs.
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ class JobRecord:
     rows: int | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
     cancelled: bool = False
-    bare: bool = True
 
 
 def read_jobs(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
@@ -116,9 +114,6 @@ def read_jobs(scheduler: Scheduler, folder: Path) -> list[JobRecord]:
     Raises `OmbError` when a record cannot be read.
     """
     found: dict[str, JobRecord] = {}
-    for path in sorted((folder / "jobs").glob("*.numbers")):
-        for number in scheduler.number.findall(files.read(path).decode(errors="replace")):
-            found.setdefault(number, JobRecord(path.stem, number))
     for path in sorted((folder / "jobs").glob("*.record")):
         add(found, path, scheduler)
     return sorted(found.values(), key=lambda job: job.submitted or job.began or 0.0)
@@ -150,7 +145,7 @@ def with_event(job: JobRecord, event: Event, scheduler: Scheduler) -> JobRecord:
     if event.name == BEGAN:
         none: dict[str, Any] = {"until": None, "ended": None, "exit_status": None}
         job = replace(job, began=when, start=start, signalled=False, **none)
-    job = replace(job, bare=False, **link(job, event.values, scheduler))
+    job = replace(job, **link(job, event.values, scheduler))
     if event.name == SUBMITTED:
         return replace(job, submitted=when)
     if event.name == ENDED:

@@ -16,7 +16,7 @@ from omb_py.core.text.words import count
 from omb_py.sweeps.batch import Job, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
-from omb_py.sweeps.quoting import Safe, check, comment, plain, shell
+from omb_py.sweeps.quoting import Safe, check, comment, directive, plain, shell
 from omb_py.sweeps.scheduler import Scheduler
 from omb_py.sweeps.schedulers import SCHEDULERS
 
@@ -94,8 +94,7 @@ def environment(scheduler: Scheduler) -> jinja2.Environment:
         "shell": shell,
         "comment": comment,
         "plain": plain,
-        "resource": lambda value: plain(scheduler.check_resource(value)),
-        "directive": lambda value: comment(scheduler.check(value)),
+        "directive": directive,
         "clock": lambda seconds: Safe(clock(math.ceil(seconds))),
         "minutes": minutes,
         "hours_and_minutes": lambda seconds: Safe(clock(60 * minutes(seconds))[:-3]),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omb_py.core.errors import UsageError
 from omb_py.sweeps.answers import Ending, Layout, TimeSource, exit_code
 
 WAITING, HELD, RUNNING = "waiting", "held", "running"
@@ -45,10 +43,8 @@ class Scheduler:
     that ``status`` gives, and what they mean (`WALLTIME`, `CANCELLED`, `KILLED`, `RESTARTED`);
     ``logged_exit`` finds the exit status in these files.
 
-    ``settings`` are the
-    resources of `JobSettings` that it knows, ``permitted`` the options that a configuration may
-    add to its scripts, ``programs`` the resources that are scripts to run. Where no host file says
-    how many nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
+    ``settings`` are the resources of `JobSettings` that it knows. Where no host file says how many
+    nodes a job has, ``node_count_variables`` or ``node_count_command`` do. ``warnings``
     are the signals it sends before a job's end, ``unknown`` what it says of a job that it does not
     know. ``time_left`` are asked in turn for how long a job may still run. ``dependency`` are the
     options by which a job waits for the end of another, whose number is put in for ``{}``.
@@ -65,7 +61,6 @@ class Scheduler:
     layout: Layout
     states: Mapping[str, str]
     cancel: tuple[str, ...]
-    permitted: frozenset[str]
     settings: frozenset[str] = frozenset()
     disabled: str = ""
     from_standard_input: bool = False
@@ -78,7 +73,6 @@ class Scheduler:
     node_count_variables: tuple[str, ...] = ()
     node_count_command: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ("TERM",)
-    programs: tuple[str, ...] = ()
     time_left: tuple[TimeSource, ...] = ()
     dependency: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ("unknown job",)
@@ -126,37 +120,3 @@ class Scheduler:
     def unread(self) -> str:
         """What begins a directive that the scheduler shall not read."""
         return self.disabled or f"#{self.sentinel}"
-
-    def check(self, directive: str) -> str:
-        """A line that a configuration adds to the directives, if all its options are permitted.
-
-        Those ask for resources. Options that name programs to be run or files to be written
-        belong into the script, where whoever submits it sees them. Raises `UsageError`.
-        """
-        try:
-            words = shlex.split(directive, comments=False)
-        except ValueError as error:
-            raise UsageError(f"directive {directive!r}: {error}") from error
-        options = [word for word in words if word.startswith("-")]
-        values = [word for word in words if not word.startswith("-")]
-        if not options or words[0] != options[0] or len(values) > len(options):
-            raise UsageError(f"directive {directive!r} must be options of {self.title}")
-        for name in (word.split("=", 1)[0] for word in options):
-            if name not in self.permitted:
-                raise UsageError(
-                    f"directive {directive!r}: a configuration may not set {name} (it may set "
-                    f"{', '.join(sorted(self.permitted))}): write it into the script"
-                )
-        for word in words:
-            self.check_resource(word)
-        return directive
-
-    def check_resource(self, resource: str) -> str:
-        """A resource that a configuration asks for, if it runs nothing; raises `UsageError`."""
-        for name in self.programs:
-            if f"{name}=" in resource:
-                raise UsageError(
-                    f"resource {resource!r}: a configuration may not set {name}, which is a "
-                    "program to be run: write it into the script"
-                )
-        return resource

@@ -21,33 +21,6 @@ from omb_py.sweeps.scheduler import (
     Scheduler,
 )
 
-# Options of schedulers that a configuration may add to a job: they ask for resources.
-#
-# Others may still be written into a script by hand. Left out on purpose are those that name a
-# program (LSF's ``-E``, PBS's ``-S``), a file to write (``--output``, ``-o``) or to copy (PBS's
-# ``-W stageout``), or that change the job's environment.
-
-PBS = frozenset("-A -a -k -l -M -m -P -p -q -r".split())
-TORQUE = frozenset("-A -a -k -l -M -m -p -q -r".split())
-COBALT = frozenset("-A -M -q --attrs --dependencies --notify --project --queue".split())
-SLURM = frozenset(
-    "-A -C -G -L -M -p -q -w -x --account --begin --clusters --constraint --contiguous --core-spec "
-    "--cores-per-socket --cpus-per-gpu --cpus-per-task --dependency --distribution --exclude "
-    "--exclusive --gpu-bind --gpu-freq --gpus --gpus-per-node --gres --hint --licenses --mail-type "
-    "--mail-user --mem --mem-per-cpu --mem-per-gpu --network --nice --no-requeue --nodelist "
-    "--ntasks-per-core --ntasks-per-node --ntasks-per-socket --partition --qos --requeue "
-    "--reservation --sockets-per-node --switches --thread-spec --threads-per-core "
-    "--use-min-nodes --wckey".split()
-)
-LSF = frozenset(
-    "-G -M -P -R -U -app -alloc_flags -core_isolation -gpu -m -q -sla -sp -u -w -x".split()
-)
-FLUX = frozenset(
-    "-B -q --bank --begin-time --cores-per-slot --dependency --exclusive --gpus-per-slot --queue "
-    "--requires --urgency".split()
-)
-
-
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)
 PBS_JOB = re.compile(r"Job Id:\s*(\S+)", re.IGNORECASE)
 PBS_KEYS = {
@@ -181,7 +154,6 @@ BUILTIN: Mapping[str, Scheduler] = {
         cancel=("qdel",),
         outputs=("{title}.o{number}",),
         signs={"job killed: walltime": WALLTIME, r"\bsubstate 91\b": CANCELLED},
-        permitted=PBS,
         settings=frozenset({"select", "attributes", "filesystems"}),
         kept={"queue": ("-q", "PBS_O_QUEUE"), "account": ("-A", "PBS_ACCOUNT")},
         job_id_variables=("PBS_JOBID",),
@@ -203,8 +175,6 @@ BUILTIN: Mapping[str, Scheduler] = {
         outputs=("{title}.o{number}",),
         # The others are of Slurm with Torque's commands.
         signs={"job killed: walltime": WALLTIME, **SLURM_SIGNS},
-        permitted=TORQUE,
-        programs=("prologue", "epilogue"),
         settings=frozenset({"select", "attributes"}),
         kept={"queue": ("-q", "PBS_O_QUEUE")},
         # Slurm's Torque commands set its own variables only.
@@ -234,7 +204,6 @@ BUILTIN: Mapping[str, Scheduler] = {
             "user delete requested": CANCELLED,
         },
         logged_exit=re.compile(r"completed normally with an exit code of (\d{1,6})", re.ASCII),
-        permitted=COBALT,
         settings=frozenset({"attributes", "filesystems"}),
         job_id_variables=("COBALT_JOBID",),
         time_left=(TimeSource(answers.end_time, variable="COBALT_ENDTIME"),),
@@ -258,7 +227,6 @@ BUILTIN: Mapping[str, Scheduler] = {
         outputs=("{title}.o{number}", "slurm-{number}.out"),
         signs=SLURM_SIGNS,
         unknown=("invalid job id",),
-        permitted=SLURM,
         settings=frozenset({"attributes", "filesystems"}),
         kept={
             "queue": ("--partition", "SLURM_JOB_PARTITION"),
@@ -293,7 +261,6 @@ BUILTIN: Mapping[str, Scheduler] = {
         },
         logged_exit=re.compile(r"Exited with exit code (\d{1,6})", re.ASCII),
         unknown=("is not found",),
-        permitted=LSF,
         settings=frozenset({"attributes"}),
         kept={"queue": ("-q", "LSB_QUEUE"), "account": ("-P", "LSB_PROJECT_NAME")},
         job_id_variables=("LSB_JOBID",),
@@ -321,7 +288,6 @@ BUILTIN: Mapping[str, Scheduler] = {
             r"job\.exception type=cancel": CANCELLED,
         },
         unknown=("unknown", "no such"),
-        permitted=FLUX,
         settings=frozenset({"attributes"}),
         job_id_command="flux getattr jobid",
         # Without a number: the job that this instance of Flux runs in.

@@ -159,8 +159,7 @@ def end_without_status(job: Evidence) -> End:
     if job.said is None and not job.answered:
         return End(UNKNOWN)
     if job.record.began is None:
-        never = "before its script began" if not job.record.bare else ""
-        return End(ENDED, None, never) if job.said else End(FORGOTTEN)
+        return End(ENDED, None, "before its script began") if job.said else End(FORGOTTEN)
     return End(KILLED, None, "(probably at its walltime)" if job.vanished_late else "")
 
 

@@ -41,7 +41,7 @@ SLURMD = "slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2026-11-22T20:00:00"
 
 def record(**values: object) -> JobRecord:
     """A job that began, unless told otherwise."""
-    return JobRecord(**{"script": "mine", "number": "1", "began": 5.0, "bare": False} | values)  # type: ignore[arg-type]
+    return JobRecord(**{"script": "mine", "number": "1", "began": 5.0} | values)  # type: ignore[arg-type]
 
 
 def end(
@@ -106,7 +106,6 @@ def test_what_is_under_way_is_the_scheduler_s_word(state: str) -> None:
         (record(ended=9.0, exit_status=143, signalled=True), None, End(SIGNALLED, 143)),
         # nothing but a number
         (JobRecord("mine", "1"), None, End(FORGOTTEN)),
-        (JobRecord("mine", "1"), Report(ENDED), End(ENDED)),
         (JobRecord("mine", "1"), Report(ENDED, 0), End(FINISHED, 0)),
         (record(began=None, submitted=1.0), None, End(FORGOTTEN)),
         (record(began=None), Report(ENDED), End(ENDED, None, "before its script began")),
@@ -174,7 +173,6 @@ RECORDS = st.builds(
     exit_status=st.none() | st.sampled_from([0, 1, 75, 143]),
     signalled=st.booleans(),
     cancelled=st.booleans(),
-    bare=st.booleans(),
 )
 REPORTS = st.none() | st.builds(
     Report,

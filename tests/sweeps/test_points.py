@@ -279,11 +279,6 @@ class TestNames:
         assert [point.launch for point in found.points] == [1, 1, 2, 2]
         assert len({point.name for point in found.points}) == 4
 
-    def test_a_key_that_is_called_launches_now_keeps_its_files(self) -> None:
-        before, after = (plan(sweep(**{key: 2}), machine()) for key in ("repetitions", "launches"))
-        assert before == after
-        assert [point.name.split("-")[-2] for point in after.points] == ["r1", "r2"]
-
     @given(st.text(max_size=30).filter(lambda text: text.isprintable()))
     def test_whatever_a_variant_says_its_file_stays_in_the_folder(self, text: str) -> None:
         values = [text, "plain"] if text != "plain" else [text, "other"]

@@ -154,12 +154,6 @@ def test_a_queue_may_be_chosen_by_directives_of_its_own() -> None:
     assert "--partition=long" not in text
 
 
-def test_directives_of_a_queue_ask_for_resources_only() -> None:
-    job = {"queue": "long", "queues": {"long": {"directives": ["--output=/etc/passwd"]}}}
-    with pytest.raises(UsageError, match="a configuration may not set --output"):
-        render.script(described(sweep(), machine(scheduler="slurm", job=job)))
-
-
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
     """What a command of the suite prints, on both streams."""
     capsys.readouterr()

@@ -39,7 +39,6 @@ def test_events_of_a_job_are_one_job(tmp_path: Path) -> None:
             until=1795379100,
             ended=AT + 2040,
             exit_status=75,
-            bare=False,
         )
     ]
 
@@ -120,15 +119,6 @@ def test_jobs_come_in_the_order_of_their_submission(tmp_path: Path) -> None:
     ]
 
 
-def test_lists_of_numbers_of_earlier_versions_are_read_too(tmp_path: Path) -> None:
-    read(tmp_path, "1.server\n2.server\n1.server\n", "mine.numbers")
-    found = read(tmp_path, "2026-11-22T20:00:00Z 2.server ended exit=0\n")
-    assert [(job.number, job.bare, job.exit_status) for job in found] == [
-        ("1.server", True, None),
-        ("2.server", False, 0),
-    ]
-
-
 PIECES = st.sampled_from(
     [
         *("2026-11-22T20:00:00Z", "9999-99-99T99:99:99Z", "1", "1.server", "began", "ended"),
@@ -150,12 +140,9 @@ PIECES = st.sampled_from(
 @given(st.text() | st.lists(PIECES).map(" ".join))
 def test_any_text_gives_jobs_or_is_ignored(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("mine.record", "mine.numbers"):
-            path = Path(folder, "jobs", name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(
-                text.encode(errors="surrogateescape" if "\udcff" in text else "replace")
-            )
+        path = Path(folder, "jobs", "mine.record")
+        path.parent.mkdir()
+        path.write_bytes(text.encode(errors="surrogateescape" if "\udcff" in text else "replace"))
         for job in read_jobs(PBS, Path(folder)):
             assert PBS.number.fullmatch(job.number)
             assert job.after is None or PBS.number.fullmatch(job.after)

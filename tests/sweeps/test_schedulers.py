@@ -155,16 +155,6 @@ def test_a_script_tells_its_scheduler(name: str, sandbox: Sandbox) -> None:
 
 
 @each
-def test_directives_that_ask_for_resources_are_permitted(name: str) -> None:
-    row = SCHEDULERS[name]
-    for option in row.permitted:
-        row.check(f"{option} something" if option.startswith("-") else option)
-        row.check(f"{option}=something")
-    with pytest.raises(UsageError, match="a configuration may not set --nonsense"):
-        row.check("--nonsense=1")
-
-
-@each
 def test_commands_with_other_names_are_asked(name: str, sandbox: Sandbox) -> None:
     row = SCHEDULERS[name]
     names = {command: f"our-{command}" for command in row.commands}

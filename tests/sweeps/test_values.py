@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from omb_py.sweeps.field_types import (
-    RUNS_CODE,
     Duration,
     EnvironmentName,
     Line,
@@ -66,12 +65,6 @@ def test_a_line_is_one_line(text: str) -> None:
         return
     assert len(found.splitlines()) <= 1
     assert "\0" not in found
-
-
-@pytest.mark.parametrize("name", sorted(RUNS_CODE))
-def test_variables_that_start_programs_are_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="may not be set by a configuration"):
-        TypeAdapter(EnvironmentName).validate_python(name)
 
 
 @pytest.mark.parametrize("name", ["A B", "A=B", "1A", "", "A-B", "Ä", "A\n"])

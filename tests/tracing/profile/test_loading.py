@@ -304,7 +304,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         (["--traffic", "show", "run"], "--traffic is for running a program"),
         (["-q", "show", "run"], "--quiet is for running a program"),
         (["--dir", "omb-profile", "show", "run"], "--dir is for running a program"),
-        (["--traffic", "--read", "run"], "--traffic is for running a program"),
         (["--timeline", "t.txt", "run.py"], "ends in .json, .json.gz or .pftrace"),
     ],
 )
