@@ -1,6 +1,6 @@
 """Documents and schemas that follow from the code: `make keys` and `make support` write them.
 
-Usage: python -m docs.generate benchmarks|algorithms|index|keys|machine-schema|sweep-schema
+Usage: python -m docs.generate benchmarks|algorithms|letters|index|keys|machine-schema|sweep-schema
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ from textwrap import wrap
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from omb_py import algorithms
-from omb_py.benchmarks import BENCHMARK_MODULES, Benchmark, _index, by_family, indexed_benchmarks
+from omb_py.benchmarks import (
+    BENCHMARK_MODULES,
+    Benchmark,
+    _index,
+    all_benchmarks,
+    by_family,
+    indexed_benchmarks,
+)
+from omb_py.options.native import has_program, program_parameters
 from omb_py.sweeps import batch, render
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.field_types import (
@@ -139,6 +148,35 @@ def algorithm_table() -> str:
         cells = [", ".join(f"`{word}`" for word in library.words(name)) for library in libraries]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+LETTERS = "abcdfhiklmpqrstuvwxzDGIMNPRTVW"
+"""The single letters of native OMB 7.4 and 7.5; 7.5 no longer has -M, and adds -q."""
+
+
+def option_table() -> Iterator[str]:
+    """Each letter of native OMB with the option that it is here, and the programs that have it."""
+    yield "| native OMB | omb-py | programs | |"
+    yield "|---|---|---|---|"
+    programs = [one for one in all_benchmarks() if has_program(one)]
+    known = {one.name: program_parameters(one) for one in programs}
+    for letter in LETTERS:
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, options in known.items():
+            for option in options:
+                if isinstance(option, click.Option) and f"-{letter}" == option.opts[0]:
+                    text = " ".join((option.help or "").split())
+                    found.setdefault((max(option.opts, key=len), text), []).append(name)
+        if letter == "h":
+            found["--help", "Show this message and exit."] = list(known)
+        for (long, text), names in found.items():
+            many = "all" if len(names) == len(programs) else some(names)
+            yield f"| `-{letter}` | `{long}` | {many} | {text} |"
+
+
+def some(names: list[str]) -> str:
+    """A few names, or how many there are."""
+    return ", ".join(f"`{name}`" for name in names) if len(names) <= 3 else str(len(names))
 
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -334,6 +372,7 @@ MADE: dict[str, Callable[[], str]] = {
     "benchmarks": benchmarks,
     "algorithms": algorithm_table,
     "index": index,
+    "letters": lambda: "\n".join(option_table()),
     "keys": lambda: key_tables().removesuffix("\n"),
     "machine-schema": lambda: schema(Machine).removesuffix("\n"),
     "sweep-schema": lambda: schema(Sweep).removesuffix("\n"),

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
+from docs.generate import LETTERS, option_table
 from omb_py.benchmarks import all_benchmarks, find_benchmark
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.compare import why_not
-from omb_py.cli.programs import LETTERS, option_table, script
 from omb_py.core.errors import OmbError
 from omb_py.options.native import SINCE_7_5, has_program, translated
 from tests import ROOT
@@ -100,24 +100,6 @@ def test_a_file_of_somebody_else_stays(in_process: Callable[..., Finished], tmp_
     assert (tmp_path / "osu" / "osu_bw").read_text() == "native OMB's"
 
 
-def test_a_folder_is_named(in_process: Callable[..., Finished]) -> None:
-    done = in_process("programs")
-    assert (done.code, done.err) == (2, "omb-py: name the folder DIR that the programs go to\n")
-
-
-def test_an_interpreter_that_no_line_can_name_is_started_by_a_shell(tmp_path: Path) -> None:
-    python = tmp_path / "with blanks" / "python"
-    python.parent.mkdir()
-    python.write_text('#!/bin/sh\necho "$@"\n')
-    python.chmod(0o755)
-    program = tmp_path / "osu_bw"
-    program.write_text(script(program.name, str(python)))
-    program.chmod(0o755)
-    done = subprocess.run([program, "-m", "8"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{program} -m 8\n"
-    assert script("osu_bw", "/usr/bin/python3").startswith("#!/usr/bin/python3\n# osu_bw")
-
-
 @pytest.mark.parametrize("name", NATIVE_LETTERS)
 def test_programs_take_every_option_of_native_omb(name: str) -> None:
     words = {
@@ -151,7 +133,7 @@ def test_no_letter_means_two_things() -> None:
 
 def test_the_documented_table_is_that_of_the_options() -> None:
     page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
-    assert "\n".join(option_table()) in page, "omb-py programs --options prints it"
+    assert "\n".join(option_table()) in page, "python -m docs.generate letters prints it"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.cli.programs import write
+from omb_py.cli.programs import link
 from tests.conftest import run
 from tests.helpers.figures_of_merit import Figure, extract
 
@@ -39,7 +39,7 @@ START_UP = {
 
 def printed(mpi: str, folder: Path, name: str, *options: str) -> str:
     """What a program prints on two ranks."""
-    write(folder / name)
+    link(folder / name)
     job = run([mpi, "-n", "2", str(folder / name), *options], {}, folder, timeout=120)
     assert job.code == 0, job.err
     return job.out
