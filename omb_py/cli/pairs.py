@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from functools import partial
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,12 +14,8 @@ from omb_py.bindings import BINDINGS
 from omb_py.cli import LazyGroup
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
-from omb_py.core import VERSION
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
-from omb_py.core.text.units import size_text
-from omb_py.core.text.words import count
-from omb_py.measure.bisection import for_halves, has_halves
 from omb_py.measure.launch import check_binding_options, launch
 from omb_py.measure.pairs import MOST_ROUNDS, UNITS, PairsRequest, for_pairs, has_pairs
 from omb_py.options.option import Option
@@ -30,38 +25,29 @@ from omb_py.options.types import WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
-    from omb_py.measure.bisection import Sides
     from omb_py.results.writer import Writer
 
 DEFAULT = "latency"
-DEFAULT_OF_HALVES = "alltoall"
-
-WITHOUT_ROWS = frozenset({"output", "force", "format", "graph", "quiet", "samples", "variant"})
-"""Options of results: halves are described in a text alone."""
-
 GROUP = "Which pairs"
 
 
 class PairCommands(LazyGroup):
-    """One command for each benchmark of two ranks, and for each collective to bisect with."""
+    """One command for each benchmark of two ranks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.names()]
 
     def names(self) -> dict[str, str]:
-        found = {one.name: one.family for one in all_benchmarks() if has_pairs(one)}
-        return found | {one.name: one.family for one in all_benchmarks() if has_halves(one)}
+        return {one.name: one.family for one in all_benchmarks() if has_pairs(one)}
 
     def find(self, name: str) -> click.Command:
-        benchmark = find_benchmark(name)
-        return halves_command(benchmark) if has_halves(benchmark) else pairs_command(benchmark)
+        return pairs_command(find_benchmark(name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and not args[0].startswith("-")
         if not named and not {"-h", "--help"} & set(args):
-            name = DEFAULT_OF_HALVES if "--bisect" in args else DEFAULT
-            self.check_order(self.find(name), args)
-            args = [name, *args]
+            self.check_order(self.find(DEFAULT), args)
+            args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
     def check_order(self, usual: click.Command, args: list[str]) -> None:
@@ -83,7 +69,6 @@ def command() -> None:
     \b
     mpiexec -n 64 omb-py pairs latency
     mpiexec -n 64 omb-py pairs bw --by node --output pairs.csv
-    mpiexec -n 4096 omb-py pairs alltoall --bisect
     """
 
 
@@ -137,7 +122,13 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             help="Partners of each rank at most, evenly spread.  [default: all, up to "
             f"{MOST_ROUNDS}]",
         ),
-        repeats_option("How often all pairs are measured; the median counts."),
+        Option(
+            ["--repeats"],
+            group=GROUP,
+            type=WholeNumber(min=1),
+            default=3,
+            help="How often all pairs are measured; the median counts.",
+        ),
         Option(
             ["--worst"],
             group="Output",
@@ -161,96 +152,6 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         "-m or --sizes say otherwise. Prints the slowest pairs and what they have in common.",
         context_settings=CONTEXT,
     )
-
-
-def halves_command(benchmark: Benchmark) -> click.Command:
-    """The command that finds what makes ``benchmark``, a collective, slow."""
-    changed = for_halves(benchmark)
-    usual = (changed.defaults.largest,)
-
-    def callback(bisect: bool, by: Any, tests: int | None, repeats: int, **values: Any) -> None:
-        if not bisect:
-            raise UsageError(f"{benchmark.name} has no pairs: --bisect finds what makes it slow")
-        options = make_options(values)
-        if (options.sizes, options.smallest, options.largest) == (None, None, None):
-            options = replace(options, sizes=usual)
-        with launch(changed, options) as context:
-            from omb_py.measure.bisection import BisectionMeasurement, BisectionRequest
-
-            check_binding_options(options, (options.binding,))
-            request = BisectionRequest(HalvesText(benchmark.title, options), by, tests, repeats)
-            BisectionMeasurement(context, request).run()
-
-    more = [
-        Option(
-            ["--bisect"],
-            group=GROUP,
-            is_flag=True,
-            help="Find slow ranks, nodes and links by the collective on halves of them.",
-        ),
-        Option(
-            ["--by"],
-            group=GROUP,
-            type=click.Choice(UNITS),
-            show_default="node where there are 4, else rank",
-            help="Make halves of ranks, or of whole nodes, sockets or devices.",
-        ),
-        Option(
-            ["--tests"],
-            group=GROUP,
-            type=WholeNumber(min=1),
-            metavar="N",
-            show_default="4 log2(units) + 8",
-            help="How many times other halves are drawn.",
-        ),
-        repeats_option("How often all halves are measured; the median counts."),
-    ]
-    offered = [
-        option
-        for option in (*shared_options(frozenset({"binding"})), *parameters(changed, overhead=True))
-        if option.name not in WITHOUT_ROWS
-    ]
-    return GroupedCommand(
-        benchmark.name,
-        callback=callback,
-        params=[*more, *offered],
-        short_help=f"{benchmark.summary} (--bisect)",
-        help=f"{benchmark.title} on halves of all nodes or ranks, to find those that slow it.\n\n"
-        f"Two halves work at once; other halves are drawn again and again. Messages have "
-        f"{usual[0]} bytes unless -m or --sizes say otherwise.",
-        context_settings=CONTEXT,
-    )
-
-
-def repeats_option(text: str) -> Option:
-    """``--repeats``."""
-    return Option(["--repeats"], group=GROUP, type=WholeNumber(min=1), default=3, help=text)
-
-
-class HalvesText:
-    """Says what is slow at a message size, from the times of halves."""
-
-    def __init__(self, title: str, options: Options) -> None:
-        self._head = (
-            f"# OMB-Py Bisection, {title} v{VERSION} (buffer {options.buffer}, "
-            f"binding {options.binding})\n"
-        )
-
-    def __call__(
-        self, size: int, names: list[str], sides: list[Sides], seconds: list[tuple[float, float]]
-    ) -> None:
-        from omb_py.analysis.pairs.bisection import Halves, sentences
-
-        halves = Halves(tuple(names), tuple(sides), tuple(seconds))
-        said = [
-            f"{size_text(size)}: {count(len(sides), 'test')} of two halves of "
-            f"{len(names) // 2} of {len(names)}",
-            f"median {median(max(pair) for pair in seconds) * 1e6:.2f} us of the slower half, "
-            f"{median(min(pair) for pair in seconds) * 1e6:.2f} us of the faster",
-            *sentences(halves),
-        ]
-        click.echo(self._head + "\n".join(f"# {sentence}" for sentence in said))
-        self._head = ""
 
 
 def writers_of(title: str, options: Options, worst: int) -> list[Writer[Any]]:

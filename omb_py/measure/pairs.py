@@ -291,21 +291,12 @@ def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIterati
 
 
 def members(job: Job, by: Unit, device: str) -> tuple[int, ...]:
-    """The first rank of each unit, ordered by node; collective, raises like `unit_of_each_rank`."""
-    node = first_ranks(job.control)
-    firsts = set(unit_of_each_rank(job, by, device, node))
-    return tuple(sorted(firsts, key=lambda rank: (node[rank], rank)))
-
-
-def unit_of_each_rank(
-    job: Job, by: Unit, device: str, nodes: Sequence[int] | None = None
-) -> tuple[int, ...]:
-    """The first rank of each rank's unit; collective.
+    """The first rank of each unit, ordered by node; collective.
 
     ``device`` is this rank's in a word. Raises `UsageError` where ranks have no device, or the
     system does not say on which socket they are.
     """
-    node = first_ranks(job.control) if nodes is None else nodes
+    node = first_ranks(job.control)
     own = ""
     if by == "device":
         own = device
@@ -319,10 +310,9 @@ def unit_of_each_rank(
             raise UsageError("--by socket: the system does not say which socket a core is on")
     words = job.control.allgather((str(job.rank) if by == "rank" else own).encode())
     first: dict[tuple[int, bytes], int] = {}
-    keys = list(zip(node, words, strict=True))
-    for rank, key in enumerate(keys):
+    for rank, key in enumerate(zip(node, words, strict=True)):
         first.setdefault(key, rank)
-    return tuple(first[key] for key in keys)
+    return tuple(sorted(first.values(), key=lambda rank: (node[rank], rank)))
 
 
 def socket() -> str:

@@ -40,14 +40,6 @@ def test_one_slow_link_is_named(one_slow_link: Hosts, tmp_path: Path) -> None:
     assert f"# slow: {slowest.text}" in done.out
 
 
-def test_halves_find_the_slow_link(one_slow_link: Hosts, tmp_path: Path) -> None:
-    words = ("pairs", "--bisect", "--sizes", "8", "-i", "5", "-x", "1", "--repeats", "1")
-    done = job(one_slow_link, 6, 1, *words, folder=tmp_path)
-    assert done.code == 0, done.err
-    assert "# 8 B: 20 tests of two halves of 3 of 6" in done.out
-    assert "# slow: halves with both node2 and node5 take" in done.out
-
-
 def test_one_rank_of_each_host_stands_for_it(one_slow_link: Hosts, tmp_path: Path) -> None:
     done = job(
         *(one_slow_link, 12, 2, "pairs", "--by", "node", "--sizes", "8", "-i", "3", "-x", "1"),

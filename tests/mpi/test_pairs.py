@@ -20,33 +20,6 @@ Run = Callable[..., Finished]
 
 
 @pytest.mark.every_library
-def test_halves_of_all_ranks_are_measured(mpiexec: Run) -> None:
-    words = ("--bisect", "--sizes", "8,64", "-i", "2", "-x", "1", "--tests", "3", "--repeats", "1")
-    job = mpiexec(5, "pairs", "allreduce", *words)
-    assert job.code == 0, job.err
-    assert "# OMB-Py Bisection, Allreduce Latency" in job.out
-    for size in (8, 64):
-        assert f"# {size} B: 3 tests of two halves of 2 of 5" in job.out
-
-
-@pytest.mark.any_library
-@pytest.mark.parametrize(
-    ("ranks", "words", "sentence"),
-    [
-        (2, ("allreduce", "--bisect"), "--bisect needs 4 ranks or more and got 2"),
-        (2, ("allreduce",), "allreduce has no pairs: --bisect finds what makes it slow"),
-        (4, ("--bisect", "--by", "device"), "--by device: the buffer has no device"),
-    ],
-)
-def test_what_cannot_be_bisected_is_said(
-    mpiexec: Run, ranks: int, words: tuple[str, ...], sentence: str
-) -> None:
-    job = mpiexec(ranks, "pairs", *words)
-    assert job.code != 0
-    assert job.err.count(sentence) == 1
-
-
-@pytest.mark.every_library
 def test_every_pair_has_a_row_for_each_direction_and_size(mpiexec: Run, tmp_path: Path) -> None:
     words = ("--sizes", "8,1024", *QUICK, "--output", str(tmp_path / "p.csv"))
     job = mpiexec(5, "pairs", "latency", *words, "--worst", "2")
@@ -115,8 +88,7 @@ def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -
         (1, (), "pairs needs two ranks or more: start more of them"),
         (2, ("-x", "auto"), "-x auto: ranks would decide pair by pair; name a number"),
         (2, ("--alone", "bw"), "name the benchmark first: omb-py pairs bw --alone"),
-        (2, ("--bisect", "alltoall"), "name the benchmark first: omb-py pairs alltoall --bisect"),
-        (2, ("ibcast",), "ibcast is no benchmark of pairs: choose from latency, bw, bibw"),
+        (2, ("alltoall",), "alltoall is no benchmark of pairs: choose from latency, bw, bibw"),
     ],
 )
 def test_what_cannot_be_measured_is_one_sentence(
