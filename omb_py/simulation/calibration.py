@@ -9,6 +9,7 @@ tells o, since none of them leaves before the one before it; a window of large o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, sqrt
@@ -17,7 +18,7 @@ from statistics import median
 import pandas as pd
 
 from omb_py.analysis.model.fit import Curve, Model
-from omb_py.analysis.model.lines import Lines
+from omb_py.analysis.model.lines import Fit
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text
 from omb_py.simulation.network import ROUND_FIGURES, Network, Path, Protocol
@@ -127,20 +128,19 @@ def window_of(model: Model, curve: Curve) -> int:
 
 
 def eager_of(
-    model: Model, hosts: int, fitted: Lines, prefix: str, comments: dict[str, str]
+    model: Model, hosts: int, fitted: Sequence[Fit], prefix: str, comments: dict[str, str]
 ) -> float:
     """The maximum of messages that are sent eagerly: the first switch to a much longer handshake.
 
     Where latency shows none, the sender of a broadcast to one rank tells: with an eager message it
     goes on long before that has arrived. Else it is the usual one.
     """
-    for number, (before, after) in enumerate(pairwise(fitted.fits.alpha.tolist())):
-        if before > 0 and after > STEP * before:
+    for before, after in pairwise(fitted):
+        if before.alpha > 0 and after.alpha > STEP * before.alpha:
             comments[f"{prefix}eager"] = (
-                f"latency's switch between {size_text(fitted.switches[number].after)} and "
-                f"{size_text(fitted.switches[number].before)}"
+                f"latency's switch between {size_text(before.last)} and {size_text(after.first)}"
             )
-            return float(fitted.last[number])
+            return before.last
     rows = model.rows
     sends = rows[
         (rows["benchmark"] == BROADCAST)
@@ -198,13 +198,12 @@ def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[
     """The costs of messages between two ranks."""
     fitted = curve.lines[2]
     windows = next(filter(None, (curve_of(model, name, hosts) for name in WINDOWS)), None)
-    alphas, betas = fitted.fits.alpha.tolist(), fitted.fits.beta.tolist()
     smallest = float(curve.points.times[curve.points.sizes == curve.points.sizes.min()].min())
-    first = alphas[0] if alphas[0] > 0 else smallest
+    first = fitted[0].alpha if fitted[0].alpha > 0 else smallest
     if windows is None:
         overhead = first / 4
         comments[f"{prefix}latency_us"] = "half of the smallest latency: no window was measured"
-        bandwidth = 1 / min(beta for beta in betas if beta > 0)
+        bandwidth = 1 / min(one.beta for one in fitted if one.beta > 0)
         comments[f"{prefix}bandwidth_MBps"] = "latency's slope, since no window was measured"
     else:
         times, sizes = windows.points.times, windows.points.sizes
@@ -215,27 +214,24 @@ def path_of(model: Model, curve: Curve, hosts: int, prefix: str, comments: dict[
             f"latency {first:.4g} us less two overheads of {overhead:.4g} us ({windows.benchmark}, "
             f"{size_text(size)}: {each:.4g} us each)"
         )
-        ends = windows.lines[2]
-        slope = float(ends.fits.beta[-1])
-        bandwidth = 1 / slope if slope > 0 else float((sizes / times).max())
+        end = windows.lines[2][-1]
+        bandwidth = 1 / end.beta if end.beta > 0 else float((sizes / times).max())
         comments[f"{prefix}bandwidth_MBps"] = (
-            f"{windows.benchmark}, {size_text(float(ends.first[-1]))} to "
-            f"{size_text(float(ends.last[-1]))}"
+            f"{windows.benchmark}, {size_text(end.first)} to {size_text(end.last)}"
         )
     latency = first - 2 * overhead
     protocols = []
-    for number, (alpha, beta) in enumerate(zip(alphas, betas, strict=True)):
-        begin, end = float(fitted.first[number]), float(fitted.last[number])
+    for number, one in enumerate(fitted):
+        begin, last = one.first, one.last
         # where the fit's alpha is less than any message takes, the middle of the range is kept
-        middle = sqrt(max(1.0, begin) * end)
-        handshake = max(0.0, alpha - first)
-        per_byte = beta + min(0.0, alpha - first) / middle
-        last = inf if number == len(alphas) - 1 else end
-        more = max(0.0, per_byte - 1 / bandwidth)
-        protocols.append(Protocol(last, overhead, handshake, more))
+        middle = sqrt(max(1.0, begin) * last)
+        handshake = max(0.0, one.alpha - first)
+        per_byte = one.beta + min(0.0, one.alpha - first) / middle
+        up_to = last if one is not fitted[-1] else inf
+        protocols.append(Protocol(up_to, overhead, handshake, max(0.0, per_byte - 1 / bandwidth)))
         comments[f"{prefix}protocols.{number}.up_to"] = (
-            f"latency, {size_text(begin)} to {size_text(end)}: {alpha:.4g} us + bytes / "
-            + (f"{1 / beta:.4g} MB/s" if beta > 0 else "infinity")
+            f"latency, {size_text(begin)} to {size_text(last)}: {one.alpha:.4g} us + bytes / "
+            + (f"{1 / one.beta:.4g} MB/s" if one.beta > 0 else "infinity")
         )
     eager = eager_of(model, hosts, fitted, prefix, comments)
     return Path(latency, bandwidth, eager, tuple(protocols))

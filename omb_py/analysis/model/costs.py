@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from omb_py.analysis.model.bounded import Array
+Array = NDArray[np.float64]
 
 
 def lg(ranks: Array) -> Array:
@@ -72,6 +73,12 @@ class Algorithm:
     source: str
 
     @property
+    def gamma(self) -> float:
+        """How much of gamma is in beta: bytes added up for each byte of traffic, a constant."""
+        ones = np.array([2.0]), np.array([1.0])
+        return float(TERMS[self.added](*ones)[0] / (TERMS[self.traffic](*ones)[0] or 1.0))
+
+    @property
     def formula(self) -> str:
         """The time in one line."""
         parts = ((self.messages, "alpha"), (self.traffic, "beta"), (self.added, "gamma"))
@@ -81,6 +88,7 @@ class Algorithm:
 A = Algorithm
 CHAIN = "chain of segments (alpha: one segment's hop)"
 BRANCHES = "reduce-scatter, gather (Rabenseifner)"
+HALVING = "reduce-scatter, allgather (Rabenseifner)"
 
 TABLE = (
     A("barrier", "dissemination", "lg p", "", "", "HFM, PG"),
@@ -96,14 +104,7 @@ TABLE = (
     A("reduce", "linear", "(p-1)", "n (p-1)", "n (p-1)", "PG"),
     A("allreduce", "recursive doubling", "lg p", "n lg p", "n lg p", "TRG"),
     A("allreduce", "binomial reduce, bcast", "2 lg p", "2 n lg p", "n lg p", "Chan"),
-    A(
-        "allreduce",
-        "reduce-scatter, allgather (Rabenseifner)",
-        "2 lg p",
-        "2 n (p-1)/p",
-        "n (p-1)/p",
-        "Rabenseifner, TRG",
-    ),
+    A("allreduce", HALVING, "2 lg p", "2 n (p-1)/p", "n (p-1)/p", "Rabenseifner, TRG"),
     A("allreduce", "ring", "2 (p-1)", "2 n (p-1)/p", "n (p-1)/p", "Chan"),
     A("allreduce", "linear reduce, bcast", "2 (p-1)", "2 n (p-1)", "n (p-1)", "PG"),
     A("allgather", "recursive doubling", "lg p", "n (p-1)", "", "TRG"),
@@ -114,14 +115,10 @@ TABLE = (
     A("alltoall", "linear", "(p-1)", "n (p-1)", "", "PG"),
     A("gather", "binomial tree", "lg p", "n (p-1)", "", "Chan"),
     A("gather", "linear", "(p-1)", "n (p-1)", "", "PG"),
-    A("scatter", "binomial tree", "lg p", "n (p-1)", "", "Chan"),
-    A("scatter", "linear", "(p-1)", "n (p-1)", "", "PG"),
     A("reduce_scatter", "recursive halving", "lg p", "n (p-1)/p", "n (p-1)/p", "TRG"),
     A("reduce_scatter", "pairwise exchange", "(p-1)", "n (p-1)/p", "n (p-1)/p", "TRG"),
     A("scan", "recursive doubling", "lg p", "n lg p", "2 n lg p", "as TRG's allreduce"),
     A("scan", "one rank after another", "(p-1)", "n (p-1)", "n (p-1)", "Hockney"),
-    A("exscan", "recursive doubling", "lg p", "n lg p", "2 n lg p", "as TRG's allreduce"),
-    A("exscan", "one rank after another", "(p-1)", "n (p-1)", "n (p-1)", "Hockney"),
     A("neighbours", "a message for each neighbour", "1", "n", "", "Hockney"),
     A("growth", "constant", "1", "", "", "a shape, not an algorithm"),
     A("growth", "logarithmic", "lg p", "", "", "a shape, not an algorithm"),
@@ -134,8 +131,10 @@ PARENTS = {
     "allgatherv": "allgather",
     "alltoallv": "alltoall",
     "alltoallw": "alltoall",
+    "exscan": "scan",
     "gatherv": "gather",
-    "scatterv": "scatter",
+    "scatter": "gather",
+    "scatterv": "gather",
     "reduce_scatter_block": "reduce_scatter",
     "sendrecv": "neighbours",
     "exchange": "neighbours",
@@ -182,73 +181,50 @@ def neighbours_of(benchmark: str, topology: object) -> int:
     return 2 if benchmark == "exchange" else 1
 
 
-RANKS, SIZES = (grid.ravel() for grid in np.meshgrid([2.0, 3, 4, 5, 8, 12, 17, 64], [1.0, 1000.0]))
-"""Where formulas are compared."""
-
-
 @dataclass(frozen=True)
 class Shape:
     """Algorithms whose formulas are multiples of each other: no times tell them apart.
 
-    Parameters are those of the first. ``gamma`` is how much of gamma is in its beta, for bytes
-    added up are the same part of the traffic whatever p and n. ``neighbours`` multiplies both.
+    Parameters are those of the first, ``algorithm``; ``same`` are the others' names.
+    ``neighbours`` multiplies both alpha and beta.
     """
 
-    algorithms: tuple[Algorithm, ...]
-    gamma: float
+    algorithm: Algorithm
+    same: tuple[str, ...]
     neighbours: int = 1
 
     @property
-    def name(self) -> str:
-        """The first one's."""
-        return self.algorithms[0].name
-
-    @property
     def formula(self) -> str:
-        """The first one's."""
-        formula = self.algorithms[0].formula
+        """The time in one line."""
+        formula = self.algorithm.formula
         return formula if self.neighbours == 1 else f"{self.neighbours} ({formula})"
 
     def x(self, ranks: Array, sizes: Array) -> Array:
-        """What alpha is multiplied with."""
-        return self.neighbours * TERMS[self.algorithms[0].messages](ranks, sizes)
+        """Return what alpha is multiplied with."""
+        return self.neighbours * TERMS[self.algorithm.messages](ranks, sizes)
 
     def y(self, ranks: Array, sizes: Array) -> Array:
-        """What beta, with its share of gamma, is multiplied with."""
-        return self.neighbours * TERMS[self.algorithms[0].traffic](ranks, sizes)
+        """Return what beta, with its share of gamma, is multiplied with."""
+        return self.neighbours * TERMS[self.algorithm.traffic](ranks, sizes)
+
+
+RANKS, SIZES = (grid.ravel() for grid in np.meshgrid([2.0, 3, 4, 5, 8, 12, 17, 64], [1.0, 1000.0]))
+"""Where formulas are compared."""
 
 
 @cache
 def shapes(collective: str, neighbours: int = 1) -> tuple[Shape, ...]:
-    """The different shapes of a collective's formulas."""
-    groups: list[list[Algorithm]] = []
-    for algorithm in TABLE:
-        if algorithm.collective != collective:
-            continue
-        same = [group for group in groups if proportional(group[0], algorithm)]
-        if same:
-            same[0].append(algorithm)
-        else:
-            groups.append([algorithm])
-    return tuple(Shape(tuple(group), gamma_in_beta(group[0]), neighbours) for group in groups)
+    """Return the different shapes of a collective's formulas."""
 
+    def multiple(term: str) -> tuple[float, ...]:
+        values = TERMS[term](RANKS, SIZES)
+        return tuple((values / (values[0] or 1.0)).round(9).tolist())
 
-def proportional(first: Algorithm, second: Algorithm) -> bool:
-    """Whether both terms of one are multiples of the other's."""
-    return multiples(first.messages, second.messages) and multiples(first.traffic, second.traffic)
-
-
-def multiples(first: str, second: str) -> bool:
-    """Whether one of two terms is a multiple of the other; no term only of no term."""
-    one, other = TERMS[first](RANKS, SIZES), TERMS[second](RANKS, SIZES)
-    if not first or not second:
-        return first == second
-    return bool(np.allclose(one * (other @ other), other * (one @ other)))
-
-
-def gamma_in_beta(algorithm: Algorithm) -> float:
-    """Bytes added up for each byte of traffic."""
-    if not algorithm.added:
-        return 0.0
-    added, traffic = TERMS[algorithm.added], TERMS[algorithm.traffic]
-    return float((added(RANKS, SIZES) / traffic(RANKS, SIZES))[0])
+    groups: dict[object, list[Algorithm]] = {}
+    for one in TABLE:
+        if one.collective == collective:
+            groups.setdefault((multiple(one.messages), multiple(one.traffic)), []).append(one)
+    return tuple(
+        Shape(first, tuple(other.name for other in others), neighbours)
+        for first, *others in groups.values()
+    )

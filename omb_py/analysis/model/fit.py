@@ -5,96 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.model import lines, over_ranks
-from omb_py.analysis.model.bounded import NORMAL, Array
-from omb_py.analysis.model.costs import Shape, collective_of, neighbours_of, shapes
-from omb_py.analysis.model.lines import Lines, doublings
-from omb_py.analysis.model.over_ranks import OverRanks, Points
-from omb_py.analysis.model.piecewise import MISFIT
+from omb_py.analysis.model import lines
+from omb_py.analysis.model.costs import collective_of, neighbours_of, shapes
+from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points, doublings
 from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.values import value_column
 from omb_py.core.errors import OmbError
-from omb_py.core.text.words import first_of
+from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
-
-
-def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A sentence for each reason to distrust predictions."""
-    found = []
-    hosts = set(rows["hosts"].dropna().tolist())
-    if hosts == {1}:
-        found.append(
-            "All ranks ran on one host: nothing here says what a network costs, and predictions "
-            "for more ranks are for ranks on one host."
-        )
-    elif 1 in hosts:
-        mixed = rows[rows["benchmark"].map(collective_of).notna()]
-        if mixed.groupby("benchmark")["hosts"].nunique().gt(1).any():
-            found.append(
-                "Some ranks ran on one host and some on several: memory and network have different "
-                "costs, and one formula cannot have both; choose with --where hosts=N."
-            )
-    if shared := oversubscribed(rows, runs):
-        found.append(
-            f"On {first_of(shared)} ranks there were more ranks than cores: these times measure "
-            "how the system shares cores out, and what is fitted to them predicts no machine with "
-            "enough."
-        )
-    means = rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist()
-    if means:
-        found.append(
-            f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
-            "times too long."
-        )
-    if rows["ranks"].eq(1).any() and rows["benchmark"].map(collective_of).notna().any():
-        found.append("A collective of one rank communicates nothing: such rows are left out.")
-    return found
-
-
-def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
-    """A sentence for each kind of rows that no curve is fitted to."""
-    found = []
-    if wrong:
-        rows, are = ("row", "is") if wrong == 1 else ("rows", "are")
-        found.append(f"{wrong} {rows} whose data was wrong {are} left out.")
-    if len(unknown):
-        names = first_of(unknown["benchmark"].drop_duplicates().tolist())
-        found.append(
-            f"Rows of {names} do not say their number of ranks and are left out: give it with "
-            "--assume ranks=N."
-        )
-    return found
-
-
-def oversubscribed(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[int]:
-    """The numbers of ranks of runs that had more ranks on a host than logical cores."""
-    oversubscribed = {run for run, data in runs.items() if is_oversubscribed(data)}
-    return sorted(
-        {int(number) for number in rows[rows["run"].isin(oversubscribed)]["ranks"].dropna()}
-    )
-
-
-def is_oversubscribed(data: Mapping[str, str]) -> bool:
-    """Whether a run's metadata says that ranks shared cores.
-
-    >>> is_oversubscribed({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
-    True
-    """
-    cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
-    ranks = [int(number) for number in re.findall(r":(\d+)(?=\s|,|$)", data.get("hosts", ""))]
-    return cores is not None and bool(ranks) and max(ranks) > int(cores[1])
-
 
 SAME_CURVE = tuple(name for name in EXPERIMENT if name not in ("ranks", "hosts", "pairs"))
 """With `CONFIGURATION`, what a collective's times have in common that one formula is fitted to."""
 
 WHOLE_JOB = ("ranks", "hosts", "pairs")
 """What else tells curves apart where no formula is over the ranks."""
+
+PREDICTED = ("benchmark", "curve", "ranks", "bytes", "value", "low", "high", "unit", "basis")
 
 
 @dataclass(frozen=True)
@@ -104,9 +36,10 @@ class Curve:
     ``points`` are times in us: of the benchmark itself, or of one message where it prints a rate
     in ``unit`` (``MB/s``, ``msg/s``); ``payload`` is then how many bytes travel for each byte of
     the message size. ``sized`` is false where there are no message sizes; they are 0 in
-    ``points``. ``lines`` are fits over sizes by number of ranks, ``over_ranks`` that of the
-    formulas ``shapes`` where the benchmark is a collective. ``configuration`` is the value of
-    each column of `CONFIGURATION`; ``label`` says what tells curves of the benchmark apart.
+    ``points``. ``lines`` are fits over sizes by number of ranks. ``formulas``, of a collective,
+    are all fits over ranks in each range of sizes, the best one first. ``configuration`` is the
+    value of each column of `CONFIGURATION`; ``label`` says what tells curves of the benchmark
+    apart.
     """
 
     benchmark: str
@@ -116,38 +49,29 @@ class Curve:
     payload: float
     sized: bool
     points: Points
-    shapes: tuple[Shape, ...]
-    lines: Mapping[int, Lines]
-    over_ranks: OverRanks | None
+    lines: Mapping[int, tuple[Fit, ...]]
+    formulas: tuple[tuple[Fit, ...], ...]
 
-    def predict(self, ranks: Array, sizes: Array) -> tuple[Array, Array, Array, list[str]]:
-        """Values in ``unit``, their 95 % bands, and what each rests on.
+    def predict(self, ranks: int, size: int) -> tuple[float, float, float, str]:
+        """Return a value in ``unit``, its 95 % band, and what it rests on.
 
         On a number of ranks that was measured, the fit over sizes there. On others, the formula
         that fits best, without a band, for sizes up to a doubling outside what was measured.
         """
-        result = np.full((3, len(sizes)), np.nan)
-        basis = np.full(len(sizes), "nothing", dtype=object)
-        if self.over_ranks is not None:
-            result[0] = self.over_ranks.predict(ranks, sizes)
-            basis[:] = "formula"
-        for number, fitted in self.lines.items():
-            here = ranks == number
-            if here.any():
-                result[:, here] = fitted.predict(sizes[here])
-                basis[here] = f"sizes at {number} ranks"
-        measured = self.points.sizes
-        far = doublings(sizes, measured.min(), measured.max()) > 1
-        result[0, np.isnan(result[1]) & far] = np.nan
-        value, low, high = self.values(sizes, *result)
-        return value, low, high, basis.tolist()
-
-    def values(self, sizes: Array, time: Array, low: Array, high: Array) -> tuple[Array, ...]:
-        """Times and their limits in ``unit``: a rate is high where the time is low."""
+        time, low, high, basis = nan, nan, nan, "nothing"
+        if ranks in self.lines:
+            time, low, high = lines.predict(self.lines[ranks], size)
+            basis = f"sizes at {ranks} ranks"
+        elif self.formulas:
+            best = [fits[0] for fits in self.formulas]
+            time, basis = lines.predict_by_formula(best, ranks, size), "formula"
+        sizes = self.points.sizes
+        if isnan(low) and doublings(size, sizes.min(), sizes.max()) > 1:
+            time = nan
         if self.unit == "us":
-            return time, low, high
-        amount = sizes * self.payload if self.unit == "MB/s" else np.full(len(sizes), 1e6)
-        return amount / time, amount / high, amount / low
+            return time, low, high, basis
+        amount = size * self.payload if self.unit == "MB/s" else 1e6
+        return amount / time, amount / high, amount / low, basis
 
 
 @dataclass(frozen=True)
@@ -175,33 +99,16 @@ class Model:
         asked_sizes = [int(number) for number in sizes]
         if any(number < 2 for number in asked_ranks) or any(size < 0 for size in asked_sizes):
             raise OmbError("predictions are for 2 ranks or more and sizes from 0 bytes on")
-        tables = [prediction(curve, asked_ranks, asked_sizes) for curve in self.curves]
-        return pd.concat(tables, ignore_index=True)
-
-
-def prediction(curve: Curve, ranks: list[int], sizes: list[int]) -> pd.DataFrame:
-    """One curve's part of `Model.predict`."""
-    if curve.over_ranks is None:
-        ranks = sorted(curve.lines)
-    if not curve.sized:
-        sizes = [0]
-    elif curve.unit == "MB/s":
-        sizes = [size for size in sizes if size > 0]
-    p, n = (grid.ravel() for grid in np.meshgrid(ranks, sizes, indexing="ij"))
-    value, low, high, basis = curve.predict(p.astype(float), n.astype(float))
-    return pd.DataFrame(
-        {
-            "benchmark": curve.benchmark,
-            "curve": curve.label,
-            "ranks": p,
-            "bytes": pd.array(n if curve.sized else [None] * len(n), dtype="Int64"),
-            "value": value,
-            "low": low,
-            "high": high,
-            "unit": curve.unit,
-            "basis": basis,
-        }
-    )
+        rows = []
+        for curve in self.curves:
+            for number in asked_ranks if curve.formulas else sorted(curve.lines):
+                for size in asked_sizes if curve.sized else [0]:
+                    if size > 0 or curve.unit != "MB/s":
+                        value, low, high, basis = curve.predict(number, size)
+                        nbytes = size if curve.sized else None
+                        names = (curve.benchmark, curve.label, number, nbytes)
+                        rows.append((*names, value, low, high, curve.unit, basis))
+        return pd.DataFrame(rows, columns=list(PREDICTED)).astype({"bytes": "Int64"})
 
 
 def model(
@@ -248,65 +155,116 @@ def model(
 
 
 def with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """With ``time_us``, of a call or of one message, and its relative ``error``, NaN where that
-    is not known."""
+    """Add ``time_us``, of a call or of one message, and its relative ``error``, NaN if unknown."""
     frame = frame.copy()
     travels = frame["payload_bytes"].where(frame["payload_bytes"] > 0, frame["bytes"])
     size = travels.astype("Float64").to_numpy(float, na_value=np.nan)
     value = frame["value"].to_numpy(float)
-    unit = frame["unit"].to_numpy()
-    frame["time_us"] = np.where(
-        unit == "us", value, np.where(unit == "MB/s", size / value, 1e6 / value)
-    )
-    width = (frame["high"] - frame["low"]).to_numpy(float)
-    frame["error"] = width / (2 * NORMAL * value)
+    of_message = np.where(frame["unit"] == "MB/s", size / value, 1e6 / value)
+    frame["time_us"] = np.where(frame["unit"] == "us", value, of_message)
+    frame["error"] = (frame["high"] - frame["low"]).to_numpy(float) / (2 * NORMAL * value)
     return frame[frame["time_us"] > 0]
 
 
 def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
-    """Fit one curve; None where there is but one size and one number of ranks."""
+    """Fit one curve; None where there is but one size and one number of ranks.
+
+    A row with a wide interval counts less, an error far below `MISFIT` as no error.
+    """
     benchmark = str(group["benchmark"].iloc[0])
     collective = collective_of(benchmark)
     sized = bool(group["bytes"].notna().any())
     group = group[group["bytes"].notna()] if sized else group
-    sizes = group["bytes"].fillna(0).to_numpy(float)
     points = Points(
         group["ranks"].to_numpy(float),
-        sizes,
+        group["bytes"].fillna(0).to_numpy(float),
         group["time_us"].to_numpy(float),
         1 + (np.nan_to_num(group["error"].to_numpy(float)) / MISFIT) ** 2,
     )
     if collective is not None:
         points = points.where(points.ranks > 1)
-    numbers = np.unique(points.ranks).tolist()
-    fitted = {
-        int(number): lines.fit(points.curve(number))
-        for number in numbers
-        if len(np.unique(points.sizes[points.ranks == number])) > 1
+    by_ranks = {
+        int(number): points.where(points.ranks == number) for number in np.unique(points.ranks)
     }
-    formulas: tuple[Shape, ...] = ()
-    over = None
-    if collective is not None and (fitted or len(numbers) > 1):
-        formulas = shapes(collective, neighbours_of(benchmark, group["topology"].iloc[0]))
-        over = over_ranks.fit(points, formulas)
-    if not fitted and over is None:
+    fitted = {
+        number: lines.lines(part)
+        for number, part in by_ranks.items()
+        if len(np.unique(part.sizes)) > 1
+    }
+    formulas: tuple[tuple[Fit, ...], ...] = ()
+    if collective is not None and (fitted or len(by_ranks) > 1):
+        neighbours = neighbours_of(benchmark, group["topology"].iloc[0])
+        formulas = lines.formulas(points, shapes(collective, neighbours))
+    if not fitted and not formulas:
         return None
+    moved = group["payload_bytes"] / group["bytes"].where(group["bytes"] > 0)
+    moved = moved[moved > 0]  # bytes that travel for each byte: fewer with gaps in the layout
     return Curve(
         benchmark,
         {column: group[column].iloc[0] for column in CONFIGURATION},
         name,
         str(group["unit"].iloc[0]),
-        payload_of(group),
+        float(moved.median()) if len(moved) else 1.0,
         sized,
         points,
-        formulas,
         fitted,
-        over,
+        formulas,
     )
 
 
-def payload_of(group: pd.DataFrame) -> float:
-    """Bytes that travel for each byte of the message size: fewer with gaps in the layout."""
-    quotients = (group["payload_bytes"] / group["bytes"].where(group["bytes"] > 0)).dropna()
-    quotients = quotients[quotients > 0]
-    return float(quotients.median()) if len(quotients) else 1.0
+def notes(rows: pd.DataFrame, runs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return a sentence for each reason to distrust predictions."""
+    found = []
+    collective = rows["benchmark"].map(collective_of).notna()
+    hosts = set(rows["hosts"].dropna().tolist())
+    if hosts == {1}:
+        found.append(
+            "All ranks ran on one host: nothing here says what a network costs, and predictions "
+            "for more ranks are for ranks on one host."
+        )
+    elif 1 in hosts and rows[collective].groupby("benchmark")["hosts"].nunique().gt(1).any():
+        found.append(
+            "Some ranks ran on one host and some on several: memory and network have different "
+            "costs, and one formula cannot have both; choose with --where hosts=N."
+        )
+    crowded = [run for run, data in runs.items() if is_oversubscribed(data)]
+    if shared := sorted(set(rows[rows["run"].isin(crowded)]["ranks"].astype(int))):
+        found.append(
+            f"On {first_of(shared)} ranks there were more ranks than cores: these times measure "
+            "how the system shares cores out, and what is fitted to them predicts no machine with "
+            "enough."
+        )
+    if means := rows[rows["statistic"] == "mean"]["benchmark"].drop_duplicates().tolist():
+        found.append(
+            f"Values of {first_of(means)} are means: one preemption of a rank can make one many "
+            "times too long."
+        )
+    if (rows["ranks"].eq(1) & collective).any():
+        found.append("A collective of one rank communicates nothing: such rows are left out.")
+    return found
+
+
+def left_out(wrong: int, unknown: pd.DataFrame) -> list[str]:
+    """Return a sentence for each kind of rows that no curve is fitted to."""
+    found = []
+    if wrong:
+        are = "is" if wrong == 1 else "are"
+        found.append(f"{count(wrong, 'row')} whose data was wrong {are} left out.")
+    if len(unknown):
+        names = first_of(unknown["benchmark"].drop_duplicates().tolist())
+        found.append(
+            f"Rows of {names} do not say their number of ranks and are left out: give it with "
+            "--assume ranks=N."
+        )
+    return found
+
+
+def is_oversubscribed(data: Mapping[str, str]) -> bool:
+    """Whether a run's metadata says that ranks shared cores.
+
+    >>> is_oversubscribed({"hosts": "vm:4", "processor": "AMD EPYC, 2 logical cores"})
+    True
+    """
+    cores = re.search(r"(\d+) logical cores?", data.get("processor", ""))
+    ranks = [int(number) for number in re.findall(r":(\d+)(?=\s|,|$)", data.get("hosts", ""))]
+    return cores is not None and bool(ranks) and max(ranks) > int(cores[1])

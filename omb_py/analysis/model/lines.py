@@ -1,175 +1,337 @@
-"""A fitted curve: its ranges with their costs, its switches, and what it predicts."""
+"""Times as alpha x + beta y, with other values in each range of message sizes.
+
+Errors are relative, and neither alpha nor beta is below zero. Where ranges meet is found by dynamic
+programming over all pairs of sizes (R. Bellman, *On the approximation of curves by line segments
+using dynamic programming*, CACM 4, 1961). How many there are is decided by tests, one range against
+two and so on: the test of G. C. Chow (*Tests of equality between sets of coefficients in two linear
+regressions*, Econometrica 28, 1960), its level divided by the number of places where the switch
+could be (Bonferroni), since the best of them was looked for. Ranges are not joined: a change of
+protocol is a jump.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations, pairwise
+from math import comb, exp, inf, log, log2, nan, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import nnls
 
-from omb_py.analysis.model.bounded import (
-    NORMAL,
-    WIDEST,
-    Array,
-    Fits,
-    Mask,
-    interval,
-    quantile,
-    relative_variance,
-)
-from omb_py.analysis.model.bounded import fit as fit_all
-from omb_py.analysis.model.piecewise import (
-    MISFIT,
-    Boundaries,
-    Integers,
-    Ranges,
-    Series,
-    all_ranges,
-    boundaries,
-    profile,
-)
+from omb_py.analysis.model.costs import Array, Shape
+
+LEVEL = 0.95
+"""Confidence of all intervals and bands."""
+
+NORMAL = float(stats.norm.ppf((1 + LEVEL) / 2))
+"""The normal distribution's quantile for it."""
+
+MISFIT = 0.02
+"""Relative error of a line that is no reason for a switch: no machine is a line to better."""
+
+MIN_SIZES = 3
+"""Message sizes in a range: two make a line, a third one says whether it is one."""
+
+MAX_RANGES = 6
+
+MAX_PLACES = 96
+"""Places where a switch is looked for, evenly among the sizes where there are more."""
 
 GROWTH = 0.05
 """Relative error added for each doubling beyond the measured range."""
 
+WIDEST = 50.0
+"""Natural logarithm of the widest band's reach; beyond it there is no prediction anyway."""
+
+MAX_STEPS, CLOSE = 20, 1e-6
+"""Steps of `fit` at most, and the relative change of all times at which it stops."""
+
+MIN_FACTOR = 0.2
+"""A step of `fit` lowers no time to less than this part of it."""
+
+DIGITS = 9
+"""Beyond so many decimals, differences are rounding."""
+
+PARALLEL = 1e-5
+"""Singular value of the normalized terms of alpha and beta below which they are multiples."""
+
 
 @dataclass(frozen=True)
-class Switch:
-    """Where one range ends and the next begins: between sizes ``after`` and ``before`` if the best
-    fit is right, between ``low`` and ``high`` with 95 % confidence. Bytes."""
+class Points:
+    """Measured times in us, with ranks and message sizes in bytes.
 
-    after: float
-    before: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Lines:
-    """T(n) = alpha + n beta in ranges of message sizes.
-
-    Range ``i`` is from the measured size ``first[i]`` to ``last[i]``; ``fits[i]`` are its costs.
-    ``sigma`` is the standard deviation of the relative errors about the lines, over all ranges,
-    with ``degrees`` of freedom; NaN where there are none. ``rms`` and ``worst`` are of each
-    range.
+    ``variances`` is by what factor a point's error has more variance than usual (at least 1).
     """
 
-    first: Array
-    last: Array
-    fits: Fits
-    sigma: float
+    ranks: Array
+    sizes: Array
+    times: Array
+    variances: Array
+
+    def where(self, chosen: NDArray[np.bool_]) -> Points:
+        """Return some of them."""
+        columns = (self.ranks, self.sizes, self.times, self.variances)
+        return Points(*(column[chosen] for column in columns))
+
+    def between(self, first: float, last: float) -> Points:
+        """Return those of sizes from ``first`` to ``last``."""
+        return self.where((self.sizes >= first) & (self.sizes <= last))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """alpha x + beta y for messages of ``first`` to ``last`` bytes, by ``points`` on ``ranks``.
+
+    ``inverse`` times the variance of a relative error is the covariance of alpha and beta. ``cost``
+    is the sum of squared logarithmic errors, ``rms`` and ``worst`` are relative errors; ``sigma``
+    is the standard deviation of the errors with ``degrees`` of freedom, NaN without any. Where the
+    points do not determine both, ``alpha`` has all and ``beta`` is zero. ``shape`` is the formula
+    of x and y; None where they are 1 and the message size.
+    """
+
+    first: float
+    last: float
+    points: int
+    ranks: tuple[int, ...]
+    alpha: float
+    beta: float
+    inverse: Array
+    cost: float
+    rms: float
+    worst: float
     degrees: int
-    rms: Array
-    worst: Array
-    points: tuple[int, ...]
-    switches: tuple[Switch, ...]
+    sigma: float
+    shape: Shape | None = None
 
-    def errors(self) -> tuple[Array, Array]:
-        """Standard errors of alpha and beta."""
-        diagonal = np.diagonal(self.fits.inverse, axis1=-2, axis2=-1)
-        return self.sigma * np.sqrt(diagonal[:, 0]), self.sigma * np.sqrt(diagonal[:, 1])
+    def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the 95 % intervals of alpha and of beta; NaN without degrees of freedom."""
+        reach = quantile(self.degrees) * self.sigma * np.sqrt(np.diagonal(self.inverse))
+        costs = np.array([self.alpha, self.beta])
+        low, high = np.maximum(0.0, costs - reach).tolist(), (costs + reach).tolist()
+        return (low[0], high[0]), (low[1], high[1])
 
-    def intervals(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """The 95 % intervals of alpha and of beta."""
-        of_alpha, of_beta = self.errors()
-        return (
-            interval(self.fits.alpha, of_alpha, self.degrees),
-            interval(self.fits.beta, of_beta, self.degrees),
-        )
+    def time(self, ranks: float, size: float) -> float:
+        """Return the predicted time; NaN where there is none."""
+        x, y = 1.0, size
+        if self.shape is not None:
+            both = np.array([ranks]), np.array([size])
+            x, y = float(self.shape.x(*both)[0]), float(self.shape.y(*both)[0])
+        time = self.alpha * x + self.beta * y
+        return time if time > 0 else nan
 
-    def predict(self, sizes: Array) -> tuple[Array, Array, Array]:
-        """Times of messages, and the 95 % band of one measured anew.
+    def band(self, size: float, first: float, last: float) -> tuple[float, float]:
+        """Return the limits of a line's time measured anew.
 
-        Between two ranges it is not known which one goes on: the band is of both, the time the
-        geometric mean. From one size nothing follows for others (NaN).
+        It widens outside ``first`` to ``last``, the measured sizes.
         """
-        below = np.clip(np.searchsorted(self.first, sizes, side="right") - 1, 0, None)
-        above = np.where(sizes > self.last[below], below + 1, below)
-        above = np.minimum(above, len(self.first) - 1)
-        time, low, high = self.of_range(below, sizes)
-        if np.array_equal(below, above):
-            return time, low, high
-        other, other_low, other_high = self.of_range(above, sizes)
-        return np.sqrt(time * other), np.minimum(low, other_low), np.maximum(high, other_high)
-
-    def of_range(self, index: Integers, sizes: Array) -> tuple[Array, Array, Array]:
-        """What `predict` gives, by the costs of one range."""
-        fits = self.fits.at(index)
-        time = fits.alpha + fits.beta * sizes
-        if self.first[0] == self.last[-1]:
-            time = np.where(sizes == self.first[0], time, np.nan)
-        time = np.where(time > 0, time, np.nan)
-        parameters = relative_variance(fits, np.ones_like(sizes), sizes, time)
-        edges = np.clip(sizes, self.first[0], self.last[-1])
-        at_edge = fits.alpha + fits.beta * edges
-        parameters = np.maximum(
-            parameters, relative_variance(fits, np.ones_like(sizes), edges, at_edge)
-        )
-        distance = doublings(sizes, self.first[0], self.last[-1])
+        time = self.time(nan, size)
+        edge = min(max(size, first), last)
+        parameters = max(self.relative_variance(size), self.relative_variance(edge))
+        distance = doublings(size, first, last)
         # a curve that happens to lie on its line says no more of sizes beyond than any other
-        scatter = np.where(distance > 0, np.maximum(self.sigma, MISFIT), self.sigma)
+        scatter = max(self.sigma, MISFIT) if distance > 0 else self.sigma
         squared = quantile(self.degrees) ** 2 * (self.sigma**2 + scatter**2 * parameters)
-        squared = squared + (NORMAL * GROWTH * distance) ** 2
-        reach = np.exp(np.minimum(np.sqrt(squared), WIDEST))
-        return time, time / reach, time * reach
+        reach = exp(min(sqrt(squared + (NORMAL * GROWTH * distance) ** 2), WIDEST))
+        return time / reach, time * reach
+
+    def relative_variance(self, size: float) -> float:
+        """Return the variance of a line's time over its square, for relative errors of one."""
+        terms = np.array([1.0, size])
+        return float(terms @ self.inverse @ terms) / self.time(nan, size) ** 2
 
 
-def doublings(values: Array, low: float, high: float) -> Array:
-    """How many doublings a size or number of ranks is outside what was measured; 0 inside."""
-    places, first, last = (np.log2(np.maximum(v, 1.0)) for v in (values, np.float64(low), high))
-    distance: Array = np.maximum(0.0, np.maximum(places - last, first - places))
-    return distance
+def doublings(value: float, low: float, high: float) -> float:
+    """Return how many doublings a size is outside what was measured; 0 inside."""
+    place, first, last = (log2(max(one, 1.0)) for one in (value, low, high))
+    return max(0.0, place - last, first - place)
 
 
-def fit(curve: Series) -> Lines:
-    """The lines of a curve, and its switches."""
-    ranges = all_ranges([curve])
-    path = boundaries(ranges)
-    place = np.searchsorted(ranges.sizes, curve.sizes)
-    number = np.searchsorted(path, place, side="right") - 1
-    belongs = number[:, None] == np.arange(len(path) - 1)
-    scale = max(float(ranges.sizes[-1]), 1.0)
-    scaled = curve.sizes / scale
-    fits, times = fit_all(np.ones_like(scaled), scaled, curve.times, curve.variances, belongs)
-    error = np.abs(curve.times / times - 1)
-    found = lines_of(curve, belongs, error, unscaled(fits, scale))
-    return replace(found, switches=switches_of(ranges, path, found.degrees))
+@lru_cache(maxsize=4096)
+def quantile(degrees: int) -> float:
+    """Return Student's t for two-sided 95 %; NaN without degrees of freedom."""
+    return float(stats.t.ppf((1 + LEVEL) / 2, degrees)) if degrees > 0 else nan
 
 
-def unscaled(fits: Fits, scale: float) -> Fits:
-    """Fits with ``beta`` per byte, not per ``scale`` bytes."""
+def fit(points: Points, x: Array, y: Array) -> Fit:
+    """Fit the alpha and beta with the minimum squares of the differences of logarithms.
+
+    Logarithms, because errors are factors: half the time and twice the time are as bad, and noise
+    of either sign cancels. By Gauss-Newton steps, from the minimum squares of errors relative to
+    the times themselves.
+    """
+    scale = float(y.max()) or 1.0
+    both = np.stack([x, y / scale], axis=1)
+    relative = both / points.times[:, None]
+    relative /= np.maximum(np.linalg.norm(relative, axis=0), np.finfo(float).tiny)
+    used = [0, 1] if np.linalg.matrix_rank(relative, tol=PARALLEL) > 1 else [0]
+    target = expected = points.times
+    for _ in range(MAX_STEPS):
+        weights = 1 / (expected * np.sqrt(points.variances))
+        weighted = both[:, used] * weights[:, None]
+        costs, _ = nnls(weighted, target * weights)
+        times = both[:, used] @ costs
+        new = np.where(times > 1e-6 * points.times, times, points.times)
+        change = np.abs(np.log(new / expected)).max()
+        expected = new
+        target = expected * np.maximum(MIN_FACTOR, 1 + np.log(points.times / expected))
+        if change < CLOSE:
+            break
+    costs[costs * both[:, used].max(axis=0) < 10.0**-DIGITS * points.times.min()] = 0.0
+    alpha, beta = [*costs.tolist(), 0.0][:2]
     units = np.array([1.0, scale])
-    return replace(
-        fits,
-        beta=fits.beta / scale,
-        inverse=fits.inverse / np.outer(units, units),
+    inverse = np.zeros((2, 2))
+    inverse[np.ix_(used, used)] = np.linalg.inv(weighted.T @ weighted)
+    cost = float((np.log(points.times / expected) ** 2 / points.variances).sum())
+    cost = cost if cost > 100.0**-DIGITS else 0.0
+    degrees = len(times) - len(used)
+    factors = np.full(len(times), inf)
+    np.divide(points.times, times, out=factors, where=times > 0)
+    errors = np.abs(factors - 1)
+    return Fit(
+        first=float(points.sizes.min()),
+        last=float(points.sizes.max()),
+        points=len(times),
+        ranks=tuple(np.unique(points.ranks).astype(int).tolist()),
+        alpha=alpha,
+        beta=beta / scale,
+        inverse=inverse / np.outer(units, units),
+        cost=cost,
+        rms=float(np.sqrt(np.mean(errors**2))),
+        worst=float(errors.max()),
+        degrees=degrees,
+        sigma=sqrt(cost / degrees) if degrees > 0 else nan,
     )
 
 
-def lines_of(curve: Series, belongs: Mask, error: Array, fits: Fits) -> Lines:
-    """The lines that ``fits`` are, each of the points that belong to it; without switches."""
-    members = [np.flatnonzero(column) for column in belongs.T]
-    count = int(belongs.sum())
-    degrees = count - 2 * len(members) - (len(members) - 1)
-    if not fits.inverse[0, 1, 1]:
-        degrees = count - 1
-    variance = float(fits.cost.sum()) / degrees if degrees > 0 else float("nan")
-    return Lines(
-        np.array([curve.sizes[points].min() for points in members]),
-        np.array([curve.sizes[points].max() for points in members]),
-        fits,
-        float(np.sqrt(variance)),
-        degrees,
-        np.array([np.sqrt(np.mean(error[points] ** 2)) for points in members]),
-        np.array([error[points].max() for points in members]),
-        tuple(map(len, members)),
-        (),
-    )
+def lines(points: Points) -> tuple[Fit, ...]:
+    """Fit alpha + n beta to one curve, in as many ranges as it has, with one scatter for all."""
+    parts = [points.between(*ends) for ends in ranges([points])]
+    fits = [fit(part, np.ones_like(part.sizes), part.sizes) for part in parts]
+    degrees = len(points.times) - 2 * len(fits) - (len(fits) - 1)  # a switch is fitted, too
+    cost = sum(one.cost for one in fits)
+    sigma = sqrt(cost / degrees) if degrees > 0 else nan
+    return tuple(replace(one, sigma=sigma, degrees=degrees) for one in fits)
 
 
-def switches_of(ranges: Ranges, path: Boundaries, degrees: int) -> tuple[Switch, ...]:
-    """The switches at the inner boundaries."""
-    sizes = ranges.sizes
-    return tuple(
-        Switch(*(float(size) for size in (sizes[at - 1], sizes[at], sizes[low - 1], sizes[high])))
-        for at, (low, high) in zip(path[1:-1], profile(ranges, path, degrees), strict=True)
-    )
+def formulas(points: Points, shapes: Sequence[Shape]) -> tuple[tuple[Fit, ...], ...]:
+    """Fit every formula in every range of sizes: for each range all fits, the best one first.
+
+    Where ranges meet is found before any formula is supposed, with costs of their own for each
+    number of ranks; so it is the same for all of them.
+    """
+    curves = [points.where(points.ranks == number) for number in np.unique(points.ranks)]
+    found = []
+    for ends in ranges(curves):
+        part = points.between(*ends)
+        both = part.ranks, part.sizes
+        fits = [replace(fit(part, one.x(*both), one.y(*both)), shape=one) for one in shapes]
+        found.append(tuple(sorted(fits, key=lambda fitted: round(fitted.rms / CLOSE))))
+    return tuple(found)
+
+
+def around(fits: Sequence[Fit], size: float) -> Sequence[Fit]:
+    """Return the fit of the range that a size is in, or those of the two that it is between."""
+    below = max([0, *(place for place, one in enumerate(fits) if one.first <= size)])
+    return fits[below : below + 1 + (size > fits[below].last)]
+
+
+def predict(fits: Sequence[Fit], size: float) -> tuple[float, float, float]:
+    """Return the time of a message by `lines`, and the 95 % band of one measured anew.
+
+    Between two ranges it is not known which one goes on: the band is of both, the time the
+    geometric mean.
+    """
+    near = around(fits, size)
+    bands = [one.band(size, fits[0].first, fits[-1].last) for one in near]
+    time = exp(sum(log(one.time(nan, size)) for one in near) / len(near))
+    return time, min(low for low, _ in bands), max(high for _, high in bands)
+
+
+def predict_by_formula(best: Sequence[Fit], ranks: float, size: float) -> float:
+    """Return the time on other numbers of ranks, by the ``best`` formula of each range.
+
+    Between two ranges of sizes it is the geometric mean of both. A range measured on a single
+    number of ranks tells no formulas apart, and no time follows (NaN), nor from a single size for
+    others.
+    """
+    near = around(best, size)
+    is_other_size = best[0].first == best[-1].last != size
+    if is_other_size or any(len(one.ranks) == 1 for one in near):
+        return nan
+    return exp(sum(log(one.time(ranks, size)) for one in near) / len(near))
+
+
+def ranges(curves: Sequence[Points]) -> list[tuple[float, float]]:
+    """Return the first and last size of each range; each curve has costs of its own.
+
+    From one range on, more are taken as soon as any greater number of them fits better than chance
+    would explain.
+    """
+    sizes = np.unique(np.concatenate([curve.sizes for curve in curves]))
+    count = len(sizes)
+    places = np.unique(np.linspace(0, count, min(count, MAX_PLACES) + 1).round().astype(int))
+    cost = range_costs(curves, sizes, places)
+    points = sum(len(curve.times) for curve in curves)
+    misfit = points * MISFIT**2
+    totals, before = [cost[0]], []
+    for _ in range(1, min(MAX_RANGES, count // MIN_SIZES)):
+        extended = totals[-1][:, None] + cost
+        before.append(extended.argmin(axis=0))
+        totals.append(extended.min(axis=0))
+    number = 1
+    for more in range(2, len(totals) + 1):
+        threshold = critical(number, more, points, len(places) - 2, len(curves))
+        if totals[number - 1][-1] + misfit > threshold * (totals[more - 1][-1] + misfit):
+            number = more
+    path = [len(places) - 1]
+    for step in range(number - 2, -1, -1):
+        path.append(int(before[step][path[-1]]))
+    ends = places[[0, *reversed(path)]].tolist()
+    return [(float(sizes[start]), float(sizes[end - 1])) for start, end in pairwise(ends)]
+
+
+def range_costs(curves: Sequence[Points], sizes: Array, places: NDArray[np.int64]) -> Array:
+    """Return the sum of the squared relative errors of all curves between any two places.
+
+    Infinite where there are too few sizes. Errors are relative to the times themselves, so that one
+    that is much too long spoils no more than its own point.
+    """
+    cost = np.full((len(places), len(places)), inf)
+    fewest = min(len(sizes), MIN_SIZES)
+    allowed = [
+        (start, end)
+        for start, end in combinations(range(len(places)), 2)
+        if places[end] - places[start] >= fewest
+    ]
+    for start, end in allowed:
+        cost[start, end] = 0.0
+    for curve in curves:
+        order = np.argsort(curve.sizes, kind="stable")
+        target = 1 / np.sqrt(curve.variances[order])
+        terms = np.stack([np.ones_like(order), curve.sizes[order] / max(sizes[-1], 1.0)], axis=1)
+        terms *= (target / curve.times[order])[:, None]
+        ends = np.searchsorted(curve.sizes[order], [*sizes, inf])[places].tolist()
+        for start, end in allowed:
+            inside = slice(ends[start], ends[end])
+            if ends[end] > ends[start]:
+                cost[start, end] += nnls(terms[inside], target[inside])[1] ** 2
+    return cost
+
+
+@lru_cache(maxsize=4096)
+def critical(fewer: int, more: int, points: int, places: int, curves: int) -> float:
+    """Return the quotient of two costs that chance exceeds in 5 % of curves without more switches.
+
+    ``places`` is where a switch can be.
+    """
+    extra = 2 * curves * (more - fewer)
+    degrees = points - 2 * curves * more
+    if degrees < 1:
+        return inf
+    choices = comb(max(more - fewer, places - 2 * (MIN_SIZES - 1)), more - fewer)
+    limit = stats.f.isf((1 - LEVEL) / choices, extra, degrees)
+    return float(1 + limit * extra / degrees)

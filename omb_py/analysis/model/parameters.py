@@ -1,173 +1,166 @@
-"""The parameters of a model as tables."""
+"""The parameters of a model as tables: of Hockney's model and the formulas over ranks, and LogGP's.
+
+LogP: D. Culler et al., *LogP: towards a realistic model of parallel computation*, PPoPP 1993;
+LogGP: A. Alexandrov et al., *LogGP: incorporating long messages into the LogP model*, SPAA 1995.
+A message of k bytes takes L + 2o + (k - 1) G: so half a round trip gives L + 2o and, over sizes, G.
+A window of W messages takes W times the greater of g and o, and besides between nothing and two
+messages' times, the last one's and the answer's; so it encloses g, if g is greater than o. L and o
+apart would need the time that a processor is busy with one message.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from omb_py.analysis.model.fit import Curve, Model
-from omb_py.analysis.model.lines import Lines, Switch
-from omb_py.analysis.model.over_ranks import Candidate, OverRanks, Piece
+from omb_py.analysis.model.lines import Fit
 
 COLUMNS = (
-    "benchmark",
-    "curve",
-    "ranks",
-    "first_bytes",
-    "last_bytes",
-    "algorithm",
-    "formula",
-    "same_formula",
-    "place",
-    "alpha_us",
-    "alpha_low_us",
-    "alpha_high_us",
-    "beta_us_per_byte",
-    "beta_low_us_per_byte",
-    "beta_high_us_per_byte",
-    "gamma_in_beta",
-    "bandwidth_MBps",
-    "bandwidth_low_MBps",
-    "bandwidth_high_MBps",
-    "half_bytes",
-    "points",
-    "rms_error",
+    *("benchmark", "curve", "ranks", "first_bytes", "last_bytes", "algorithm", "formula"),
+    *("same_formula", "place", "alpha_us", "alpha_low_us", "alpha_high_us", "beta_us_per_byte"),
+    *("beta_low_us_per_byte", "beta_high_us_per_byte", "gamma_in_beta", "bandwidth_MBps"),
+    *("bandwidth_low_MBps", "bandwidth_high_MBps", "half_bytes", "points", "rms_error"),
     "worst_error",
-    "next_after_bytes",
-    "next_before_bytes",
-    "next_low_bytes",
-    "next_high_bytes",
 )
+INTEGERS = ("first_bytes", "last_bytes", "place", "points")
+
+OF_LOGGP = (
+    *("benchmark", "curve", "first_bytes", "last_bytes", "L_plus_2o_us", "G_us_per_byte"),
+    *("gap_bytes", "gap_low_us", "gap_high_us", "gap_from"),
+)
+
+LATENCIES = {"latency": ("bw", "mbw_mr"), "latency_persistent": ("bw_persistent",)}
+"""Half round trips, and the windows of the same messages."""
+
+AS_WELL = 1.5
+"""Times the error of the best formula, up to which others fit as well."""
 
 
 def parameters(model: Model) -> pd.DataFrame:
-    """A row for each range of sizes of each fit.
+    """Return a row for each range of sizes of each fit.
 
     Fits over sizes have the formula ``alpha + n beta``, one row for each number of ranks and range
     of sizes. Fits over ranks have a row for each formula too: ``place`` 1 is the one that fits
     best, 2 and so on those that fit as well, and it is empty for the rest; with one
     number of ranks all fit alike. Intervals (``low``, ``high``) are of 95 %. ``gamma_in_beta`` is
     how much of gamma is in beta. ``bandwidth_MBps`` is 1 / beta, ``half_bytes`` alpha / beta, the
-    size at which half of it is reached. Errors are relative. The switch to the next range is
-    between sizes ``next_after_bytes`` and ``next_before_bytes``, with 95 % between
-    ``next_low_bytes`` and ``next_high_bytes``.
+    size at which half of it is reached. Errors are relative.
     """
-    rows = [row for curve in model.curves for row in of_curve(curve)]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    integers = [name for name in COLUMNS if name.endswith("bytes") and name != "half_bytes"]
-    return frame.astype(dict.fromkeys([*integers, "place", "points"], "Int64"))
+    rows = [
+        {"benchmark": curve.benchmark, "curve": curve.label, **row}
+        for curve in model.curves
+        for row in of_curve(curve)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(INTEGERS, "Int64"))
 
 
 def of_curve(curve: Curve) -> Iterator[dict[str, Any]]:
-    """One curve's part of `parameters`."""
-    for number, fitted in curve.lines.items():
-        for index in range(len(fitted.first)):
-            yield {
-                "benchmark": curve.benchmark,
-                "curve": curve.label,
-                "ranks": str(number),
-                **of_line(fitted, index),
-            }
-    if curve.over_ranks is None:
-        return
-    for index, piece in enumerate(curve.over_ranks.pieces):
-        for place, candidate in enumerate((*piece.fitting, *piece.others), start=1):
-            yield {
-                "benchmark": curve.benchmark,
-                "curve": curve.label,
-                "ranks": " ".join(f"{number:.0f}" for number in curve.over_ranks.ranks),
-                "place": place if place <= len(piece.fitting) else None,
-                **of_candidate(curve.over_ranks, piece, candidate, curve.sized),
-                **of_switch(curve.over_ranks.switches, index),
-            }
+    """Yield one curve's part of `parameters`."""
+    for fits in curve.lines.values():
+        for fitted in fits:
+            yield {"formula": "alpha + n beta", "place": 1, **of_fit(fitted, True)}
+    for fits in curve.formulas:
+        for place, fitted in enumerate(fits, start=1):
+            fits_as_well = len(fitted.ranks) == 1 or fitted.rms <= AS_WELL * fits[0].rms
+            if (shape := fitted.shape) is not None:
+                yield {
+                    "algorithm": shape.algorithm.name,
+                    "formula": shape.formula,
+                    "same_formula": ", ".join(shape.same),
+                    "gamma_in_beta": shape.algorithm.gamma,
+                    "place": place if fits_as_well else None,
+                    **of_fit(fitted, curve.sized),
+                }
 
 
-def of_line(fitted: Lines, index: int) -> dict[str, Any]:
-    """One range of a fit over sizes."""
-    (alpha_low, alpha_high), (beta_low, beta_high) = fitted.intervals()
-    return {
-        "first_bytes": int(fitted.first[index]),
-        "last_bytes": int(fitted.last[index]),
-        "formula": "alpha + n beta",
-        "place": 1,
-        **costs(
-            float(fitted.fits.alpha[index]),
-            (float(alpha_low[index]), float(alpha_high[index])),
-            float(fitted.fits.beta[index]),
-            (float(beta_low[index]), float(beta_high[index])),
-            float(fitted.last[index]),
-        ),
-        "points": fitted.points[index],
-        **goodness(float(fitted.rms[index]), float(fitted.worst[index]), fitted.degrees),
-        **of_switch(fitted.switches, index),
-    }
+def of_fit(fitted: Fit, sized: bool) -> dict[str, Any]:
+    """Return costs of a fit with their intervals, and what follows from them.
 
-
-def of_candidate(
-    fitted: OverRanks, piece: Piece, candidate: Candidate, sized: bool
-) -> dict[str, Any]:
-    """One formula in one range of a fit over ranks."""
-    of_alpha, of_beta = candidate.intervals()
-    shape = candidate.shape
-    return {
-        "first_bytes": int(piece.first) if sized else None,
-        "last_bytes": int(piece.last) if sized else None,
-        "algorithm": shape.name,
-        "formula": shape.formula,
-        "same_formula": ", ".join(algorithm.name for algorithm in shape.algorithms[1:]),
-        **costs(
-            float(candidate.fits.alpha), of_alpha, float(candidate.fits.beta), of_beta, piece.last
-        ),
-        "gamma_in_beta": shape.gamma,
-        "points": piece.points,
-        **goodness(candidate.rms, candidate.worst, candidate.degrees),
-    }
-
-
-def goodness(rms: float, worst: float, degrees: int) -> dict[str, float]:
-    """Errors of a fit; nothing where it has as many costs as points, and so no errors."""
-    return {"rms_error": rms, "worst_error": worst} if degrees > 0 else {}
-
-
-def costs(
-    alpha: float,
-    of_alpha: tuple[float, float],
-    beta: float,
-    of_beta: tuple[float, float],
-    last: float = np.inf,
-) -> dict[str, Any]:
-    """Two costs with their intervals, and what follows from them; nothing where one is zero.
-
-    No bandwidth without an interval either where half of it is reached only beyond ``last`` bytes:
-    two small messages have the same time but for noise.
+    There is no bandwidth where beta is zero; nor, without an interval, where half of it is reached
+    only beyond the range: two small messages have the same time but for noise. Errors need degrees
+    of freedom.
     """
-    low, high = of_beta
-    told = beta > 0 and (low == low or alpha / beta <= last)
-    return {
+    alpha, beta = fitted.alpha, fitted.beta
+    (alpha_low, alpha_high), (low, high) = fitted.intervals()
+    first, last = fitted.first, fitted.last
+    found = {
+        "ranks": " ".join(map(str, fitted.ranks)),
         "alpha_us": alpha,
-        "alpha_low_us": of_alpha[0],
-        "alpha_high_us": of_alpha[1],
+        "alpha_low_us": alpha_low,
+        "alpha_high_us": alpha_high,
         "beta_us_per_byte": beta,
         "beta_low_us_per_byte": low,
         "beta_high_us_per_byte": high,
-        "bandwidth_MBps": 1 / beta if told else None,
         "bandwidth_low_MBps": 1 / high if high > 0 else None,
         "bandwidth_high_MBps": 1 / low if low > 0 else None,
-        "half_bytes": alpha / beta if told else None,
+        "points": fitted.points,
     }
+    if sized:
+        found |= {"first_bytes": int(first), "last_bytes": int(last)}
+    if beta > 0 and (low == low or alpha / beta <= last):
+        found |= {"bandwidth_MBps": 1 / beta, "half_bytes": alpha / beta}
+    if fitted.degrees > 0:
+        found |= {"rms_error": fitted.rms, "worst_error": fitted.worst}
+    return found
 
 
-def of_switch(switches: tuple[Switch, ...], index: int) -> dict[str, Any]:
-    """The switch at the end of a range, if there is one."""
-    if index >= len(switches):
-        return {}
-    switch = switches[index]
-    return {
-        "next_after_bytes": int(switch.after),
-        "next_before_bytes": int(switch.before),
-        "next_low_bytes": int(switch.low),
-        "next_high_bytes": int(switch.high),
-    }
+def loggp(model: Model) -> pd.DataFrame:
+    """Return LogGP's parameters for each range of sizes of every latency between two ranks.
+
+    ``gap_low_us`` and ``gap_high_us`` enclose g for messages of ``gap_bytes``, the smallest of the
+    range that benchmark ``gap_from`` measured in the same configuration; empty where none did.
+    """
+    rows = [
+        {
+            "benchmark": curve.benchmark,
+            "curve": curve.label,
+            "first_bytes": int(fitted.first),
+            "last_bytes": int(fitted.last),
+            "L_plus_2o_us": fitted.alpha,
+            "G_us_per_byte": (
+                fitted.beta
+                if fitted.degrees > 0 or fitted.alpha <= fitted.beta * fitted.last
+                else None
+            ),
+            **gap_of(model.rows, curve, fitted),
+        }
+        for curve in model.curves
+        if curve.benchmark in LATENCIES
+        for fits in curve.lines.values()
+        for fitted in fits
+    ]
+    return pd.DataFrame(rows, columns=list(OF_LOGGP))
+
+
+def gap_of(rows: pd.DataFrame, curve: Curve, fitted: Fit) -> dict[str, Any]:
+    """Return bounds of g from a window of the smallest messages of a range.
+
+    The window has to be of two ranks and measured as the curve was.
+    """
+    sizes, times = curve.points.sizes, curve.points.times
+    alike = rows["ranks"].eq(2) & rows["window"].gt(0) & rows["pairs"].fillna(1).eq(1)
+    alike &= rows["bytes"].between(max(fitted.first, 1), fitted.last)
+    for name, value in curve.configuration.items():
+        if name != "sync":
+            alike &= rows[name].isna() if pd.isna(value) else rows[name].eq(value)
+    alike = rows[alike.fillna(False)].sort_values(["bytes", "window"])
+    for benchmark in LATENCIES[curve.benchmark]:
+        windows = alike[alike["benchmark"] == benchmark]
+        if windows.empty:
+            continue
+        row = windows[windows["bytes"] == windows["bytes"].iloc[0]].iloc[-1]
+        if not (sizes == row["bytes"]).any():
+            continue
+        message = float(times[sizes == row["bytes"]].mean())
+        answer = float(times[sizes == sizes.min()].mean())
+        each, window = float(row["time_us"]), int(row["window"])
+        return {
+            "gap_bytes": int(row["bytes"]),
+            "gap_low_us": max(0.0, each - (message + answer) / window),
+            "gap_high_us": each,
+            "gap_from": f"{benchmark}, window {window}",
+        }
+    return {}

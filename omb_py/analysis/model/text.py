@@ -1,66 +1,68 @@
-"""A model as tables: on a terminal, as Markdown, as CSV, as JSON."""
+"""A model as tables: for people, and as rows for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from omb_py.analysis.model.fit import Model
-from omb_py.analysis.model.loggp import loggp
-from omb_py.analysis.model.parameters import parameters
+from omb_py.analysis.model.parameters import loggp, parameters
+from omb_py.core.text import tables
 from omb_py.core.text.tables import Sheet, Target
-from omb_py.core.text.tables import write as write_tables
 from omb_py.core.text.units import amount, digits, size_text, value_text
 from omb_py.core.text.words import first_of
 
 WIDEST_BAND = 1000.0
 """Quotient of a band's limits beyond which no prediction is shown."""
 
-
-FAR = "no prediction"
-FAR_IN_WORDS = (
+NO_VALUE = (
     "No value where one number of ranks was measured, nor more than a doubling outside the "
     "measured sizes where they leave no band: measure more."
 )
 
 
-def sheets(model: Model, ranks: Sequence[int], sizes: Sequence[int]) -> Iterator[Sheet]:
-    """All tables of a text."""
-    table = parameters(model)
-    yield over_sizes(table[table["algorithm"].isna()])
-    yield of_loggp(loggp(model))
-    yield of_formulas(table[table["algorithm"].notna()])
-    yield of_predictions(model.predict(ranks, sizes))
+def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) -> None:
+    """Write parameters and predictions.
+
+    For programs they are one table, whose column ``table`` tells parameters, LogGP's and
+    predictions apart.
+    """
+    fits, of_loggp, predicted = parameters(model), loggp(model), model.predict(ranks, sizes)
+    parts = {"parameters": fits, "loggp": of_loggp, "predictions": predicted}
+    rows = pd.concat(
+        [part.astype(object).assign(table=name) for name, part in parts.items() if len(part)],
+        ignore_index=True,
+    )
+    rows.insert(0, "table", rows.pop("table"))
+    is_formula = fits["algorithm"].notna()
+    made = [
+        over_sizes(fits[~is_formula]),
+        loggp_sheet(of_loggp),
+        over_ranks(fits[is_formula]),
+        predictions(predicted),
+    ]
+    notes = [*model.notes]
+    if model.skipped:
+        notes.append(
+            "Not fitted, for there is one message size and one number of ranks: "
+            f"{first_of(model.skipped)}."
+        )
+    facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
+    tables.write(to, [one for one in made if one.rows or one.remarks], rows, notes, facts)
 
 
 def over_sizes(table: pd.DataFrame) -> Sheet:
     """Alpha and beta of each range of sizes."""
     rows = []
     for row in table.to_dict("records"):
-        rows.append(
-            (
-                on_ranks(row),
-                between(row["first_bytes"], row["last_bytes"]),
-                time_with_interval(row),
-                rate_with_interval(row),
-                "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"]),
-                f"{percent(row['rms_error'])} / {percent(row['worst_error'])}",
-                switch_text(row),
-            )
-        )
+        sizes, alpha, rate, error = costs(row)
+        half = "-" if pd.isna(row["half_bytes"]) else amount(row["half_bytes"])
+        rows.append((name_with_ranks(row), sizes, alpha, rate, half, error))
     return Sheet(
         "Costs over message sizes: T(n) = alpha + n beta (Hockney)",
-        (
-            "curve",
-            "sizes",
-            "alpha (95 %)",
-            "1 / beta (95 %)",
-            "n1/2",
-            "error rms / worst",
-            "next range begins (95 %)",
-        ),
+        ("curve", "sizes", "alpha (95 %)", "1 / beta (95 %)", "n1/2", "error rms / worst"),
         tuple(rows),
         (
             "n1/2 = alpha / beta: the size that reaches half of 1 / beta. Errors are relative.",
@@ -69,10 +71,9 @@ def over_sizes(table: pd.DataFrame) -> Sheet:
     )
 
 
-def of_loggp(table: pd.DataFrame) -> Sheet:
+def loggp_sheet(table: pd.DataFrame) -> Sheet:
     """LogGP's parameters."""
-    rows: list[tuple[str, ...]] = []
-    starts: set[str] = set()
+    rows = []
     for row in table.to_dict("records"):
         gap, per_byte = "-", row["G_us_per_byte"]
         if not pd.isna(row["gap_high_us"]):
@@ -80,64 +81,34 @@ def of_loggp(table: pd.DataFrame) -> Sheet:
                 f"{value_text(row['gap_low_us'], 'us')} to {value_text(row['gap_high_us'], 'us')} "
                 f"at {size_text(row['gap_bytes'])} ({row['gap_from']})"
             )
-        rows.append(
-            (
-                name_of(row),
-                between(row["first_bytes"], row["last_bytes"]),
-                value_text(row["L_plus_2o_us"], "us"),
-                "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns",
-                gap,
-            )
-        )
-        if not pd.isna(row["start_us"]):
-            start = value_text(row["start_us"], "us")
-            starts.add(f"{row['start_from']} took {start} to start ({row['curve'] or 'all'})")
-    if not rows:
-        return Sheet("LogGP", (), ())
-    return Sheet(
-        "LogGP",
-        ("curve", "sizes", "L + 2o", "G per byte", "g per message"),
-        tuple(rows),
-        (
-            "L and o cannot be told apart: a half round trip has one L and two o.",
-            "g is enclosed by a window's time with and without its last message and answer; where "
-            "o is greater than g, this is o.",
-            *(
-                f"{text}: an indication of o, no measurement, for it does more than send."
-                for text in sorted(starts)
-            ),
-        ),
+        sizes = between(row["first_bytes"], row["last_bytes"])
+        each = "-" if pd.isna(per_byte) else f"{digits(per_byte * 1e3)} ns"
+        rows.append((name_of(row), sizes, value_text(row["L_plus_2o_us"], "us"), each, gap))
+    remarks = (
+        "L and o cannot be told apart: a half round trip has one L and two o.",
+        "g is enclosed by a window's time with and without its last message and answer; where "
+        "o is greater than g, this is o.",
     )
+    heads = ("curve", "sizes", "L + 2o", "G per byte", "g per message")
+    return Sheet("LogGP", heads, tuple(rows), remarks if rows else ())
 
 
-def of_formulas(table: pd.DataFrame) -> Sheet:
+def over_ranks(table: pd.DataFrame) -> Sheet:
     """The formula that fits best in each range, with those that fit as well."""
     rows, remarks = [], []
-    untold: list[str] = []
+    untold: dict[str, None] = {}
     keys = ["benchmark", "curve", "ranks", "first_bytes"]
     for _, group in table.groupby(keys, sort=False, dropna=False):
         best = group.iloc[0].to_dict()
-        alike = group[group["place"].gt(1)]["algorithm"].tolist()
         if " " not in best["ranks"]:
-            untold += [name_of(best)] if name_of(best) not in untold else []
+            untold[name_of(best)] = None
             continue
-        gamma = best["gamma_in_beta"]
-        name = best["algorithm"]
-        if best["same_formula"]:
-            name += f" (or {best['same_formula']})"
-        rows.append(
-            (
-                name_of(best),
-                name,
-                best["formula"],
-                best["ranks"],
-                between(best["first_bytes"], best["last_bytes"]),
-                time_with_interval(best),
-                rate_with_interval(best) + (" *" if gamma else ""),
-                f"{percent(best['rms_error'])} / {percent(best['worst_error'])}",
-                ", ".join(alike) or "-",
-            )
-        )
+        name = best["algorithm"] + (f" (or {best['same_formula']})" if best["same_formula"] else "")
+        sizes, alpha, rate, error = costs(best)
+        rate += " *" if best["gamma_in_beta"] else ""
+        alike = ", ".join(group[group["place"].gt(1)]["algorithm"]) or "-"
+        words = (name_of(best), name, best["formula"], best["ranks"])
+        rows.append((*words, sizes, alpha, rate, error, alike))
     if any(row[6].endswith("*") for row in rows):
         remarks.append("* beta holds gamma's part, which times cannot tell from it.")
     if rows:
@@ -152,15 +123,8 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
     return Sheet(
         "Costs over ranks p and sizes n",
         (
-            "curve",
-            "formula of",
-            "T(p, n)",
-            "ranks",
-            "sizes",
-            "alpha (95 %)",
-            "1 / beta (95 %)",
-            "error rms / worst",
-            "fits as well",
+            *("curve", "formula of", "T(p, n)", "ranks", "sizes", "alpha (95 %)"),
+            *("1 / beta (95 %)", "error rms / worst", "fits as well"),
         ),
         tuple(rows),
         tuple(remarks),
@@ -168,37 +132,36 @@ def of_formulas(table: pd.DataFrame) -> Sheet:
     )
 
 
-def of_predictions(table: pd.DataFrame) -> Sheet:
-    """Predicted values with their bands."""
+def predictions(table: pd.DataFrame) -> Sheet:
+    """Predicted values with their bands; none whose band is wider than `WIDEST_BAND`."""
     rows = []
     for row in table.to_dict("records"):
-        low, high = row["low"], row["high"]
-        told = pd.isna(low) or high / low <= WIDEST_BAND
-        rows.append(
-            (
-                name_of(row),
-                str(row["ranks"]),
-                "-" if pd.isna(row["bytes"]) else size_text(row["bytes"]),
-                value_text(row["value"], row["unit"]) if told and row["value"] > 0 else "-",
-                FAR if pd.isna(row["value"]) else band_text(low, high, row["unit"]),
-                row["basis"],
-            )
-        )
-    return Sheet(
-        "Prediction",
-        ("curve", "ranks", "size", "value", "95 % band", "from"),
-        tuple(rows),
-        (FAR_IN_WORDS,) if table["value"].isna().any() else (),
+        low, high, unit = row["low"], row["high"], row["unit"]
+        value, band = "-", "no prediction"
+        if high / low > WIDEST_BAND:
+            band += ": its limits differ by more than a factor of 1000"
+        elif row["value"] > 0:
+            value = value_text(row["value"], unit)
+            band = f"{value_text(low, unit)} to {value_text(high, unit)}" if low == low else "-"
+        size = "-" if pd.isna(row["bytes"]) else size_text(row["bytes"])
+        rows.append((name_of(row), str(row["ranks"]), size, value, band, row["basis"]))
+    heads = ("curve", "ranks", "size", "value", "95 % band", "from")
+    remarks = (NO_VALUE,) if table["value"].isna().any() else ()
+    return Sheet("Prediction", heads, tuple(rows), remarks)
+
+
+def costs(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Sizes, alpha, 1 / beta and errors of a fit; where beta may be zero, what 1 / beta is over."""
+    rate, low, high = (row[f"bandwidth_{name}MBps"] for name in ("", "low_", "high_"))
+    text = "-" if pd.isna(low) else f"over {value_text(low, 'MB/s')}"
+    if not pd.isna(rate) and (pd.isna(low) or not pd.isna(high)):
+        text = with_interval(rate, low, high, "MB/s")
+    return (
+        between(row["first_bytes"], row["last_bytes"]),
+        with_interval(row["alpha_us"], row["alpha_low_us"], row["alpha_high_us"], "us"),
+        text,
+        f"{percent(row['rms_error'])} / {percent(row['worst_error'])}",
     )
-
-
-def band_text(low: float, high: float, unit: str) -> str:
-    """A band's limits, or why there are none."""
-    if pd.isna(low):
-        return "-"
-    if high / low > WIDEST_BAND:
-        return "no prediction: its limits differ by more than a factor of 1000"
-    return f"{value_text(low, unit)} to {value_text(high, unit)}"
 
 
 def between(first: float, last: float) -> str:
@@ -206,25 +169,6 @@ def between(first: float, last: float) -> str:
     if pd.isna(first):
         return "-"
     return size_text(first) if first == last else f"{size_text(first)} to {size_text(last)}"
-
-
-def time_with_interval(row: dict[str, Any]) -> str:
-    """Alpha with its 95 % interval."""
-    return with_interval(row["alpha_us"], row["alpha_low_us"], row["alpha_high_us"], "us")
-
-
-def rate_with_interval(row: dict[str, Any]) -> str:
-    """One over beta as a bandwidth; where beta may be zero, only what it is over."""
-    rate, low, high = (row[f"bandwidth_{name}MBps"] for name in ("", "low_", "high_"))
-    if pd.isna(rate) or (pd.isna(high) and not pd.isna(low)):
-        return "-" if pd.isna(low) else f"over {value_text(low, 'MB/s')}"
-    return with_interval(rate, low, high, "MB/s")
-
-
-def on_ranks(row: dict[str, Any]) -> str:
-    """A curve's name with its number of ranks."""
-    ranks = f"{row['ranks']} ranks"
-    return name_of(row) if ranks in row["curve"] else f"{name_of(row)}, {ranks}"
 
 
 def with_interval(value: float, low: float, high: float, unit: str) -> str:
@@ -245,44 +189,12 @@ def name_of(row: dict[str, Any]) -> str:
     return f"{row['benchmark']} {row['curve']}".strip()
 
 
-def switch_text(row: dict[str, Any]) -> str:
-    """Where the next range begins, and between which sizes with 95 % confidence."""
-    if pd.isna(row["next_after_bytes"]):
-        return "-"
-    text = between(row["next_after_bytes"], row["next_before_bytes"])
-    wider = between(row["next_low_bytes"], row["next_high_bytes"])
-    return text if wider == text else f"{text} ({wider})"
+def name_with_ranks(row: dict[str, Any]) -> str:
+    """A curve's name with its number of ranks."""
+    ranks = f"{row['ranks']} ranks"
+    return name_of(row) if ranks in row["curve"] else f"{name_of(row)}, {ranks}"
 
 
 def percent(part: float) -> str:
     """A relative number in percent."""
     return "-" if pd.isna(part) else f"{digits(100 * part, 2)} %"
-
-
-def write(model: Model, ranks: Sequence[int], sizes: Sequence[int], to: Target) -> None:
-    """Write parameters and predictions.
-
-    For programs they are one table, whose column ``table`` tells parameters, LogGP's and
-    predictions apart.
-    """
-    tables = {
-        "parameters": parameters(model),
-        "loggp": loggp(model),
-        "predictions": model.predict(ranks, sizes),
-    }
-    parts = [frame.assign(table=name) for name, frame in tables.items() if len(frame)]
-    whole = pd.concat([part.astype(object) for part in parts], ignore_index=True)
-    whole.insert(0, "table", whole.pop("table"))
-    made = [sheet for sheet in sheets(model, ranks, sizes) if sheet.rows or sheet.remarks]
-    facts = {"notes": list(model.notes), "not_fitted": list(model.skipped)}
-    write_tables(to, made, whole, warnings_of(model), facts)
-
-
-def warnings_of(model: Model) -> Iterator[str]:
-    """What to bear in mind, and what is not in the tables."""
-    yield from model.notes
-    if model.skipped:
-        yield (
-            "Not fitted, for there is one message size and one number of ranks: "
-            f"{first_of(model.skipped)}."
-        )

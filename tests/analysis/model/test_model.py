@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.model.costs import shapes
 from omb_py.analysis.model.fit import Model, model
-from omb_py.analysis.model.loggp import loggp
-from omb_py.analysis.model.parameters import parameters
+from omb_py.analysis.model.parameters import loggp, parameters
 from omb_py.analysis.model.text import write
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
@@ -65,7 +64,7 @@ def collective(
 ) -> pd.DataFrame:
     """A collective that costs exactly what a formula says, but for noise."""
     chance = np.random.default_rng(seed)
-    (shape,) = (shape for shape in shapes(name) if shape.name == algorithm)
+    (shape,) = (shape for shape in shapes(name) if shape.algorithm.name == algorithm)
     jobs = []
     for number in ranks:
         p = np.full(len(sizes), float(number))
@@ -116,7 +115,6 @@ def test_algorithms_that_change_with_the_size_are_found_by_range() -> None:
     table = only(model(pd.concat([small, large], ignore_index=True)))
     assert table["algorithm"].tolist() == ["recursive doubling", "ring"]
     assert table["last_bytes"].tolist() == [2048, 1 << 20]
-    assert table["next_after_bytes"].iloc[0] == 2048
 
 
 def test_intervals_over_ranks_hold_the_truth() -> None:
@@ -358,9 +356,8 @@ def test_real_latencies_switch_where_the_library_does() -> None:
     """MPICH sends up to 4 KiB at once, Open MPI 2 KiB, on this machine."""
     results = load(RESULTS / "two-core-vm.csv")
     latency = results.rows[results.rows["benchmark"] == "latency"]
-    table = parameters(model(latency)).dropna(subset="next_after_bytes").set_index("curve")
-    assert table.loc["MPICH 5.0.2", "next_after_bytes"] == 4096
-    assert table.loc["Open MPI 5.0.11", "next_after_bytes"] == 2048
+    last = parameters(model(latency)).groupby("curve")["last_bytes"].first()
+    assert (last["MPICH 5.0.2"], last["Open MPI 5.0.11"]) == (4096, 2048)
 
 
 def run(*arguments: str) -> Result:
