@@ -109,23 +109,33 @@ class Bounds(Part):
 
 @dataclass(frozen=True)
 class Rule:
-    """Which bound holds for some benchmarks, within one host or between two, and why.
+    """A bound that holds for some benchmarks, within one host or between two.
 
-    ``bound`` gives the bound of a row in the unit of ``column``; None where it is not known.
+    ``bound`` returns it for a message size, in us where the benchmarks are ``latency``, else in
+    MB/s; None where it is not known.
     """
 
     benchmarks: tuple[str, ...]
     hosts: int
-    column: str
     words: str
-    why: str
-    bound: Callable[[Bounds, Mapping[str, Any]], float | None]
+    bound: Callable[[Bounds, float], float | None]
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the bound is one of latencies."""
+        return "latency" in self.benchmarks
 
 
-def both_cores(bounds: Bounds, row: Mapping[str, Any]) -> float | None:
+def two_copies(bounds: Bounds, nbytes: float) -> float | None:
     """Two copies at once, by two cores, and no more than all cores can."""
-    one, every = (bounds.copy_rate(row["bytes"], all_cores) for all_cores in (False, True))
+    one, every = (bounds.copy_rate(nbytes, all_cores) for all_cores in (False, True))
     return None if one is None or every is None else min(2 * one, every)
+
+
+def cache_line(bounds: Bounds, nbytes: float) -> float | None:
+    """The fastest cache line from one core to another, for messages of no more than one."""
+    is_one = bounds.cache_line_ns and nbytes <= LINE_BYTES
+    return min(bounds.cache_line_ns) / 1e3 if is_one else None
 
 
 def links(bounds: Bounds, directions: int = 1) -> float | None:
@@ -133,64 +143,27 @@ def links(bounds: Bounds, directions: int = 1) -> float | None:
     return directions * sum(bounds.links.values()) or None
 
 
+ONE_SIDE = ("bw", "put_bw", "get_bw", "partitioned_bw")
+BOTH_SIDES = ("bibw", "put_bibw")
+
 RULES = (
+    # MPI copies a message at least once, on one core: straight from one process's memory to the
+    # other's (CMA, XPMEM), or through shared memory, where two cores copy in turn
+    Rule(ONE_SIDE, 1, "one copy", lambda bounds, size: bounds.copy_rate(size)),
+    # each direction takes a copy of its own, on a core of its own
+    Rule(BOTH_SIDES, 1, "two copies at once", two_copies),
+    # each pair copies on a core of its own, and all share the memory
+    Rule(("mbw_mr",), 1, "copies by all cores", lambda bounds, size: bounds.copy_rate(size, True)),
+    # a small message takes at least one cache line from the core that wrote it
+    Rule(("latency", "put_latency"), 1, "one cache line between cores", cache_line),
+    # all bytes leave by the links of one host; several rails add up; links are full duplex
+    Rule((*ONE_SIDE, "mbw_mr"), 2, "the host's links", lambda bounds, size: links(bounds)),
     Rule(
-        ("bw", "put_bw", "get_bw", "partitioned_bw"),
-        1,
-        "bandwidth_MBps",
-        "one copy",
-        "MPI copies a message at least once, on one core: straight from one process's memory to "
-        "the other's (CMA, XPMEM), or through shared memory, where two cores copy by turns",
-        lambda bounds, row: bounds.copy_rate(row["bytes"]),
-    ),
-    Rule(
-        ("bibw", "put_bibw"),
-        1,
-        "bandwidth_MBps",
-        "two copies at once",
-        "each direction takes a copy of its own, on a core of its own",
-        both_cores,
-    ),
-    Rule(
-        ("mbw_mr",),
-        1,
-        "bandwidth_MBps",
-        "copies by all cores",
-        "each pair copies on a core of its own, and all share the memory",
-        lambda bounds, row: bounds.copy_rate(row["bytes"], all_cores=True),
-    ),
-    Rule(
-        ("latency", "put_latency"),
-        1,
-        "latency_us",
-        "one cache line between cores",
-        f"a message of {LINE_BYTES} bytes or fewer takes at least one cache line from the core "
-        "that wrote it",
-        lambda bounds, row: (
-            min(bounds.cache_line_ns) / 1e3
-            if bounds.cache_line_ns and row["bytes"] <= LINE_BYTES
-            else None
-        ),
-    ),
-    Rule(
-        ("bw", "put_bw", "get_bw", "mbw_mr", "partitioned_bw"),
-        2,
-        "bandwidth_MBps",
-        "the host's links",
-        "all bytes leave by the links of one host; several rails add up",
-        lambda bounds, row: links(bounds),
-    ),
-    Rule(
-        ("bibw", "put_bibw"),
-        2,
-        "bandwidth_MBps",
-        "the host's links in both directions",
-        "links are full duplex",
-        lambda bounds, row: links(bounds, directions=2),
+        BOTH_SIDES, 2, "the host's links in both directions", lambda bounds, size: links(bounds, 2)
     ),
 )
-"""The first rule that knows a bound is used. Rows of collectives have none: their bus bandwidth may
-exceed a link where switches reduce, and time within a host depends on who copies."""
+"""Rows of collectives have no bound: their bus bandwidth may exceed a link where switches reduce,
+and time within a host depends on who copies."""
 
 
 @dataclass(frozen=True)
@@ -217,16 +190,15 @@ def bound_of(bounds: Bounds, row: Mapping[str, Any]) -> Known | None:
     """
     if row.get("placement") not in ("H", "H H") or pd.isna(row.get("hosts")):
         return None
-    hosts = int(row["hosts"])
     for rule in RULES:
-        value = row.get(rule.column)
-        if row["benchmark"] not in rule.benchmarks or rule.hosts != hosts:
+        value = row.get("latency_us" if rule.is_time else "bandwidth_MBps")
+        if row["benchmark"] not in rule.benchmarks or rule.hosts != int(row["hosts"]):
             continue
         if value is None or pd.isna(value) or pd.isna(row.get("bytes")):
             continue
-        bound = rule.bound(bounds, row)
+        bound = rule.bound(bounds, row["bytes"])
         if bound is not None:
-            return Known(bound, rule.words, float(value) / bound, rule.column == "latency_us")
+            return Known(bound, rule.words, float(value) / bound, rule.is_time)
     return None
 
 

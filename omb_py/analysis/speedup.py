@@ -23,8 +23,9 @@ from omb_py.results.readers import Problem, content_of, source_of
 from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
 from omb_py.results.row import columns
 
-ANNOTATIONS: dict[str, str] = dict(ApplicationRow.__annotations__)
-KINDS = {name: kind.removesuffix(" | None") for name, kind in ANNOTATIONS.items()}
+KINDS = {
+    name: str(kind).removesuffix(" | None") for name, kind in ApplicationRow.__annotations__.items()
+}
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
 READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 
@@ -38,7 +39,12 @@ PHASES = ("compute", "communicate", "wait", "distribute", "other", "load")
 SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "mpi", "variant")
 """Columns in which the runs of one line agree; ranks come on top."""
 
-ENDS = ("", "_low", "_high")
+ENDS = {"": "median", "_low": "min", "_high": "max"}
+"""Ends of the names of a value's columns, and what of several runs they are."""
+
+RESULTS = frozenset(columns(ApplicationRow)) - {*SERIES, "ranks", "nodes"}
+"""Columns that are measured, not chosen."""
+
 LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
 """How names of values end of which the minimum is best."""
 
@@ -96,37 +102,25 @@ def read(path: str, content: bytes, problems: list[Problem]) -> Iterator[dict[st
 
 
 def row_of(cells: dict[str, str]) -> dict[str, Any] | None:
-    """A row from its cells; None where one is not what its column holds."""
+    """Return a row from its cells; None where one is not what its column holds."""
+    parse: dict[str, Callable[[str], Any]] = {"int": int, "float": float}
+    row: dict[str, Any] = {}
     try:
-        row = {name: value_of(name, cells.get(name, "")) for name in columns(ApplicationRow)}
+        for name, kind in KINDS.items():
+            cell = cells.get(name)
+            row[name] = parse.get(kind, str)(cell) if cell else None
     except ValueError:
         return None
-    numbers = [row[name] for name in POSITIVE] + [
-        row[f"speedup{end}"] for end in ENDS if row["speedup"] is not None
-    ]
-    right = all(number is not None and LEAST <= number <= MOST for number in numbers)
-    return row if right and row["scaling"] in ("strong", "weak") else None
-
-
-def value_of(name: str, cell: str) -> Any:
-    """A cell's value; raises `ValueError` where its column does not hold such."""
-    if not cell:
-        if ANNOTATIONS[name].endswith("| None"):
-            return None
-        if KINDS[name] == "str":
-            return ""
-        raise ValueError(f"{name} is empty")
-    if KINDS[name] == "int":
-        return int(cell)
-    if KINDS[name] == "float":
-        if not isfinite(value := float(cell)):
-            raise ValueError(f"{name} is {cell}")
-        return value
-    return cell
+    needed = [row[name] for name in POSITIVE]
+    if row["speedup"] is not None:
+        needed += [row[f"speedup{end}"] for end in ENDS]
+    right = all(number is not None and LEAST <= number <= MOST for number in needed)
+    finite = all(isfinite(value) for value in row.values() if isinstance(value, float))
+    return row if right and finite and row["scaling"] in ("strong", "weak") else None
 
 
 def options_of(problem: str) -> dict[str, str]:
-    """The options of a problem; values with blanks are quoted."""
+    """Return the options of a problem; values with blanks are quoted."""
     try:
         words = shlex.split(problem)
     except ValueError:
@@ -138,7 +132,7 @@ def options_of(problem: str) -> dict[str, str]:
 def speedups(
     runs: pd.DataFrame, divides_work: Callable[[str], bool] = lambda application: True
 ) -> pd.DataFrame:
-    """One row for each line (`SERIES`) and number of ranks of the runs that `load` read.
+    """Return one row for each line (`SERIES`) and number of ranks of the runs that `load` read.
 
     ``time_s`` is the median of the runs, ``time_low_s`` and ``time_high_s`` the minimum and maximum
     of all repeats. ``speedup`` with its ends is over one rank: the one that jobs measured by turns
@@ -149,54 +143,49 @@ def speedups(
     shared cores, which says nothing of how a program scales. The `PHASES` are parts of a rank's
     time, together 1. ``line`` names the line among all.
     """
-    frame = runs.assign(**{name: runs[f"{name}_s"].fillna(0.0) for name in PHASES})
-    groups = frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
-    ends = dict(zip(ENDS, ("median", "min", "max"), strict=True))
-    found = groups.agg(
-        cores=("cores", "max"),
-        runs=("run", "size"),
-        **{f"time{end}_s": (f"time{end}_s", how) for end, how in ends.items()},
-        **{
-            f"{name}{end}": (f"{name}{end}", how)
-            for name in ("speedup", "sequential_speedup")
-            for end, how in ends.items()
-        },
-        **{name: (name, "mean") for name in PHASES},
-    ).reset_index()
-    there = frame["host_cores"] * frame["nodes"]
-    keys = [frame[name] for name in (*SERIES, "ranks")]
-    found["host_cores"] = there.groupby(keys, dropna=False, sort=False).min().to_numpy()
+    frame = runs.assign(
+        host_cores=runs["host_cores"] * runs["nodes"],
+        **{name: runs[f"{name}_s"].fillna(0.0) for name in PHASES},
+    )
+    values = ("time{}_s", "speedup{}", "sequential_speedup{}")
+    found = (
+        frame.groupby([*SERIES, "ranks"], dropna=False, sort=False)
+        .agg(
+            cores=("cores", "max"),
+            runs=("run", "size"),
+            host_cores=("host_cores", "min"),
+            sequential_s=("sequential_s", "median"),
+            **{
+                name.format(end): (name.format(end), how)
+                for name in values
+                for end, how in ENDS.items()
+            },
+            **{name: (name, "mean") for name in PHASES},
+        )
+        .reset_index()
+    )
     found["oversubscribed"] = found["cores"] > found["host_cores"]
     total = found[list(PHASES)].sum(axis=1)
     found[list(PHASES)] = found[list(PHASES)].div(total.where(total > 0, 1.0), axis=0)
-    sequential = groups["sequential_s"].median().to_numpy() / found["time_s"]
-    strong = found["scaling"] == "strong"
-    found["sequential_speedup"] = found["sequential_speedup"].fillna(sequential.where(strong))
-    one = found[found["ranks"] == 1].set_index(list(SERIES))
-    for index, row in found.iterrows():
-        key = tuple(row[name] for name in SERIES)
-        if row["ranks"] == 1 or pd.notna(row["speedup"]) or not divides_work(row["application"]):
-            continue
-        alone = [item for name, item in one.iterrows() if same(name, key)]
-        for item in alone:
-            work = row["ranks"] if row["scaling"] == "weak" else 1
-            for end, other in zip(ENDS, ("", "_high", "_low"), strict=True):
-                ratio = work * item[f"time{end}_s"] / row[f"time{other}_s"]
-                found.loc[index, f"speedup{end}"] = ratio
+    sequential = (found.pop("sequential_s") / found["time_s"]).where(found["scaling"] == "strong")
+    found["sequential_speedup"] = found["sequential_speedup"].fillna(sequential)
+    times = [f"time{end}_s" for end in ENDS]
+    one = found[found["ranks"] == 1][[*SERIES, *times]]
+    one = found[[*SERIES]].merge(one, "left", on=list(SERIES))
+    work = found["ranks"].where(found["scaling"] == "weak", 1)
+    divides = found["application"].map(divides_work) & found["ranks"].gt(1)
+    missing = found["speedup"].isna() & divides
+    for end, other in zip(ENDS, ("", "_high", "_low"), strict=True):
+        ratio = work * one[f"time{end}_s"] / found[f"time{other}_s"]
+        found[f"speedup{end}"] = found[f"speedup{end}"].where(~missing, ratio)
     found["efficiency"] = found["speedup"] / found["ranks"]
     apart = [name for name in SERIES if found[name].nunique(dropna=False) > 1] or ["application"]
     found["line"] = [label(key, apart) for key in found[apart].itertuples(index=False)]
     return found.sort_values(["line", "ranks"], kind="stable", ignore_index=True)
 
 
-def same(first: Any, second: tuple[Any, ...]) -> bool:
-    """Whether two keys agree; missing values do."""
-    pairs = zip(first, second, strict=True)
-    return all(a == b or (pd.isna(a) and pd.isna(b)) for a, b in pairs)
-
-
 def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
-    """A table for each line of `speedups`."""
+    """Yield a table for each line of `speedups`."""
     for _, rows in found.groupby("line", sort=False):
         first = rows.iloc[0]
         shown = [name for name in PHASES if name != "load" or rows["load"].any()]
@@ -223,34 +212,31 @@ def sheets(found: pd.DataFrame) -> Iterator[Sheet]:
         )
 
 
-def cells_of(row: dict[Any, Any], shown: Sequence[str]) -> tuple[str, ...]:
-    """The cells of a number of ranks."""
-
-    def seconds(name: str) -> str:
-        return value_text(row[name] * 1e6, "us")
-
-    def span(name: str, end: str, text: Callable[[str], str]) -> str:
-        names = f"{name}_low{end}", f"{name}_high{end}"
-        return "-" if pd.isna(row[names[0]]) else " to ".join(map(text, names))
-
-    def number(name: str) -> str:
-        return "-" if pd.isna(row[name]) else digits(row[name])
-
-    efficiency = "-" if pd.isna(row["efficiency"]) else f"{100 * row['efficiency']:.0f} %"
+def cells_of(row: dict[Any, Any], phases: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of a number of ranks."""
+    times = [value_text(row[f"time{end}_s"] * 1e6, "us") for end in ENDS]
+    speedups = [number(row[f"speedup{end}"]) for end in ENDS]
     return (
         f"{row['ranks']}{'*' if row['oversubscribed'] else ''}",
-        seconds("time_s"),
-        span("time", "_s", seconds),
-        number("speedup"),
-        span("speedup", "", number),
-        number("sequential_speedup"),
-        efficiency,
-        *(f"{100 * row[name]:.0f} %" for name in shown),
+        times[0],
+        f"{times[1]} to {times[2]}",
+        speedups[0],
+        "-" if speedups[1] == "-" else f"{speedups[1]} to {speedups[2]}",
+        number(row["sequential_speedup"]),
+        *(
+            "-" if pd.isna(row[name]) else f"{row[name]:.0%}".replace("%", " %")
+            for name in ("efficiency", *phases)
+        ),
     )
 
 
+def number(value: float) -> str:
+    """Return a number in words; a dash where it is missing."""
+    return "-" if pd.isna(value) else digits(value)
+
+
 def chosen(runs: pd.DataFrame, where: Iterable[str]) -> pd.DataFrame:
-    """The runs that have, for each ``NAME=VALUE[,VALUE...]``, one of these values.
+    """Return the runs that have, for each ``NAME=VALUE[,VALUE...]``, one of these values.
 
     A name is a column or an option of the problem. Raises `UsageError` for other texts, and where
     no run is left.
@@ -275,7 +261,7 @@ def check_there(runs: pd.DataFrame, name: str) -> None:
 
 
 def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[Sheet]:
-    """The medians of a value by application: a row for what differs, columns for ``names``.
+    """Yield the medians of a value by application: a row for what differs, columns for ``names``.
 
     The last column says which is best in a row, and how many times as good as the next. Raises
     `UsageError` for names that no run has.
@@ -284,44 +270,40 @@ def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[She
         check_there(runs, name)
     if not pd.api.types.is_numeric_dtype(runs[value]):
         raise UsageError(f"{value!r} is no number: choose a value such as speedup or time_s")
-    results = {*columns(ApplicationRow)} - {*SERIES, "ranks", "nodes"}
     if "application" in names:
-        yield sheet_across("applications", runs, names, value, results)
+        yield sheet_across("applications", runs, names, value)
         return
     for application, part in runs.groupby("application", sort=False):
-        yield sheet_across(str(application), part, names, value, results)
+        yield sheet_across(str(application), part, names, value)
 
 
-def sheet_across(
-    title: str, runs: pd.DataFrame, names: Sequence[str], value: str, results: set[str]
-) -> Sheet:
-    """One table of `across`."""
-    rest = [str(name) for name in runs if name not in results and name not in (*names, "problem")]
+def sheet_across(title: str, runs: pd.DataFrame, names: Sequence[str], value: str) -> Sheet:
+    """Return one table of `across`."""
+    rest = [str(name) for name in runs if name not in (*RESULTS, *names, "problem")]
     rows = [name for name in rest if runs[name].nunique(dropna=False) > 1] or ["application"]
     there = runs[runs[value].notna()]
     keys = [*rows, *names]
-    words = {key: there[key].astype(object).where(there[key].notna(), "-") for key in keys}
-    groups = there.assign(**words).groupby(keys, sort=False)
-    medians = groups[value].median().unstack(list(range(-len(names), 0)))
-    heads = [" ".join(map(text_of, key if isinstance(key, tuple) else (key,))) for key in medians]
-    lower = value.endswith(LOWER_IS_BETTER)
+    words = {
+        key: there[key].astype(object).where(there[key].notna(), "-").map(text_of) for key in keys
+    }
+    groups = there.assign(**words).groupby(keys, sort=False)[value].median()
+    medians = groups.unstack(list(range(-len(names), 0)))
+    heads = [" ".join(key if isinstance(key, tuple) else (key,)) for key in medians]
     lines = []
-    for key, numbers in zip(medians.index, medians.to_numpy(), strict=True):
+    for key, numbers in zip(medians.index, medians.to_numpy().tolist(), strict=True):
         known = sorted((n, head) for n, head in zip(numbers, heads, strict=True) if n == n)
-        ordered = known if lower else known[::-1]
-        cells = [digits(number) if number == number else "-" for number in numbers]
+        ordered = known if value.endswith(LOWER_IS_BETTER) else known[::-1]
         first = key if isinstance(key, tuple) else (key,)
-        lines.append((*map(text_of, first), *cells, best(ordered)))
-    left = len(runs) - len(there)
+        lines.append((*first, *map(number, numbers), best(ordered)))
     remark = f"Medians of {len(there)} runs."
-    if left:
+    if left := len(runs) - len(there):
         remark += f" {left} without {value} are left out."
     title = f"{title}: {value} by {', '.join(names)}"
     return Sheet(title, (*rows, *heads, "best"), tuple(lines), (remark,), len(rows))
 
 
 def best(ordered: Sequence[tuple[float, str]]) -> str:
-    """The first of several, and how many times as good as the next it is."""
+    """Name the first of several, and how many times as good as the next it is."""
     (first, name), *others = ordered
     if not others or not first or not others[0][0]:
         return name
@@ -329,7 +311,7 @@ def best(ordered: Sequence[tuple[float, str]]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value of an option."""
+    """Return a value of an option in words."""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:g}"
     return str(value)
