@@ -21,7 +21,7 @@ from omb_py.results.readers import Problem
 from tests import ROOT
 from tests.analysis.application_tables import row, write
 from tests.conftest import Finished
-from tests.helpers.damage import damaged, noisy
+from tests.helpers.damage import damaged
 from tests.helpers.properties import examples
 
 RESULTS = ROOT / "results" / "two-core-vm.csv"
@@ -119,10 +119,6 @@ def test_ranks_that_share_cores_are_marked(found: Callable[..., pd.DataFrame]) -
     assert "ranks took turns" in sheet.remarks[-1]
 
 
-def test_threads_want_cores_too(found: Callable[..., pd.DataFrame]) -> None:
-    assert found(row(2, 1.5, host_cores=4, threads=4, cores=8))["oversubscribed"].all()
-
-
 def test_phases_are_parts_of_a_rank_s_own_time(found: Callable[..., pd.DataFrame]) -> None:
     phases = {"compute_s": 1.0, "communicate_s": 2.0, "wait_s": 4.0, "load_s": 8.0}
     points = found(row(2, 1.5, **phases, distribute_s=1.0))
@@ -199,13 +195,6 @@ def test_a_file_cut_anywhere_keeps_the_runs_before_the_cut(
     assert part == whole[: len(part)]
 
 
-@given(st.data())
-@examples(100)
-def test_noise_between_lines_changes_nothing(content: bytes, data: st.DataObject) -> None:
-    text = data.draw(noisy(content.decode()))
-    assert runs_in(text.encode())[0] == runs_in(content)[0]
-
-
 @given(st.data(), st.binary(max_size=300))
 @examples(200)
 def test_no_damage_makes_it_raise(content: bytes, data: st.DataObject, noise: bytes) -> None:
@@ -269,12 +258,6 @@ def test_names_that_no_run_has_are_refused(
     runs, _ = speedup.load(trainings)
     with pytest.raises(UsageError, match=words):
         list(speedup.across(runs, [name], value))
-
-
-def test_options_with_blanks_and_commas_are_read() -> None:
-    found = speedup.options_of("strategy=model data_folder='/a b' partition=8,9 fusion=67108864")
-    assert found["data_folder"] == "/a b"
-    assert found["partition"] == "8,9"
 
 
 def test_show_prints_and_writes_speedups(

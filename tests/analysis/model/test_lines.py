@@ -157,10 +157,3 @@ def test_curves_share_switches_but_not_costs() -> None:
         for seed, factor in enumerate((1, 3, 7))
     ]
     assert ranges(curves) == [(0, 4096), (8192, 1 << 22)]
-
-
-def test_repeated_sizes_stay_in_one_range() -> None:
-    sizes = np.repeat(SIZES, 3)
-    found = fitted(noisy(two_protocols(sizes), 0.05, 4), sizes)
-    assert sum(one.points for one in found) == len(sizes)
-    assert ends(found) == [(0, 4096), (8192, 1 << 22)]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import omb_py
 from omb_py.analysis.pairs.matrix import Matrix, matrices, matrix
-from omb_py.analysis.pairs.text import PairsWriter, drawn, section
+from omb_py.analysis.pairs.text import PairsWriter, drawn
 from omb_py.cli import command
 from omb_py.results.row import PairRow, columns
 from tests import ROOT
@@ -83,12 +83,6 @@ def test_each_size_and_each_variant_is_a_matrix_of_its_own() -> None:
     whole = omb_py.load_pairs(FILE).to_dict("records")
     others = [row | {"bytes": 8} for row in whole] + [row | {"variant": "x"} for row in whole]
     assert [found.bytes for found in matrices([*whole, *others])] == [65536, 8, 65536]
-
-
-def test_the_slowest_are_as_many_as_are_wanted() -> None:
-    (found,) = matrices(omb_py.load_pairs(FILE).to_dict("records"))
-    assert not [line for line in section(found, worst=0) if "Sender" in line]
-    assert sum("(node" in line for line in section(found, worst=500)) == 132
 
 
 def test_other_commands_read_the_rows(tmp_path: Path) -> None:
