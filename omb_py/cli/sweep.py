@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from omb_py.core.errors import UsageError, needing
-from omb_py.options.types import NewFolder, Seconds, WholeNumber
+from omb_py.options.types import NewFolder, WholeNumber
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -55,14 +55,6 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, text: str | None)
     is_flag=True,
     help="Profile applications by the library in MPITRACE, or else by omb-py's recorder.",
 )
-@click.option(
-    "--preflight",
-    type=Seconds(min=0),
-    default=1.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Observe what other processes do on this host before the first point; 0 for not at all.",
-)
 @click.option("--mix", is_flag=True, help="Add rows of another MPI library or version.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def command(
@@ -75,7 +67,6 @@ def command(
     nodes: int | None,
     stop_after: float | None,
     profile: bool,
-    preflight: float,
     mix: bool,
     debug: bool,
 ) -> int:
@@ -123,4 +114,4 @@ def command(
     from omb_py.sweeps.run import run_sweep
 
     deadline = None if stop_after is None else began + stop_after
-    return run_sweep(sweep, where, whole, nodes, place, deadline, words, preflight, mix)
+    return run_sweep(sweep, where, whole, nodes, place, deadline, words, mix)

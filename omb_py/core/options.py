@@ -52,8 +52,7 @@ class Options:
     ``in_flight`` tell how coroutines are run, ``grpc_call`` how gRPC sends, ``object`` what
     is pickled. ``victims`` are the ranks that are killed at once, or ``node`` for those of the last
     node, and ``failures`` how often; ``operations`` report it. ``progress`` is shown
-    on a terminal (auto), always (on) or never (off); ``preflight`` are seconds for which other
-    processes are observed before anything is timed; ``debug`` shows tracebacks.
+    on a terminal (auto), always (on) or never (off); ``debug`` shows tracebacks.
     """
 
     buffer: str = "numpy"
@@ -122,7 +121,6 @@ class Options:
     segment: int | None = None
     variant: str | None = None
     progress: str = "auto"
-    preflight: float = 0.0
     timeout: float | None = None
     interface: str | None = None
     backend: str | None = None

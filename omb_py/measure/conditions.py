@@ -13,14 +13,13 @@ from itertools import pairwise
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.job import Job
-from omb_py.measure import host_load
-from omb_py.measure.host_load import HostLoad, core_mask, cores_in
+from omb_py.measure.host_load import core_mask, cores_in
 
 SYS = "/sys"
 CPU = "devices/system/cpu"
 
-METADATA, PREFLIGHT = "conditions", "preflight"
-"""Keys of metadata: of the host, and of what other processes did before the first message size."""
+METADATA = "conditions"
+"""The key of the host's conditions in metadata."""
 
 SAVING = ("powersave", "conservative", "ondemand", "schedutil")
 """Governors that let a core that waits slow down."""
@@ -190,29 +189,11 @@ def on_numa_nodes(masks: Sequence[frozenset[int]], root: str = SYS) -> str:
     return ", ".join(filter(None, [bound, f"{several} on several NUMA nodes" if several else ""]))
 
 
-def observe(seconds: float) -> str | None:
-    """A sentence on what other processes take of this host's cores in so many seconds, if much."""
-    before = host_load.read(whole=True)
-    time.sleep(seconds)
-    found = host_load.load_since(before)
-    return None if found is None else found.note(os.uname().nodename, "before")
-
-
-def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
+def examine(job: Job) -> tuple[dict[str, str], list[str]]:
     """Metadata on the conditions of the host that is worst, and sentences to be said; collective.
 
-    With ``seconds``, other processes are observed for so long, while all ranks sleep. Both are the
-    same on all ranks.
+    Both are the same on all ranks.
     """
-    notes = []
-    known = {}
-    if seconds:
-        load = HostLoad(job)
-        time.sleep(seconds)
-        _, note = load.finish("before")
-        if note is not None:
-            notes.append(note)
-        known[PREFLIGHT] = note or f"observed for {seconds:g} s: no other load to speak of"
     name = os.uname().nodename
     host = job.control.on_host()
     gathered = host.gather(job.rank.to_bytes(8, "little") + core_mask())
@@ -229,9 +210,7 @@ def examine(job: Job, seconds: float = 0.0) -> tuple[dict[str, str], list[str]]:
         told = "\n".join([words, *said])
     worst = job.rank_of_greatest(score)
     words, *said = job.text_of(told, worst).split("\n")
-    if words:
-        known[METADATA] = words
-    return known, [*notes, *said]
+    return ({METADATA: words} if words else {}), said
 
 
 def clock_tick(readings: Sequence[float]) -> float:

@@ -78,8 +78,8 @@ class Load:
             f"wait for a core {self.waited:.1%}"
         )
 
-    def note(self, host: str, when: str = "during") -> str | None:
-        """A sentence where other programs had a part in what was measured, or had before it."""
+    def note(self, host: str) -> str | None:
+        """A sentence where other programs had a part in what was measured."""
         if self.worst < BUSY:
             return None
         taken = f"other processes took {self.others:.0%}"
@@ -87,7 +87,7 @@ class Load:
             taken += f" and other virtual machines {self.stolen:.0%}"
         waited = f", and a rank waited {self.waited:.0%} of the time" if self.waited else ""
         return (
-            f"{taken} of the {self.cores} cores of {host} {when} the measurement{waited}: "
+            f"{taken} of the {self.cores} cores of {host} during the measurement{waited}: "
             "measure again on a quiet machine"
         )
 
@@ -200,10 +200,8 @@ class HostLoad:
         self._threads = threads
         self._before = read(job.leads_host)
 
-    def finish(self, when: str = "during") -> tuple[dict[str, str], str | None]:
+    def finish(self) -> tuple[dict[str, str], str | None]:
         """Metadata of the host that others used most, and a note if that was much; collective.
-
-        ``when`` is as in `Load.note`.
 
         Both are the same on all ranks, and empty where no host tells.
         """
@@ -212,7 +210,7 @@ class HostLoad:
         host = os.uname().nodename
         score = -1.0 if found is None else found.worst
         worst = self._job.rank_of_greatest(score)
-        told = "" if found is None else f"{found.describe(host)}\n{found.note(host, when) or ''}"
+        told = "" if found is None else f"{found.describe(host)}\n{found.note(host) or ''}"
         metadata, _, note = self._job.text_of(told, worst).partition("\n")
         return ({METADATA: metadata} if metadata else {}), note or None
 

@@ -135,7 +135,7 @@ class Measurement(ABC):
             if note is not None:
                 job.note(note)
         self._tick = tick()
-        conditions, warnings = examine(job, options.preflight)
+        conditions, warnings = examine(job)
         if self._tick:
             conditions["clock_tick_ns"] = f"{self._tick * 1e9:.0f}"
         for warning in warnings:

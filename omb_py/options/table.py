@@ -310,15 +310,6 @@ TABLE: dict[str, tuple[OptionRow, ...]] = {
             help="Flush the caches before each iteration.",
         ),
         OptionRow(
-            "--preflight",
-            type=Seconds(min=0),
-            metavar="SECONDS",
-            default=0.0,
-            show_default=False,
-            unplanned=False,
-            help="Observe what other processes do for SECONDS before anything is timed.",
-        ),
-        OptionRow(
             "--timeout",
             **seconds(),
             help="End the job when a rank makes no progress for SECONDS (at the start or within "

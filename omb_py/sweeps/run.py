@@ -14,7 +14,6 @@ from omb_py.core import VERSION
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
-from omb_py.measure.conditions import observe
 from omb_py.results.metadata import TELLING_PREFIXES, processor
 from omb_py.sweeps import allocation, launchers, profiling, reasons
 from omb_py.sweeps.batch import with_settings
@@ -46,16 +45,13 @@ def run_sweep(
     folder: Folder,
     deadline: float | None,
     words: str,
-    preflight: float = 0.0,
     mix: bool = False,
 ) -> int:
     """Measure what is missing of a plan, on so many nodes; the exit code (`runner.exit_code`).
 
     ``deadline`` is in the seconds of `time.monotonic`, ``words`` are as in `allocation.shortage`,
-    ``preflight`` are seconds for which other processes are observed before the first point, ``mix``
-    lets rows of other software be in the folder.
-    Raises `OmbError` when the folder cannot be written or there is no launcher, `UsageError` when
-    that is another library's.
+    ``mix`` lets rows of other software be in the folder. Raises `OmbError` when the folder cannot
+    be written or there is no launcher, `UsageError` when that is another library's.
     """
     plan = whole.on(nodes)
     points = [point for point in in_order(plan.points, sweep) if folder.missing(point)]
@@ -73,8 +69,6 @@ def run_sweep(
             points, larger = allocation.split(points, here)
             short = allocation.shortage(larger, here, machine, words)
             capture(folder, launcher)
-            if preflight and (busy := observe(preflight)) is not None:
-                reporter.say(f"note: {busy}")
             begin(reporter, sweep, machine, plan, folder, larger)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")

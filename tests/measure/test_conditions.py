@@ -14,7 +14,6 @@ from omb_py.measure.conditions import (
     coarse,
     content,
     cores_of,
-    observe,
     placement,
     read,
 )
@@ -187,8 +186,3 @@ def test_sizes_with_few_ticks_in_an_iteration_are_named() -> None:
         "percentiles are steps of it there, means hold"
     )
     assert coarse(1e-9, sizes) is None
-
-
-def test_a_quiet_or_a_busy_host_is_observed() -> None:
-    note = observe(0.05)
-    assert note is None or "before the measurement" in note

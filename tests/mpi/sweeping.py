@@ -67,7 +67,7 @@ class SmallSweep:
     def command(self, *more: str) -> list[str]:
         """What a user would type."""
         words = ["sweep", "./mine.toml", "--machine", "./here.toml", "--folder", "out"]
-        return [OMB_PY, *words, "--preflight", "0", *more]
+        return [OMB_PY, *words, *more]
 
     def run(self, *more: str, timeout: float = 120) -> Finished:
         """Run it to its end."""
