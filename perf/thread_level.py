@@ -9,7 +9,7 @@ import sys
 from statistics import median
 
 from omb_py.measure.overhead import with_interval
-from omb_py.results.overhead import interval
+from omb_py.results.text import interval
 from perf.jobs import rows_of
 
 BINDINGS = ("native", "buffer")

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 
 from omb_py.measure.overhead import with_interval
-from omb_py.results.overhead import interval
+from omb_py.results.text import interval
 
 BIN = Path(sys.executable).parent
 

@@ -18,14 +18,11 @@ from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.core.text.words import nearest
-from omb_py.results.application import ApplicationRow
+from omb_py.results.application import KINDS as APPLICATION
 from omb_py.results.readers import Problem, content_of, source_of
 from omb_py.results.readers.csv_table import OF_APPLICATIONS, CsvReader
-from omb_py.results.row import columns
 
-KINDS = {
-    name: str(kind).removesuffix(" | None") for name, kind in ApplicationRow.__annotations__.items()
-}
+KINDS = {name: kind.rstrip("?") for name, kind in APPLICATION.items()}
 REQUIRED = ("run", "application", "part", "ranks", "cores", "host_cores", "scaling", "time_s")
 READER = CsvReader("omb-py's CSV of applications", OF_APPLICATIONS, KINDS, REQUIRED)
 

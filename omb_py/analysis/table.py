@@ -31,7 +31,6 @@ from omb_py.results.readers import (
     parts_of_file,
 )
 from omb_py.results.row import OverheadRow, PairRow, Row
-from omb_py.results.row import columns as columns_of_record
 from omb_py.results.samples import is_samples
 
 SUFFIXES = (".csv", ".json", ".jsonl", ".parquet", ".txt", ".log", ".out", ".dat")
@@ -101,7 +100,7 @@ def load(
     holds no result, or when a folder holds none; other trouble becomes a problem.
     """
     wanted = None if columns is None else {*ALWAYS, *columns}
-    known = dict.fromkeys([*(n for record in RECORDS for n in columns_of_record(record)), *LOADED])
+    known = dict.fromkeys([*(n for record in RECORDS for n in record.columns), *LOADED])
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
     runs: dict[str, dict[str, str]] = {}
@@ -388,7 +387,7 @@ def complete(
 
     With ``wanted`` it has those of these columns alone. ``parts`` is emptied, for rows may be many.
     """
-    names = [*columns_of_record(record), *LOADED]
+    names = [*record.columns, *LOADED]
     names = [name for name in names if wanted is None or name in wanted]
     lengths = [len(part["benchmark"]) for part in parts]
     frame = pd.DataFrame(index=range(sum(lengths)))

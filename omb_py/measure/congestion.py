@@ -8,6 +8,7 @@ turns, so that a machine which drifts changes both alike.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from math import ceil, inf
 from typing import Any
@@ -27,7 +28,7 @@ from omb_py.measure.measurement import RunContext, check_ranks
 from omb_py.measure.overhead import block_percentiles, busy, with_interval
 from omb_py.measure.rows import Outcome, make_row
 from omb_py.measure.sampling import SETTLING, run_counted
-from omb_py.results.output import congestion_writers
+from omb_py.results.output import writers_of
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
@@ -85,8 +86,12 @@ class CongestionMeasurement(GroupsMeasurement):
         )
 
     def open_writers(self) -> list[Writer[Row]]:
+        from omb_py.results.text import CongestionWriter
+
         victim, *others = map(ranks_text, self._mine.groups)
-        return congestion_writers(self.benchmark, self.options, self._name, victim, others)
+        groups = (self._name, victim, others)
+        text = CongestionWriter(sys.stdout, self.benchmark, self.options, *groups)
+        return writers_of(Row, text, self.options)
 
     def measure_group(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._is_victim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from array import array
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from omb_py.core.errors import SharedError
 from omb_py.core.job.groups import Agreement, GroupJob, ranks_text
 from omb_py.measure.benchmark import BenchmarkMeasurement
 from omb_py.measure.measurement import RunContext
-from omb_py.results.output import group_writers
+from omb_py.results.output import writers_of
 from omb_py.results.row import Row
 from omb_py.results.writer import Writer
 
@@ -62,7 +63,10 @@ class GroupsMeasurement(BenchmarkMeasurement):
         return {"groups": ", ".join(f"{name} on {on}" for name, on in self._hosts.items())}
 
     def open_writers(self) -> list[Writer[Row]]:
-        return group_writers(self.benchmark, self.options, self._hosts)
+        from omb_py.results.text import GroupsWriter
+
+        text = GroupsWriter(sys.stdout, self.benchmark, self.options, self._hosts)
+        return writers_of(Row, text, self.options)
 
     def where(self, case: Case) -> str:
         return f"{super().where(case)} in group {self._mine.name}"

@@ -6,6 +6,7 @@ slow and fast minutes then fall on all alike, and the differences within a round
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Sequence
 from math import ceil
@@ -21,7 +22,7 @@ from omb_py.core.statistics import BUSY, median_interval, percentile, relative_s
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MICROSECONDS, on_device, placement
 from omb_py.measure.sampling import SETTLING, run_counted, warm_up
-from omb_py.results.output import overhead_writers
+from omb_py.results.output import writers_of
 from omb_py.results.row import OverheadRow
 from omb_py.results.writer import Writer
 
@@ -69,7 +70,10 @@ class OverheadMeasurement(Measurement):
             self.job.note(doubt)
 
     def open_writers(self) -> list[Writer[OverheadRow]]:
-        return overhead_writers(self.benchmark, self.options, self._rounds)
+        from omb_py.results.text import OverheadWriter
+
+        text = OverheadWriter(sys.stdout, self.benchmark, self.options, self._rounds)
+        return writers_of(OverheadRow, text, self.options)
 
     def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
         job = self.job

@@ -28,7 +28,7 @@ from omb_py.measure.host_load import core_mask, cores_in
 from omb_py.measure.measurement import Measurement, RunContext
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, placement
 from omb_py.measure.sampling import run_counted
-from omb_py.results.output import pair_writers
+from omb_py.results.output import writers_of
 from omb_py.results.row import PairRow
 from omb_py.results.writer import Writer
 
@@ -163,7 +163,7 @@ class PairsMeasurement(Measurement):
         super().run()
 
     def open_writers(self) -> list[Writer[PairRow]]:
-        return pair_writers(self.options)
+        return writers_of(PairRow, None, self.options)
 
     def iterations(self, size: int) -> int | None:
         return len(self._rounds) * self._request.repeats

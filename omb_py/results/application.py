@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TextIO
 
 from omb_py.core import VERSION
-from omb_py.core.dataclass import dataclass
 from omb_py.core.text.words import count
-from omb_py.results.writer import Writer
+from omb_py.results.row import Record
+from omb_py.results.writer import StreamWriter
 
 MAX_RANKS = 16
 """Ranks that the text shows one by one."""
@@ -27,8 +27,25 @@ HEADS = {
 """Columns of the table of ranks; that of loading is only shown where something is loaded."""
 
 
-@dataclass(frozen=True)
-class ApplicationRow:
+KINDS = dict(
+    column.split(":")
+    for column in """
+    run:str application:str part:str? rank:int? ranks:int nodes:int host_cores:int buffer:str
+    binding:str problem:str scaling:str threads:int cores:int blas:str repeats:int
+    time_s:float? time_low_s:float? time_high_s:float? distribute_s:float? compute_s:float?
+    communicate_s:float? wait_s:float? load_s:float? other_s:float? one_rank_s:float?
+    sequential_s:float? sequential:str? sequential_ratio:float? sequential_speedup:float?
+    sequential_speedup_low:float? sequential_speedup_high:float? alternative_s:float?
+    alternative:str? alternative_speedup:float? alternative_speedup_low:float?
+    alternative_speedup_high:float? speedup:float? speedup_low:float? speedup_high:float?
+    efficiency:float? value:float? value_low:float? value_p25:float? value_p75:float?
+    value_high:float? unit:str? calls:int? call_bytes:float? check:str? difference:float?
+    variant:str?""".split()
+)
+"""What each column holds, with a question mark where it may be empty."""
+
+
+class ApplicationRow(Record):
     """What `docs/applications.md` describes column by column; None where one does not apply.
 
     ``problem`` is what the user asked for: with weak scaling the problem of one rank.
@@ -47,66 +64,16 @@ class ApplicationRow:
     ``value_low`` to ``value_high`` are the minimum, 25th and 75th percentile and the maximum.
     """
 
-    run: str
-    application: str
-    part: str | None
-    rank: int | None
-    ranks: int
-    nodes: int
-    host_cores: int
-    buffer: str
-    binding: str
-    problem: str
-    scaling: str
-    threads: int
-    cores: int
-    blas: str
-    repeats: int
-    time_s: float | None
-    time_low_s: float | None
-    time_high_s: float | None
-    distribute_s: float | None
-    compute_s: float | None
-    communicate_s: float | None
-    wait_s: float | None
-    load_s: float | None
-    other_s: float | None
-    one_rank_s: float | None
-    sequential_s: float | None
-    sequential: str | None
-    sequential_ratio: float | None
-    sequential_speedup: float | None
-    sequential_speedup_low: float | None
-    sequential_speedup_high: float | None
-    alternative_s: float | None
-    alternative: str | None
-    alternative_speedup: float | None
-    alternative_speedup_low: float | None
-    alternative_speedup_high: float | None
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    efficiency: float | None
-    value: float | None
-    value_low: float | None
-    value_p25: float | None
-    value_p75: float | None
-    value_high: float | None
-    unit: str | None
-    calls: int | None
-    call_bytes: float | None
-    check: str | None
-    difference: float | None
-    variant: str | None
+    columns = tuple(KINDS)
 
 
-class ApplicationWriter(Writer[ApplicationRow]):
+class ApplicationWriter(StreamWriter):
     """A table of the ranks' phases, then what came of the whole, then its parts."""
 
     def __init__(self, stream: TextIO, title: str) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._title = title
-        self._ranks: list[ApplicationRow] = []
+        self._ranks = 0
         self._heads: list[str] = []
         self._pairs = 0
 
@@ -135,26 +102,24 @@ class ApplicationWriter(Writer[ApplicationRow]):
         if row.one_rank_s is not None:
             line(f"{'One rank(s)':<22}{seconds(row.one_rank_s)}")
         if row.speedup is not None and row.efficiency is not None:
-            line(speedup("one rank", row.speedup, row.speedup_low, row.speedup_high))
+            line(speedup("one rank", row))
             line(f"{'Efficiency(%)':<22}{100 * row.efficiency:.1f}")
         if row.sequential_s is not None and row.sequential_ratio is not None:
             compared = f"one rank / {row.sequential} = {row.sequential_ratio:.3f}"
             line(f"{'Sequential(s)':<22}{seconds(row.sequential_s)}   {compared}")
         if row.sequential and row.sequential_speedup is not None:
-            low, high = row.sequential_speedup_low, row.sequential_speedup_high
-            line(speedup(row.sequential, row.sequential_speedup, low, high))
+            line(speedup(row.sequential, row, "sequential_"))
         if row.alternative and row.alternative_speedup is not None:
             line(f"{row.alternative.capitalize() + '(s)':<22}{seconds(row.alternative_s)}")
-            low, high = row.alternative_speedup_low, row.alternative_speedup_high
-            line(speedup(row.alternative, row.alternative_speedup, low, high))
+            line(speedup(row.alternative, row, "alternative_"))
 
     def _rank(self, row: ApplicationRow) -> None:
         if not self._ranks:
             self._line("# " + "Rank".ljust(6) + "".join(f"{head:>16}" for head in self._heads))
-        self._ranks.append(row)
-        if len(self._ranks) <= MAX_RANKS:
+        self._ranks += 1
+        if self._ranks <= MAX_RANKS:
             times = (getattr(row, HEADS[head]) or 0.0 for head in self._heads)
-            self._line(f"{row.rank:<8}" + "".join(f"{seconds:16.6f}" for seconds in times))
+            self._line(f"{row.rank:<8}" + "".join(f"{time:16.6f}" for time in times))
         elif row.rank == row.ranks - 1:
             self._line(f"# and {row.ranks - MAX_RANKS} more, which --output keeps")
 
@@ -171,27 +136,20 @@ class ApplicationWriter(Writer[ApplicationRow]):
         if row.time_s is not None:
             found.append(f"{seconds(row.time_s)} s")
         if row.value is not None:
-            found.append(f"{row.value:.6g} {row.unit or ''}".rstrip() + quantiles(row))
+            found.append(f"{row.value:.6g} {row.unit or ''}".rstrip())
+        if row.value_low is not None:
+            spread = {"min": row.value_low, "25 %": row.value_p25, "75 %": row.value_p75}
+            spread["max"] = row.value_high
+            named = ", ".join(f"{name} {value:.4g}" for name, value in spread.items())
+            found[-1] += f" ({named})"
         if row.check is not None:
             found.append(row.check)
         self._line("   ".join(found))
 
-    def _line(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
 
-
-def quantiles(row: ApplicationRow) -> str:
-    """What lies around a median, where it is one."""
-    if row.value_low is None:
-        return ""
-    spread = (row.value_low, row.value_p25, row.value_p75, row.value_high)
-    named = zip(("min", "25 %", "75 %", "max"), spread, strict=True)
-    return f" ({', '.join(f'{name} {value:.4g}' for name, value in named)})"
-
-
-def speedup(over: str, value: float, low: float | None, high: float | None) -> str:
+def speedup(over: str, row: ApplicationRow, which: str = "") -> str:
     """A line on a speed-up over something, with the extremes of the repeats."""
+    value, low, high = (getattr(row, f"{which}speedup{end}") for end in ("", "_low", "_high"))
     return f"{'Speed-up':<22}{value:.3f}   over {over}; repeats: {low:.3f} to {high:.3f}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.results.row import columns, percent_text
+from omb_py.results.row import Record, percent_text
 from omb_py.results.sink import Sink, open_sink
 from omb_py.results.writer import LineWriter
 
@@ -21,9 +21,9 @@ RUN = b"# run: "
 class CsvWriter(LineWriter):
     """Adds lines to a table; the header is written where nothing else is yet."""
 
-    def __init__(self, sink: Sink, record: type[Any]) -> None:
-        super().__init__(sink, header_of(columns(record)).encode())
-        self._columns = columns(record)
+    def __init__(self, sink: Sink, record: type[Record]) -> None:
+        super().__init__(sink, header_of(record.columns).encode())
+        self._columns = record.columns
 
     def metadata_lines(self, metadata: dict[str, str]) -> bytes:
         return comments(metadata).encode(errors="backslashreplace")
@@ -45,12 +45,12 @@ def header_of(names: tuple[str, ...]) -> str:
     return ",".join(names) + "\n"
 
 
-def open_csv(path: Path, record: type[Any], clear: bool) -> CsvWriter:
+def open_csv(path: Path, record: type[Record], clear: bool) -> CsvWriter:
     """A writer that adds records of a kind to the table in ``path``, after its last whole line.
 
     Raises `UsageError` when the file holds something else, `OmbError` when it cannot be written.
     """
-    header = header_of(columns(record)).encode()
+    header = header_of(record.columns).encode()
 
     def begun(lines: Iterable[bytes]) -> bool:
         first = b""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.core.errors import UsageError
-from omb_py.results.row import columns, percent_text
+from omb_py.results.row import percent_text
 from omb_py.results.sink import open_sink
 from omb_py.results.writer import LineWriter
 
@@ -33,7 +33,7 @@ def line_of(item: dict[str, Any]) -> bytes:
 
 def item_of(row: Any) -> dict[str, object]:
     """The object of a row: the columns that have a value."""
-    every = ((column, getattr(row, column)) for column in columns(type(row)))
+    every = ((column, getattr(row, column)) for column in row.columns)
     item = {name: value for name, value in every if value is not None and value == value}
     if "percentiles" in item:
         item["percentiles"] = {

@@ -91,11 +91,6 @@ class PairRow(Record):
     )
 
 
-def columns(record: type[Any]) -> tuple[str, ...]:
-    """Names of a record's columns, in the order in which CSV has them."""
-    return record.columns if issubclass(record, Record) else tuple(record.__annotations__)
-
-
 COLUMNS = Row.columns
 """The columns of benchmarks."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from omb_py.core.datatypes import Datatype
 
@@ -38,6 +38,17 @@ class Writer(ABC, Generic[Record]):
 
     def finish(self) -> None:
         """The run is complete."""
+
+
+class StreamWriter(Writer[Any]):
+    """Prints lines for people, each at once."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
 
 
 class LineWriter(Writer[Any]):

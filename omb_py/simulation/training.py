@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from omb_py.apps import Application
 from omb_py.apps.runtime.rows import describe
@@ -22,7 +22,6 @@ from omb_py.core.options import LIBRARY, Options
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, value_text
 from omb_py.results.application import ApplicationRow
-from omb_py.results.row import columns as columns_of
 from omb_py.simulation.checking import SIMULATED
 from omb_py.simulation.collectives import by_textbook
 from omb_py.simulation.engine import Outcome, Run
@@ -177,7 +176,6 @@ class Trained:
     def row(self, run: str, application: Application[Training]) -> ApplicationRow:
         """Its row, as of a measured run."""
         step = self.step
-        empty: dict[str, Any] = dict.fromkeys(columns_of(ApplicationRow))
         known = {
             "run": run,
             "application": application.name,
@@ -204,7 +202,7 @@ class Trained:
             "efficiency": self.efficiency,
             "variant": self.scenario or None,
         }
-        return ApplicationRow(**(empty | known))
+        return ApplicationRow(**known)
 
 
 def sheet(results: Sequence[Trained], remarks: Sequence[str]) -> Sheet:

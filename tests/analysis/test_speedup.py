@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
 @pytest.fixture
 def found(tmp_path: Path) -> Callable[..., pd.DataFrame]:
     def speedups(*rows: ApplicationRow) -> pd.DataFrame:
-        named = [replace(one, run=f"run-{number}") for number, one in enumerate(rows)]
+        named = [one.replace(run=f"run-{number}") for number, one in enumerate(rows)]
         runs, problems = speedup.load(write(tmp_path / "table.csv", *named))
         assert problems == []
         return speedup.speedups(runs, divides_work)
@@ -178,7 +177,7 @@ def test_a_row_that_is_wrong_is_left_out_and_named(
     tmp_path: Path, wrong: dict[str, Any], words: str
 ) -> None:
     runs, (problem,) = speedup.load(
-        write(tmp_path / "table.csv", ROWS[0], replace(ROWS[1], **wrong))
+        write(tmp_path / "table.csv", ROWS[0], ROWS[1].replace(**wrong))
     )
     assert runs["ranks"].tolist() == [1]
     assert words in problem.text
@@ -217,7 +216,7 @@ def trainings(tmp_path: Path) -> Path:
         training(16, "data", 6.0),
         training(16, "hybrid", 3.0),
     ]
-    named = [replace(one, run=f"run-{number}") for number, one in enumerate(rows)]
+    named = [one.replace(run=f"run-{number}") for number, one in enumerate(rows)]
     return write(tmp_path / "table.csv", *named)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.results.row import OverheadRow, columns
+from omb_py.results.row import OverheadRow
 from tests.conftest import Finished
 from tests.helpers.reading import objects
 
@@ -26,7 +26,7 @@ def test_each_binding_is_compared_with_native(
     job = mpiexec(2, "overhead", "latency", *words, "--output", "o.csv")
     assert job.code == 0, job.err
     table = read(tmp_path / "o.csv")
-    assert tuple(table.columns) == columns(OverheadRow)
+    assert tuple(table.columns) == OverheadRow.columns
     compared = table[table.split.isna()]
     assert list(compared.binding) == ["native", "buffer", "slow"] * 2
     assert set(compared.base) == {"native"}
@@ -48,7 +48,7 @@ def test_json_holds_the_same_columns(mpiexec: Callable[..., Finished]) -> None:
     assert job.code == 0, job.err
     items = [item for item in objects(job.out) if "metadata" not in item]
     for item in items:
-        assert [name for name in columns(OverheadRow) if name in item] == list(item)
+        assert [name for name in OverheadRow.columns if name in item] == list(item)
         assert None not in item.values()
     assert len(items) == 3
 

@@ -7,8 +7,8 @@ import io
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
-from omb_py.results.congestion import CongestionWriter
 from omb_py.results.row import Row
+from omb_py.results.text import CongestionWriter
 
 
 def row(congestor: str, **values: object) -> Row:

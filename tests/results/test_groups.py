@@ -7,8 +7,8 @@ import io
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
-from omb_py.results.groups import GroupsWriter
 from omb_py.results.row import Row
+from omb_py.results.text import GroupsWriter
 
 
 def row(group: str, size: int, latency: float, low: float, high: float, ranks: int = 4) -> Row:

@@ -9,8 +9,8 @@ import pytest
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.options import Options
 from omb_py.measure.overhead import busy
-from omb_py.results.overhead import OverheadWriter
 from omb_py.results.row import OverheadRow
+from omb_py.results.text import OverheadWriter
 
 
 def text(median: float, base: float, ratio: float, low: float | None, high: float | None) -> str:

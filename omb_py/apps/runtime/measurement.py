@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,8 +21,8 @@ from omb_py.core.job import Node
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
 from omb_py.measure.writers import finish_writers, start_writers
-from omb_py.results.application import ApplicationRow
-from omb_py.results.output import application_writers
+from omb_py.results.application import ApplicationRow, ApplicationWriter
+from omb_py.results.output import writers_of
 from omb_py.results.row import new_run
 from omb_py.results.writer import Writer
 
@@ -140,7 +141,8 @@ class Measurement:
         job.agree(wrong)
 
     def open_writers(self) -> list[Writer[ApplicationRow]]:
-        return application_writers(self._application.title, self._setting.options)
+        text = ApplicationWriter(sys.stdout, self._application.title)
+        return writers_of(ApplicationRow, text, self._setting.options)
 
     def _prepare_references(self) -> Kernel[Any] | None:
         """The sequential programs, and the problem of one rank on rank 0 alone."""

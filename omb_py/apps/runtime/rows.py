@@ -17,7 +17,6 @@ from omb_py.buffers import Buffer
 from omb_py.core.job import Job, Node
 from omb_py.core.options import Options
 from omb_py.results.application import ApplicationRow
-from omb_py.results.row import columns
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
@@ -122,7 +121,7 @@ def _common(measured: Measured) -> dict[str, Any]:
     """What all rows of a run have in common."""
     setting = measured.setting
     options, settings = setting.options, setting.request.settings
-    return dict.fromkeys(columns(ApplicationRow)) | {
+    return {
         "run": measured.run,
         "application": setting.request.application.name,
         "ranks": measured.ranks,

@@ -13,7 +13,7 @@ import omb_py
 from omb_py.analysis.pairs.matrix import Matrix, matrices, matrix
 from omb_py.analysis.pairs.text import PairsWriter, drawn
 from omb_py.cli import command
-from omb_py.results.row import PairRow, columns
+from omb_py.results.row import PairRow
 from tests import ROOT
 
 FILE = ROOT / "tests/data/pairs/one-slow-card.csv"
@@ -21,7 +21,7 @@ FILE = ROOT / "tests/data/pairs/one-slow-card.csv"
 
 
 def rows() -> list[PairRow]:
-    frame = omb_py.load_pairs(FILE)[list(columns(PairRow))].astype(object)
+    frame = omb_py.load_pairs(FILE)[list(PairRow.columns)].astype(object)
     return [PairRow(**row) for row in frame.where(frame.notna(), None).to_dict("records")]
 
 

@@ -36,7 +36,6 @@ from omb_py.core.options import Options
 from omb_py.measure.launch import StartedJob, adapted, measurement_of_groups, prepare_buffer
 from omb_py.options.application import parse_application
 from omb_py.options.parse import parse
-from omb_py.results.row import columns
 from omb_py.results.writer import Writer
 
 SECONDS_WITHOUT_PROGRESS = 300
@@ -61,7 +60,7 @@ class Kept(Writer[Any]):
         self._record = record
 
     def row(self, row: Any) -> None:
-        self._record.rows.append({name: getattr(row, name) for name in columns(type(row))})
+        self._record.rows.append({name: getattr(row, name) for name in type(row).columns})
 
 
 def read_line(arguments: list[str]) -> tuple[Benchmark | ApplicationRequest, Options]:
