@@ -12,7 +12,7 @@ from typing import Any
 from omb_py.results.readers import Found, Notes, Source
 from omb_py.results.readers.nccl_tests import (
     NAMES,
-    TYPES,
+    SHAPES,
     NcclRow,
     NcclTable,
     Run,
@@ -20,7 +20,9 @@ from omb_py.results.readers.nccl_tests import (
 )
 
 DOCUMENT = re.compile(r'\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:\s*"')
-RESULT = re.compile(r',?\s*\{\s*"size"')
+RESULTS = re.compile(r'"results"\s*:\s*\[')
+RESULT = re.compile(r'\{\s*"size"')
+REST = re.compile(r"\s*\]")
 PROGRAM = re.compile(rf"(?:[nr]ccl_)?({NAMES})_perf(?:_mpi)?(?:\.exe)?")
 NUMBER = re.compile(r"\d{1,15}\.\d{6}")
 """As ``%lf`` prints it; fewer decimals are a number that was cut."""
@@ -29,7 +31,7 @@ DECODER = json.JSONDecoder(parse_float=str)
 """Numbers with decimals stay text, for their digits tell the number of ranks."""
 
 DAMAGED = (ValueError, RecursionError, LookupError, TypeError, AttributeError)
-"""What a document raises that has not what it should have."""
+"""What raises that has not what it should have."""
 
 HALVES = {False: "out_of_place", True: "in_place"}
 SETTINGS = {
@@ -69,49 +71,32 @@ def read_document(source: Source, text: str, index: int) -> Found:
     found = Found()
     notes = Notes(source, found.problems)
     run = Run(f"{source.path}:{index + 1}")
-    places = [match.start() for match in RESULT.finditer(text)]
-    lines = [index + text.count("\n", 0, text.index("{", place)) for place in places]
-    document, end = whole_part(text, places)
-    if end is not None:
-        reason = "the document is damaged or ends here; what is whole before is read"
-        notes.add(index + text.count("\n", 0, end), reason)
+    results = RESULTS.search(text)
+    place = end = results.end() if results else len(text)
     try:
-        describe(run, document)
+        describe(run, json.loads(text[: results.start() if results else 0].rstrip(", \n") + "}"))
     except DAMAGED:
         run.ranks.clear()
     table = NcclTable(index, run, run.program or program_of_file(source.path))
-    entries = document.get("results") if isinstance(document, dict) else None
-    for result, line in zip(entries if isinstance(entries, list) else [], lines, strict=False):
-        if "cpu_time" in str(result):
-            notes.add(line, "the processor's time (-C) stands for the time; left out")
-            continue
+    line = index + text.count("\n", 0, place)
+    for match in RESULT.finditer(text, place):
+        line += text.count("\n", place, match.start())
+        place = match.start()
         try:
-            row = row_of(result, line, run)
+            result, end = DECODER.raw_decode(text, place)
+            if '"cpu_time"' in text[place:end]:
+                notes.add(line, "the processor's time (-C) stands for the time; left out")
+            else:
+                table.add(row_of(result, line, run), notes)
         except DAMAGED:
             notes.add(line, "not a whole result, left out")
-        else:
-            table.add(row, notes)
+    if not REST.match(text, end):
+        notes.add(line, "the document is damaged or ends here; what is whole is read")
     found.rows.extend(table.measurements(notes))
     if table.rows:
         found.runs[run.name] = run.said
     notes.finish()
     return found
-
-
-def whole_part(text: str, places: list[int]) -> tuple[Any, int | None]:
-    """A document, or what is whole of it with where that ends; results begin at ``places``."""
-    try:
-        return DECODER.raw_decode(text)[0], None
-    except RecursionError:
-        return {}, 0
-    except json.JSONDecodeError as error:
-        before = [place for place in places if place < error.pos]
-        for end in (error.pos, *before[-1:]):
-            try:
-                return DECODER.decode(text[:end].rstrip("{, \n") + "]}"), end
-            except (ValueError, RecursionError):
-                continue
-    return {}, 0
 
 
 def describe(run: Run, document: dict[str, Any]) -> None:
@@ -147,24 +132,18 @@ def row_of(result: dict[str, Any], index: int, run: Run) -> NcclRow:
     """A result taken apart; raises one of `DAMAGED` when something is not what it should be."""
     size, count, dtype = result["size"], result["count"], result["type"]
     redop, root = result["redop"].strip() or "none", result["root"].strip()
-    if not 0 <= size < 1 << 63 or not 0 <= count < 1 << 63 or dtype not in TYPES:
-        raise ValueError(result)
-    if not re.fullmatch(r"[a-z]{2,8}", redop) or not re.fullmatch(r"-1|\d{1,7}", root):
+    cells = {"size": str(size), "count": str(count), "type": dtype, "redop": redop, "root": root}
+    if not all(SHAPES[name].fullmatch(cell) for name, cell in cells.items()):
         raise ValueError(result)
     halves, samples = {}, {}
     for in_place, name in HALVES.items():
         if (half := result[name]) is None:
             continue  # a run that only replays one of them
+        numbers = [half["time"], half["alg_bw"], half["bus_bw"]]
         wrong = half.get("nwrong", "")
-        cells = (
-            half["time"],
-            half["alg_bw"],
-            half["bus_bw"],
-            "0.000000" if wrong is None else wrong,
-        )
-        if not all(map(NUMBER.fullmatch, cells)):
+        if not all(map(NUMBER.fullmatch, numbers if wrong is None else [*numbers, wrong])):
             raise ValueError(result)
-        halves[in_place] = (*cells[:3], "N/A" if wrong is None else wrong)
+        halves[in_place] = (*numbers, wrong or "N/A")
         each = result.get(f"{name}_per_iter", {})
         if run.settings.get("agg iters") == 1:
             samples[in_place] = {

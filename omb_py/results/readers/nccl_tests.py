@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 from pathlib import PurePath
-from statistics import median
 from typing import Any
 
 from omb_py.results.readers import LineReader, Notes, Reading, Source
@@ -73,26 +72,29 @@ TYPES |= {f"fp8_{kind}": (1, f"float8_{kind}", f"fp8_{kind}") for kind in ("e4m3
 none: what tells rows of several types apart."""
 
 VERSION = re.compile(r"# (?P<who>n|r)ccl-tests version (?P<version>\S+)(?: (?P<rest>.*\S))?\s*")
-RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
 STARTING = re.compile(r"# Collective test starting: (?P<program>\S+)\s*")
 SETTINGS = re.compile(r"# nThread (?P<threads>\d{1,9}) nGpus (?P<gpus>\d{1,9}) (?P<rest>.*)")
-SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
-NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"} | {
-    name: name for name in ("agg iters", "graph", "unalign")
-}
 RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d{1,7})\s(?:Group\s+(?P<group>\d{1,7})\s)?\s*Pid\s+\d+ on\s+"
     r"(?P<host>\S+) device\s+\d+ \[(?P<bus>[\w:.]+)\] (?P<device>.*\S)\s*"
 )
+ABOVE = (VERSION, STARTING, SETTINGS, RANK)
+"""Lines above a table in their order; one that is out of it is of another run."""
+
+RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
 BLOCKING = re.compile(r"# Blocking Enabled: (.*\S)\s*")
 LIBRARY = re.compile(r"(?:NCCL|RCCL) version ?:? ?(\d\S*)\s*")
+SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
+NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"}
+USUAL = {"agg iters": 1, "graph": 0, "unalign": 0}
+"""Settings that are said where they are others."""
+
 END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test concluded)\b")
 
 HALF = ["time", "algbw", "busbw", "#wrong"]
 """What each half of a header begins with; older versions call the last column ``error``."""
 
 NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
-WRONG = re.compile(rf"N/A|-?nan|inf|{NUMBER.pattern}")
 LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
 SHAPES = {
     "size": re.compile(r"\d{1,18}"),
@@ -100,14 +102,13 @@ SHAPES = {
     "type": re.compile("|".join(TYPES)),
     "redop": re.compile(r"[a-z]{2,8}"),
     "root": re.compile(r"-1|\d{1,7}"),
+    "#wrong": re.compile(rf"N/A|-?nan|inf|{NUMBER.pattern}"),
+    "timestamp": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
 }
-STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+"""What cells look like; those of all other columns are numbers."""
 
 TELLING = 1.0
 """GB/s from which on a printed bandwidth has digits enough to tell numbers of ranks apart."""
-
-TOLERANCE = 0.01
-"""How far the quotient of two such bandwidths may be from what it was before they were rounded."""
 
 TWICE = "copies of a program built without MPI print side by side, or two runs do"
 
@@ -151,13 +152,12 @@ class Run:
         }
         if self.size:
             row |= {"ranks": self.size, "hosts": len(set(self.ranks.values()))}
-        usual = {"agg iters": 1, "graph": 0, "unalign": 0}
-        unusual = []
-        for name, value in self.settings.items():
-            if name not in usual:
-                row[name] = value
-            elif value != usual[name]:
-                unusual.append(f"{name} {value}")
+        row |= {name: value for name, value in self.settings.items() if name not in USUAL}
+        unusual = [
+            f"{name} {value}"
+            for name, value in self.settings.items()
+            if USUAL.get(name, value) != value
+        ]
         groups = len({group for group, _ in self.ranks})
         unusual += [f"{groups} groups"] if groups > 1 else []
         unusual += [f"blocking: {self.blocking}"] if self.blocking else []
@@ -219,20 +219,15 @@ class NcclTable:
             same = (row.nbytes, row.dtype, row.redop, row.root)
             self.rows = [o for o in self.rows if (o.nbytes, o.dtype, o.redop, o.root) != same]
         elif row.nbytes < last:
-            text = f"size {row.nbytes} after {last}: rows of two tables? left out"
-            notes.add(row.index, text)
+            notes.add(row.index, f"size {row.nbytes} after {last}: rows of two tables? left out")
         else:
             self.last[key] = row.nbytes
             self.rows.append(row)
 
     def bandwidths(self) -> list[tuple[str, str]]:
         """Algorithm and bus bandwidth wherever both have digits enough to be compared."""
-        return [
-            (half[1], half[2])
-            for row in self.rows
-            for half in row.halves.values()
-            if float(half[1]) >= TELLING and float(half[2]) >= TELLING
-        ]
+        halves = [half for row in self.rows for half in row.halves.values()]
+        return [(a, b) for _, a, b, _ in halves if min(float(a), float(b)) >= TELLING]
 
     def ranks(self, program: str) -> int | None:
         """The ranks: from their list, from sizes of all blocks and counts of one, or, of an
@@ -243,24 +238,20 @@ class NcclTable:
             several = {row.nbytes // row.block for row in self.rows if row.block}
             return several.pop() if len(several) == 1 else None
         low, high = 0.0, 2.0
-        for pair in self.bandwidths():
-            (algorithm, bus), digits = map(float, pair), len(pair[0].partition(".")[2])
-            half = 0.5 * 10.0**-digits
-            low = max(low, (bus - half) / (algorithm + half))
-            high = min(high, (bus + half) / (algorithm - half))
-        if program != "all_reduce" or not 1 < low <= high < 2:
+        for algorithm, bus in self.bandwidths() if program == "all_reduce" else ():
+            half = 0.5 * 10.0 ** -len(algorithm.partition(".")[2])  # of the last digit
+            low = max(low, (float(bus) - half) / (float(algorithm) + half))
+            high = min(high, (float(bus) + half) / (float(algorithm) - half))
+        if not 1 < low <= high < 2:
             return None
         fewest, most = ceil(2 / (2 - low)), floor(2 / (2 - high))  # the factor is 2 (P - 1) / P
         return fewest if fewest == most else None
 
     def measurements(self, notes: Notes) -> Iterator[dict[str, Any]]:
         """The rows of a whole table, once it is known of what; else a note."""
-        if not self.rows:
-            return
-        pairs = self.bandwidths()
-        doubled = bool(pairs) and median(float(b) / float(a) for a, b in pairs) > 1 + TOLERANCE
-        program = self.program or ("all_reduce" if doubled else None)
-        reason = None
+        program, pairs = self.program, self.bandwidths()
+        doubled = sum(float(bus) for _, bus in pairs) > 1.01 * sum(float(one) for one, _ in pairs)
+        program = program or ("all_reduce" if doubled else None)
         if program is None:
             reason = (
                 "neither this file nor its name tells which program printed this table, so it is "
@@ -270,9 +261,14 @@ class NcclTable:
             reason = f"{program} is no program that is known; the table is left out"
         elif doubled and program != "all_reduce":
             reason = f"bandwidths of all_reduce, not of {program}; the table is left out"
-        if program is None or reason:
-            notes.add(self.index, str(reason), rows=len(self.rows))
+        else:
+            yield from self._rows_of(program, notes)
             return
+        if self.rows:
+            notes.add(self.index, reason, rows=len(self.rows))
+
+    def _rows_of(self, program: str, notes: Notes) -> Iterator[dict[str, Any]]:
+        """The rows of a program that is known."""
         ranks = self.ranks(program)
         shared = self.run.describe(program) | ({"ranks": ranks} if ranks else {})
         # hypercube and some programs before 2.0.1 print the bus bandwidth twice; lower ones than
@@ -287,19 +283,16 @@ class NcclTable:
             if program in ROOTED and row.root != "-1":
                 values["root"] = row.root
             if program in ADDING and row.redop not in ("sum", "none"):
-                parts = [shared["part"]] if "part" in shared else []
-                values["part"] = ", ".join([*parts, row.redop])
-            for in_place, half in row.halves.items():
-                values |= {"latency_us": float(half[0]), "busbw_GBps": float(half[2])}
-                twice = program in OF_PARTS and half[1] == half[2] and float(half[1]) >= equal
-                values["algbw_GBps"] = None if twice else float(half[1])
-                values.pop("validation", None)
-                if NUMBER.fullmatch(half[3]):
+                values["part"] = ", ".join(filter(None, (shared.get("part"), row.redop)))
+            for in_place, (time, algorithm, bus, wrong) in row.halves.items():
+                twice = program in OF_PARTS and algorithm == bus and float(bus) >= equal
+                one = {"in_place": in_place, "line": row.index + 1, "latency_us": float(time)}
+                one |= {"algbw_GBps": None if twice else float(algorithm), "busbw_GBps": float(bus)}
+                if NUMBER.fullmatch(wrong):
                     # an error of old versions may be rounding: how much was allowed it hides
-                    wrong = None if self.errors else "Fail"
-                    values["validation"] = "Pass" if float(half[3]) == 0 else wrong
-                place = {"in_place": in_place, "line": row.index + 1}
-                yield values | row.samples.get(in_place, {}) | place
+                    failed = None if self.errors else "Fail"
+                    one["validation"] = "Pass" if float(wrong) == 0 else failed
+                yield values | row.samples.get(in_place, {}) | one
 
 
 def program_of_file(path: str) -> str | None:
@@ -327,30 +320,30 @@ def row_of(names: list[str], line: str, index: int) -> NcclRow | None:
         cells[-2:] = [" ".join(cells[-2:])]
     if len(cells) == len(names) - 1 and "redop" in names:
         cells.insert(3, "none")  # programs that add nothing left the operation blank once
-    if len(cells) != len(names):
+    if len(cells) != len(names) or not all(
+        SHAPES.get(name, NUMBER).fullmatch(cell) for name, cell in zip(names, cells, strict=True)
+    ):
         return None
-    start = names.index("time")
-    second = names.index("time", start + 1)
-    halves = {False: tuple(cells[start : start + 4]), True: tuple(cells[second : second + 4])}
-    first = {"redop": "none", "root": "-1"} | dict(zip(names[:start], cells, strict=False))
-    shapes = SHAPES | dict.fromkeys(names[start:], NUMBER) | {"#wrong": WRONG, "timestamp": STAMP}
-    if not all(shapes[name].fullmatch(cell) for name, cell in zip(names, cells, strict=True)):
-        return None
-    size, count = int(first["size"]), int(first["count"])
-    return NcclRow(index, size, count, first["type"], first["redop"], first["root"], halves)
+    first, second = (place for place, name in enumerate(names) if name == "time")
+    said = {"redop": "none", "root": "-1"} | dict(zip(names[:first], cells, strict=False))
+    halves = {False: tuple(cells[first : first + 4]), True: tuple(cells[second : second + 4])}
+    what = (said["type"], said["redop"], said["root"])
+    return NcclRow(index, int(said["size"]), int(said["count"]), *what, halves)
 
 
 class NcclReading(Reading):
-    """Where the reader stands; ``mentions`` are programs named since the last table."""
+    """Where the reader stands; ``mentions`` are programs named since the last table.
+
+    ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
+    """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.run = Run(f"{source.path}:1")
         self.mentions: set[str] = set()
-        self.used = False
+        self.stage = -1
         self.table: NcclTable | None = None
         self.names: list[str] = []
-        self.spaced = False
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
@@ -359,12 +352,11 @@ class NcclReading(Reading):
         if "algbw" in line and (names := columns_of(line)):
             self.start_table(line, names, index)
         elif self.table and LOOKS_LIKE_A_ROW.match(line):
-            row = row_of(self.names, line, index)
-            if row is None or (self.spaced and "  " not in line):
-                self.notes.add(index, "not a whole row, left out")
-            else:
+            if row := row_of(self.names, line, index):
                 self.begun = None
                 self.table.add(row, self.notes)
+            else:
+                self.notes.add(index, "not a whole row, left out")
         elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
             self.comment(line.lstrip(), index)
 
@@ -372,36 +364,15 @@ class NcclReading(Reading):
         """A line that is neither header nor row: what it tells of the run, if anything."""
         if END.match(line):
             self.finish_table()
-        elif match := VERSION.fullmatch(line):
-            self.finish(index)
-            self.run.suite = f"{match['who']}ccl-tests {match['version']}"
-            for word in (match["rest"] or "").split():
-                name, _, value = word.partition("=")
-                self.run.said[name] = value
-        elif match := STARTING.fullmatch(line):
-            if self.used or self.run.program or self.run.settings:
-                self.finish(index)
-            known = MENTION.search(match["program"])
-            self.run.program = known[1] if known else match["program"]
-        elif match := SETTINGS.fullmatch(line):
-            if self.used or self.run.settings:
-                self.finish(index)
-            program = self.run.program or next(iter(self.mentions), None)
-            name = f"{program}_perf" if program else "a program"
-            self.begin(index, f"{name} of {self.run.suite or 'nccl-tests'}")
-            self.run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
-            self.run.settings = {
-                NAMES_OF_SETTINGS[name]: int(value)
-                for name, value in SETTING.findall(match["rest"])
-                if name in NAMES_OF_SETTINGS
-            }
-        elif match := RANK.fullmatch(line):
-            if self.used:
-                self.finish(index)
-            place = (int(match["group"] or 0), int(match["rank"]))
-            self.run.ranks.setdefault(place, match["host"])
-            self.run.said["device"] = match["device"]
-        elif match := BLOCKING.fullmatch(line):
+            return
+        for stage, pattern in enumerate(ABOVE):
+            if match := pattern.fullmatch(line):
+                if not stage or stage < self.stage or stage == self.stage < ABOVE.index(RANK):
+                    self.finish(index)
+                self.stage = stage
+                self.above(match, index)
+                return
+        if match := BLOCKING.fullmatch(line):
             self.run.blocking = match[1]
         elif match := RCCL_VERSION.fullmatch(line):
             self.run.suite = f"rccl-tests {match[1]}"
@@ -410,17 +381,38 @@ class NcclReading(Reading):
         else:
             self.mentions |= set(MENTION.findall(line))
 
+    def above(self, match: re.Match[str], index: int) -> None:
+        """One of the lines above a table."""
+        run = self.run
+        if match.re is VERSION:
+            run.suite = f"{match['who']}ccl-tests {match['version']}"
+            run.said |= {word.partition("=")[::2] for word in (match["rest"] or "").split()}
+        elif match.re is STARTING:
+            known = MENTION.search(match["program"])
+            run.program = known[1] if known else match["program"]
+        elif match.re is SETTINGS:
+            program = run.program or next(iter(self.mentions), None)
+            name = f"{program}_perf" if program else "a program"
+            self.begin(index, f"{name} of {run.suite or 'nccl-tests'}")
+            run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
+            settings = [(NAMES_OF_SETTINGS.get(n, n), v) for n, v in SETTING.findall(match["rest"])]
+            known_names = {*NAMES_OF_SETTINGS.values(), *USUAL}
+            run.settings = {name: int(value) for name, value in settings if name in known_names}
+        else:
+            run.ranks.setdefault((int(match["group"] or 0), int(match["rank"])), match["host"])
+            run.said["device"] = match["device"]
+
     def finish(self, index: int | None) -> None:
         """Another program begins to speak, or the file ends."""
         self.finish_table()
         self.begin(index)
         self.run = Run(f"{self.source.path}:{(index or 0) + 1}", self.run.suite)
-        self.used = False
+        self.stage = -1
 
     def start_table(self, line: str, names: list[str], index: int) -> None:
         """A header: rows follow."""
         self.finish_table()
-        self.used = True
+        self.stage = len(ABOVE)
         if "cputime" in line:
             text = "the processor's time (-C) stands for the time; the table is left out"
             self.notes.add(index, text)
@@ -432,7 +424,7 @@ class NcclReading(Reading):
             program = program or program_of_file(self.source.path)
         self.mentions = set()
         self.table = NcclTable(index, self.run, program, errors="error" in line.split())
-        self.names, self.spaced = names, "  " in line.strip("# ")
+        self.names = names
 
     def finish_table(self) -> None:
         """The end of a table: now it is known of what, or it is not."""
