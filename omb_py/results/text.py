@@ -24,6 +24,22 @@ SLACK = 0.02
 """By which the quotient of two medians may leave the ratio's interval: a tick of the clock."""
 
 
+BUS = {"Algbw(GB/s)": "algbw_GBps", "Busbw(GB/s)": "busbw_GBps"}
+CLOCK = {"Completion(us)": "completion_p50_us"}
+STATISTICS = {
+    "Median(us)": "sample_p50_us",
+    "95% from(us)": "median_low_us",
+    "95% to(us)": "median_high_us",
+    "Mean(us)": "sample_mean_us",
+    "Std Dev(us)": "sample_stddev_us",
+    "Min(us)": "sample_min_us",
+    "Max(us)": "sample_max_us",
+}
+SLOWEST = {"Slowest Mean(us)": "slowest_mean_us", "Slowest P50(us)": "slowest_p50_us"}
+THOUSANDTHS = BUS | CLOCK | STATISTICS | SLOWEST
+"""Headings of columns with three decimals, and the columns of `Row` that they stand for."""
+
+
 class LineWriter(StreamWriter):
     """Lines below a banner and, for each element type, below headings."""
 
@@ -394,6 +410,11 @@ class Cell(NamedTuple):
         return ("-" if value is None else str(value)).rjust(self.width)
 
 
+def thousandths(columns: Mapping[str, str]) -> list[Cell]:
+    """Columns with three decimals."""
+    return [Cell(heading, column, 3) for heading, column in columns.items()]
+
+
 def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
     """The columns of a benchmark's table, but for the message size."""
     overlap = "overlap" in benchmark.options
@@ -405,24 +426,16 @@ def cells(benchmark: Benchmark, options: Options) -> list[Cell]:
             Cell("Iterations", "iterations", None, 12),
         ]
     if options.bus:
-        found += [Cell("Algbw(GB/s)", "algbw_GBps", 3), Cell("Busbw(GB/s)", "busbw_GBps", 3)]
+        found += thousandths(BUS)
     if options.validate:
         found += [Cell("Validation", "validation", None)]
     if options.sync == "clock":
-        found += [Cell("Late Starts", "late_starts", None)]
-        found += [Cell("Completion(us)", "completion_p50_us", 3)]
+        found += [Cell("Late Starts", "late_starts", None), *thousandths(CLOCK)]
     if options.statistics:
-        found += [
-            *(Cell("Median(us)", "sample_p50_us", 3), Cell("95% from(us)", "median_low_us", 3)),
-            *(Cell("95% to(us)", "median_high_us", 3), Cell("Mean(us)", "sample_mean_us", 3)),
-            *(Cell("Std Dev(us)", "sample_stddev_us", 3), Cell("Min(us)", "sample_min_us", 3)),
-            Cell("Max(us)", "sample_max_us", 3),
-        ]
+        found += thousandths(STATISTICS)
         if overlap or not options.full:
             found += [Cell("Iterations", "iterations", None)]
-        if benchmark.collective:
-            found += [Cell("Slowest Mean(us)", "slowest_mean_us", 3)]
-            found += [Cell("Slowest P50(us)", "slowest_p50_us", 3)]
+        found += thousandths(SLOWEST) if benchmark.collective else []
     unit = "Lat(us)" if benchmark.metric is Metric.LATENCY else "BW(MB/s)"
     found += [Cell(f"P{percent_text(one)} Tail {unit}", one) for one in options.percentiles]
     if not options.layout.contiguous:

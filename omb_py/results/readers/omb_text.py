@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import PurePath
 from typing import Any
 
+from omb_py.benchmarks import Ranks, all_benchmarks
 from omb_py.core.mpi.startup_timer import INIT, SESSION
+from omb_py.core.options import Options
 from omb_py.results.readers import LineReader, Reading, Source
-from omb_py.results.readers.formats.omb import (
-    DEMO_TITLES,
-    HUNDREDTHS,
-    OLD_SYNCHRONIZATIONS,
-    TAILS_AS_SAMPLES,
-    Column,
-    benchmark_of,
-    cells_of,
-    columns_of,
-    detail_of,
-    fits,
-    options_of_banner,
-    options_of_command,
-    pairs_only,
-    part_of_line,
-    parts_of_lines,
-    program_in,
-)
+from omb_py.results.text import THOUSANDTHS, values_of
 
 BANNER = re.compile(
     r"# (?P<who>OSU|OMB Python|OMB-Py) (?P<old>(?:MPI )?One Sided )?(?P<api>MPI|NCCL|RCCL)"
@@ -41,9 +28,88 @@ NEARLY = re.compile(
 )
 """What is no title but was one, or stands behind something."""
 
+DEMO_SUITE = "mpi4py demo"
+DEMO_TITLES = {"latency": "latency", "bandwidth": "bw", "multi latency": "multi_lat"}
+"""Those of mpi4py's demo programs that measure as ours do."""
+
+ODD_TITLES = {
+    "neighborhood all-to-allv latency": "neighbor_alltoallv",
+    "non-blocking all-to-allv personalized exchange latency": "ialltoallv",
+    "non-blocking all-to-allw personalized exchange latency": "ialltoallw",
+    "_put multiple bandwidth / message rate": "put_mr",
+}
+"""Titles of native OMB that are not the ones that we print, with the benchmark they are of."""
+
+OLD_SYNCHRONIZATIONS = {" passive": "lock", " with flush": "flush"}
+"""Words of the one-sided titles of versions 3 to 4.2."""
+
+HUNDREDTHS = r"\d{1,15}\.\d\d"
+COUNT = r"\d{1,18}"
+HEADINGS = {
+    "Latency (us)": ("latency_us", HUNDREDTHS),
+    "Latency [us]": ("latency_us", HUNDREDTHS),
+    "Avg Latency(us)": ("latency_us", HUNDREDTHS),
+    "Min Latency(us)": ("latency_min_us", HUNDREDTHS),
+    "Max Latency(us)": ("latency_max_us", HUNDREDTHS),
+    "Iterations": ("iterations", COUNT),
+    "Bandwidth (MB/s)": ("bandwidth_MBps", HUNDREDTHS),
+    "Bi-Bandwidth (MB/s)": ("bandwidth_MBps", HUNDREDTHS),
+    "Bandwidth [MB/s]": ("bandwidth_MBps", HUNDREDTHS),
+    "MB/s": ("bandwidth_MBps", HUNDREDTHS),
+    "Messages/s": ("messages_per_s", HUNDREDTHS),
+    "Overall(us)": ("overall_us", HUNDREDTHS),
+    "Compute(us)": ("compute_us", HUNDREDTHS),
+    "Coll. Init(us)": ("start_us", HUNDREDTHS),
+    "MPI_Test(us)": ("test_us", HUNDREDTHS),
+    "MPI_Wait(us)": ("wait_us", HUNDREDTHS),
+    "Pure Comm.(us)": ("latency_us", HUNDREDTHS),
+    "Min Comm.(us)": ("latency_min_us", HUNDREDTHS),
+    "Max Comm.(us)": ("latency_max_us", HUNDREDTHS),
+    "Overlap(%)": ("overlap_percent", HUNDREDTHS),
+    "Validation": ("validation", r"[Pp]ass(?:ed)?|[Ff]ail(?:ed)?|-"),
+    "Transmit Size": ("payload_bytes", COUNT),
+    "Late Starts": ("late_starts", rf"{COUNT}|-"),
+    **{heading: (column, r"\d{1,15}\.\d\d\d|-") for heading, column in THOUSANDTHS.items()},
+}
+"""Each heading's column of `Row`, and what its cells look like: native OMB's have two decimals."""
+
+TAIL = re.compile(r"P(\d+(?:\.\d+)?) Tail (?:Lat\(us\)|BW\(MB/s\))")
+HEADING = re.compile(
+    "|".join([TAIL.pattern, *map(re.escape, sorted(HEADINGS, key=len, reverse=True))])
+)
+HEADER = re.compile(
+    r"(?:# (?P<size>Size(?: \(B\)| \[B\])?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$"
+)
+HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
+VARIED = re.compile(r"#(?P<windows>(?:\s+\d{1,9}){2,})\s*")
+
+TAILS_AS_SAMPLES = ("50", "90", "95", "99")
+"""Percentiles of latencies that have columns of their own."""
+
+TIME = r"\d{1,12}(?:\.\d\d)?"
+FAILURES = re.compile(
+    r"(?P<part>\S+(?: \S+)?) +(?P<ranks>\d{1,9}) +(?P<failed>\d{1,9}) +"
+    rf"(?P<latency_min_us>{TIME}) +(?P<latency_us>{TIME}) +(?P<latency_max_us>{TIME})"
+    r" +(?P<iterations>\d{1,9})"
+)
+PARTS_OF_START = re.compile(
+    rf"(?P<part>\S+) +(?P<latency_min_ms>{TIME}) +(?P<latency_ms>{TIME})"
+    rf" +(?P<latency_max_ms>{TIME})"
+    r" +(?P<files_min>\d{1,9}|-) +(?P<files>\d{1,9}\.\d|-) +(?P<files_max>\d{1,9}|-)"
+)
+START = re.compile(
+    rf"(?:This is a test with |nprocs: )(?P<ranks>\d{{1,9}})(?: processes|, min: "
+    rf"(?P<latency_min_ms>{TIME}) ms, max: (?P<latency_max_ms>{TIME}) ms, "
+    rf"avg: (?P<latency_ms>{TIME}) ms)"
+)
+"""What stands for a row where there are no sizes: a failure's, `import_time`'s, osu_init's."""
+
 TOPOLOGY = re.compile(r"Time took to create topology graph:(\d{1,12}\.\d\d) us\.")
-TIME = r"(\d+\.\d\d)"
-PART = re.compile(rf"# (?P<part>[a-z ]+): {TIME} us \(of the ranks {TIME} to {TIME}\)")
+PART = re.compile(
+    r"# (?P<part>[a-z ]+): (?P<latency_us>\d+\.\d\d) us "
+    r"\(of the ranks (?P<latency_min_us>\d+\.\d\d) to (?P<latency_max_us>\d+\.\d\d)\)"
+)
+
 TELLING = ("#", "osu_", "Time took", "OSU ")
 """What lines have in them that matter outside a table."""
 
@@ -51,9 +117,9 @@ MESSAGE = re.compile(r"osu_\w+: \S")
 """What a program itself says, between its rows."""
 
 HASHES = re.compile(r"^#[# ]*(?=# )")
-HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
 LONGEST_TITLE = 60
-DEMO_SUITE = "mpi4py demo"
+NUMBER = re.compile(r"\d{1,9}")
+BLANKS = r"\s+"
 
 LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+(?:\s+(?:[-\d.]|nan|inf)|\s*$)")
 LOOKS_LIKE_A_TIME = re.compile(r"\s*\d+\.\d")
@@ -62,13 +128,64 @@ LOST_ROW = re.compile(r"\s*(?:\d+\s+)?\d+\.\d\d(?:\s|$)")
 """A row of which it is not known what it is of."""
 
 WHOLE = re.compile(r".*(?:\.\d{2,}|ss|ssed|l|led)")
-"""A last cell that does not go on where a file ends within its line."""
+NEVER = re.compile("(?!)")
+"""A line that does not go on where a file ends within it; those of parts may."""
 
-SIZE = re.compile(r"0|[1-9]\d{0,17}")
-FULL = columns_of("# Avg Latency(us) Min Latency(us) Max Latency(us) Iterations") or ()
-"""Columns of ``-f`` that some headings of 7.3 lack."""
+ENDS = re.compile(r"# Send Buffer on \w+ \((\w)\) and Receive Buffer on \w+ \((\w)\)")
+SYNCHRONIZATIONS = {"lock/unlock": "lock", "lock_all/unlock_all": "lock_all"} | {
+    "post/start/complete/wait": "pscw"
+}
+DETAILS = (
+    (re.compile(r"# Datatype: (MPI_\w+)\."), "mpi_type", str),
+    (re.compile(r"# Window creation: MPI_Win_(\w+)"), "window_kind", str),
+    (
+        re.compile(r"# Synchronization: MPI_Win_([\w/]+)"),
+        "window_sync",
+        lambda text: SYNCHRONIZATIONS.get(text, text),
+    ),
+    (re.compile(r"# Sync: (MPI_File_sync|none)\b"), "file_sync", "none".__ne__),
+    (re.compile(r"# Partitions: (\d{1,9})\b"), "partitions", int),
+    (re.compile(r"# Number of (?:Sender threads|forked processes in sender): (\d+)"), "from", str),
+    (
+        re.compile(r"# Number of (?:Receiver threads|forked processes in receiver): (\d+)"),
+        "to",
+        str,
+    ),
+    (re.compile(r"# \[ pairs: (\d{1,9}) \]"), "pairs", int),
+)
+"""Comments that tell a column of all rows below them."""
 
-VARIED = re.compile(r"#(?:\s+\d{1,9}){2,}\s*")
+WINDOW_SIZE = re.compile(r"\[ window size: (\d{1,9}) \]")
+
+LAUNCHERS = dict.fromkeys(("-n", "-np", "--np", "--ntasks", "-ntasks"), "ranks")
+PROGRAMS = {
+    "-W": "window",
+    "--window-size": "window",
+    "-l": "in_place",
+    "--in-place": "in_place",
+    "-k": "root",
+    "--root-rank": "root",
+    "-D": "layout",
+    "--ddt": "layout",
+    "-t": "test_calls",
+    "--num-test-calls": "test_calls",
+}
+"""Options of launchers and of programs, and the columns that they tell."""
+
+LETTERS = re.compile(r"M?[HD](?: M?[HD])?")
+"""Where messages lie, as a banner has it."""
+
+BANNER_COLUMNS = {
+    "buffer": "buffer",
+    "binding": "binding",
+    "benchmark": "benchmark",
+    "algorithm": "library_algorithm",
+    "own algorithm": "algorithm",
+}
+"""Words of our banner that a value follows, and the columns of `Row` that they stand for."""
+
+SEGMENT = re.compile(r"segments of (\d{1,18}) bytes")
+FLAGS = {"staged": "staged", "with stream sync": "stream_sync", "cold": "cold"}
 
 
 class OmbReading(Reading):
@@ -92,15 +209,8 @@ class OmbReading(Reading):
         self.table, self.title, self.top, self.counted, self.rates = table, title, index, 0, False
         self.rows: list[dict[str, Any]] = []
         self.headings: list[dict[str, Any]] = []
-        self.under("", ())
-
-    def under(
-        self, heading: str, columns: tuple[Column, ...], windows: tuple[int, ...] = ()
-    ) -> None:
-        """Rows of such columns follow, or none."""
-        self.columns, self.windows = columns, windows
-        self.sized = bool(windows) or heading.startswith("# Size")
-        self.spaced, self.last = "  " in heading.strip(), -1
+        self.pattern = unsized_patterns().get(table.get("benchmark", ""))
+        self.last = -1
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
@@ -153,7 +263,7 @@ class OmbReading(Reading):
             self.lost = (index, f"osu_{program} is named, and no title follows", [])
         elif self.lost is not None and LOST_ROW.match(text):
             self.lost[2].append(index)
-        elif self.lost is None and columns_of(text):
+        elif self.lost is None and row_pattern(text):
             self.lose(index, "no title of a benchmark is above this heading")
         elif match := TOPOLOGY.match(text):
             self.graph_us = float(match[1])
@@ -214,22 +324,21 @@ class OmbReading(Reading):
         elif text.startswith("#") and detail_of(text, self.table):
             self.last = -1
             self.goes_on(index)
-        elif VARIED.fullmatch(text):
-            self.under(text, (), tuple(map(int, text[1:].split())))
         elif match := PART.match(text):
-            mean, low, high = map(float, match.groups()[1:])
-            times = {"latency_us": mean, "latency_min_us": low, "latency_max_us": high}
-            self.add(index, part=match["part"], **times)
-        elif (columns := columns_of(text)) or text.startswith(HEADINGS_BEGIN):
-            self.columns_begin(text, columns, index)
+            self.add(index, **values_in(match))
+        elif VARIED.fullmatch(text):
+            self.pattern, self.last = row_pattern(text), -1
+        elif (pattern := row_pattern(text, self.table["benchmark"] == "multi_lat")) or (
+            text.startswith(HEADINGS_BEGIN)
+        ):
+            self.heading(text.strip()[:LONGEST_TITLE], pattern, index)
 
-    def columns_begin(self, text: str, columns: tuple[Column, ...] | None, index: int) -> None:
+    def heading(self, words: str, pattern: re.Pattern[str] | None, index: int) -> None:
         """A heading: rows follow, unless they cannot be of the benchmark above it."""
-        words = repr(text.strip()[:LONGEST_TITLE])
-        if not columns:
-            self.lose(index, f"headings that are not known: {words}")
-        elif not fits(self.title, columns):
-            self.lose(index, f"headings that are not those of {program_of(self.table)}: {words}")
+        if pattern is None:
+            self.lose(index, f"headings that are not known: {words!r}")
+        elif first_columns().get(self.table["benchmark"]) not in (None, first_column(pattern)):
+            self.lose(index, f"headings that are not those of {program_of(self.table)}: {words!r}")
         elif self.counted and self.table in self.headings:
             reason = f"a second heading below one title, that of line {self.top + 1}"
             self.lose(index, f"{reason}: another benchmark's, whose title is missing")
@@ -237,84 +346,58 @@ class OmbReading(Reading):
             self.found_again()
             self.headings.append(dict(self.table))
             self.goes_on(index)
-            self.under(text, columns)
+            self.pattern, self.last = pattern, -1
 
     def row(self, line: str, index: int) -> None:
         """A line below a header: a whole row, a broken one, or something of no interest."""
-        name = self.table["benchmark"]
-        if part := part_of_line(name, line.strip()):
-            if index != self.source.torn or name not in parts_of_lines():
-                self.add(index, **part)
-            else:
-                self.notes.add(index, "an incomplete row, left out")
-        elif name in parts_of_lines():
-            if LOOKS_LIKE_A_PART.match(line):
-                self.notes.add(index, "not a whole row, left out")
-        elif not self.columns and not self.windows:
+        if self.pattern is None:
             if LOST_ROW.match(line):
                 reason = f"no heading is above these rows of {program_of(self.table)}"
                 self.lost = self.lost or (index, reason, [])
                 self.lost[2].append(index)
-        elif (LOOKS_LIKE_A_ROW if self.sized else LOOKS_LIKE_A_TIME).match(line):
-            self.cells(line.split(), line, index)
-
-    def cells(self, cells: list[str], line: str, index: int) -> None:
-        """The cells of a line that looks like a row."""
-        if index == self.source.torn and not WHOLE.fullmatch(cells[-1]):
+            return
+        text, torn = line.strip(), index == self.source.torn
+        match = self.pattern.fullmatch(text)
+        looks, whole = LOOKS_LIKE_A_TIME, WHOLE
+        if self.pattern in (START, FAILURES, PARTS_OF_START):
+            looks, whole = LOOKS_LIKE_A_PART, NEVER
+        elif "bytes" in self.pattern.groupindex:
+            looks = LOOKS_LIKE_A_ROW
+        if match is None and (self.pattern is START or not looks.match(line)):
+            return
+        if torn and self.pattern is not START and not whole.fullmatch(text):
             self.notes.add(index, "an incomplete row, left out")
-            return
-        first = cells.pop(0) if self.sized else "0"
-        values = self.values_of(cells)
-        if values is None or not SIZE.fullmatch(first) or (self.spaced and "  " not in line):
+        elif match is None:
             self.notes.add(index, "not a whole row, left out")
-            return
-        size = int(first)
+        elif whole is NEVER:
+            self.add(index, **values_in(match))
+        else:
+            self.cells(values_in(match), index)
+
+    def cells(self, values: dict[str, Any], index: int) -> None:
+        """The values of a whole row."""
+        sized = "bytes" in values
+        size = values.get("bytes", 0)
         if size <= self.last:
             text = f"size {size} after {self.last}: rows of two tables? left out"
-            self.notes.add(index, text if self.sized else "not a whole row, left out")
-            if self.sized and size == self.last:
+            self.notes.add(index, text if sized else "not a whole row, left out")
+            if sized and size == self.last:
                 self.rows = [one for one in self.rows if not self.is_beside(one, size)]
             return
         self.last = size
-        if not self.windows:
-            self.add(index, **({"bytes": size} if self.sized else {}), **values)
-            return
-        for window, value in zip(self.windows, values.values(), strict=True):
+        windows = {int(name[1:]): value for name, value in values.items() if name[1:].isdigit()}
+        for window, value in windows.items():
             if not self.rates:
                 self.add(index, bytes=size, window=window, bandwidth_MBps=value)
             for one in self.rows:
                 if self.rates and self.is_beside(one, size) and one.get("window") == window:
                     one["messages_per_s"] = value
+        if not windows:
+            self.add(index, **values)
 
     def is_beside(self, row: dict[str, Any], size: int) -> bool:
         """Whether a row of the table has a size, and the element type that is measured now."""
         return (row.get("bytes"), row.get("mpi_type")) == (size, self.table.get("mpi_type"))
-
-    def values_of(self, cells: list[str]) -> dict[str, Any] | None:
-        """A row's cells by column, or None unless they are what the header says."""
-        columns = self.columns
-        if self.windows:
-            columns = tuple(Column(str(window), HUNDREDTHS) for window in self.windows)
-        if self.table["benchmark"] == "multi_lat" and len(cells) < len(columns):
-            # native OMB prints no percentiles there, whatever its header says
-            columns = tuple(column for column in columns if column.percentile is None)
-        if columns == FULL[:1] and len(cells) == len(FULL) and in_order(cells):
-            columns = self.columns = FULL
-        if not cells_of(columns).fullmatch(" ".join(cells)):
-            return None
-        found: dict[str, Any] = {}
-        percentiles = []
-        for column, cell in zip(columns, cells, strict=True):
-            if column.percentile is not None:
-                percentiles.append(f"p{column.percentile}={cell}")
-                own = TAILS_AS_SAMPLES.get(column.percentile)
-                if own and columns[0].name == "latency_us":
-                    found.setdefault(own, float(cell))  # --stats has more digits
-            elif column.name == "validation" and cell != "-":
-                found[column.name] = "Pass" if cell.lower().startswith("pass") else "Fail"
-            elif cell != "-":
-                found[column.name] = float(cell)
-        return found | ({"percentiles": " ".join(percentiles)} if percentiles else {})
 
     def add(self, index: int, **values: Any) -> None:
         """A row of the table."""
@@ -322,12 +405,189 @@ class OmbReading(Reading):
         self.rows.append(self.table | values | {"line": index + 1})
 
 
-def in_order(cells: list[str]) -> bool:
-    """Whether cells are a mean, a minimum, a maximum and a number of iterations."""
-    if not cells_of(FULL).fullmatch(" ".join(cells)):
-        return False
-    mean, low, high = map(float, cells[:3])
-    return low <= mean <= high
+@lru_cache(256)
+def row_pattern(header: str, lenient: bool = False) -> re.Pattern[str] | None:
+    """What the rows below a header look like; None when it has a word that is not known.
+
+    Groups are columns of `Row`, percentiles as in ``tail_99_9``, and windows as in ``w64``.
+    ``lenient`` is of programs that print headings of percentiles, and no values.
+    """
+    columns: dict[str, str] = {}
+    if varied := VARIED.fullmatch(header):
+        columns = {f"w{window}": HUNDREDTHS for window in varied["windows"].split()}
+    elif (match := HEADER.match(header)) and not HEADING.sub("", match["names"]).strip():
+        for heading in HEADING.finditer(match["names"]):
+            tail = f"tail_{heading[1].replace('.', '_')}" if heading[1] else ""
+            name, cells = HEADINGS.get(heading[0], (tail, HUNDREDTHS))
+            if name == "iterations" and name in columns:
+                name = "again"  # of -f and of --stats, which was printed twice once
+            if name in columns:
+                return None
+            columns[name] = cells
+    if not columns:
+        return None
+    names = list(columns)
+    if varied or header.startswith("# Size"):
+        columns = {"bytes": r"0|[1-9]\d{0,17}"} | columns
+    if names == ["latency_us"]:  # some headings of 7.3 lack those of -f
+        columns |= {"latency_min_us": HUNDREDTHS, "latency_max_us": HUNDREDTHS, "iterations": COUNT}
+    text = r"(?=.*\s\s)" if "  " in header.strip() else ""
+    for place, (name, cells) in enumerate(columns.items()):
+        text += rf"(?:{BLANKS if place else ''}(?P<{name}>{cells}))"
+        text += "?" if lenient and name.startswith("tail_") else ""
+    if names == ["latency_us"]:
+        start = text.index(rf"(?:{BLANKS}(?P<latency_min_us>")
+        text = f"{text[:start]}(?:{text[start:]})?"
+    return re.compile(text)
+
+
+def values_in(match: re.Match[str]) -> dict[str, Any]:
+    """The columns of `Row` that a line has, by the groups of its pattern."""
+    found: dict[str, Any] = {}
+    percentiles = []
+    for name, cell in match.groupdict().items():
+        if cell in (None, "-") or name == "again":
+            continue
+        if name == "part":
+            found[name] = cell
+        elif name == "validation":
+            found[name] = "Pass" if cell.lower().startswith("pass") else "Fail"
+        elif name.startswith("tail_"):
+            percent = name.removeprefix("tail_").replace("_", ".")
+            percentiles.append(f"p{percent}={cell}")
+            if percent in TAILS_AS_SAMPLES and first_column(match.re) == "latency_us":
+                found.setdefault(f"sample_p{percent}_us", float(cell))  # --stats has more digits
+        elif name.endswith("_ms"):
+            found[name.replace("_ms", "_us")] = 1e3 * float(cell)
+        else:
+            found[name] = float(cell) if "." in cell else int(cell)
+    return found | ({"percentiles": " ".join(percentiles)} if percentiles else {})
+
+
+def first_column(pattern: re.Pattern[str]) -> str:
+    """What the first column after the size is."""
+    return next(name for name in pattern.groupindex if name != "bytes")
+
+
+@cache
+def first_columns() -> dict[str, str]:
+    """The first column of each benchmark's own table."""
+    return {one.name: next(iter(values_of(one, Options()).values())) for one in all_benchmarks()}
+
+
+@cache
+def unsized_patterns() -> dict[str, re.Pattern[str]]:
+    """Benchmarks whose rows have no headings of numbers, and what these rows look like."""
+    starts = {one.name: START for one in all_benchmarks() if one.start_up is not None}
+    failures = {one.name: FAILURES for one in all_benchmarks() if one.recovery is not None}
+    return starts | failures | {"import_time": PARTS_OF_START}
+
+
+@cache
+def pairs_only() -> frozenset[str]:
+    """Benchmarks that run on two ranks and no other number."""
+    return frozenset(item.name for item in all_benchmarks() if item.ranks is Ranks.TWO)
+
+
+@cache
+def benchmarks_by_title() -> dict[str, tuple[str, ...]]:
+    """The benchmarks that a title in small letters may mean; native OMB gives some to several."""
+    found: dict[str, tuple[str, ...]] = {}
+    for benchmark in all_benchmarks():
+        title = benchmark.title.lower()
+        found[title] = (*found.get(title, ()), benchmark.name)
+    return found | {title: (name,) for title, name in ODD_TITLES.items()}
+
+
+def benchmark_of(title: str, mentioned: str | None, graph: bool) -> str:
+    """The benchmark of a title, given the last program named before it, and whether a topology
+    was made: native OMB has titles of several programs. A title that nobody knows is a name."""
+    known = title.lower().strip()
+    for words in OLD_SYNCHRONIZATIONS:
+        known = known.replace(words, "")
+    while known.endswith(" test"):
+        known = known.removesuffix(" test")
+    candidates = benchmarks_by_title().get(known, ())
+    if mentioned in candidates:
+        return str(mentioned)
+    if graph and candidates == ("alltoallw",):
+        return "neighbor_alltoallw"
+    if candidates:
+        return candidates[0]
+    return re.sub(r"[^a-z0-9]+", "_", known).strip("_") or "unknown"
+
+
+def program_in(text: str) -> str | None:
+    """The last ``osu_`` program that a line or a file's name mentions."""
+    names = re.findall(r"(?<![A-Za-z0-9])osu_([a-z_]*[a-z])", text)
+    return names[-1] if names else None
+
+
+def options_of_command(line: str) -> dict[str, Any]:
+    """Columns of `Row` that a command line with a launcher and an ``osu_`` program tells."""
+    text = line.lstrip("$# ")
+    try:
+        words = shlex.split(text) if re.search(r"['\"\\]", text) else text.split()
+    except ValueError:
+        return {}
+    found: dict[str, Any] = {}
+    options = LAUNCHERS
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
+        if program_in(word):
+            options = PROGRAMS
+        elif name := options.get(option):
+            if name == "in_place":
+                found[name] = True
+            elif name in ("root", "layout"):
+                found[name] = value.removeprefix("fixed:")
+            elif NUMBER.fullmatch(value):
+                found[name] = int(value)
+    return found
+
+
+def detail_of(line: str, table: dict[str, Any]) -> bool:
+    """Whether a comment line tells a column of all rows; it is then kept in ``table``."""
+    if match := ENDS.match(line):
+        table["placement"] = f"{match[1]} {match[2]}"
+        return True
+    for pattern, name, value_of in DETAILS:
+        if match := pattern.match(line):
+            table[name] = value_of(match[1])
+            if "from" in table and "to" in table:
+                table["threads"] = f"{table.pop('from')}:{table.pop('to')}"
+            if name == "pairs":
+                table.setdefault("ranks", 2 * int(match[1]))
+                if window := WINDOW_SIZE.search(line):
+                    table["window"] = int(window[1])
+            return True
+    return False
+
+
+def options_of_banner(words: str) -> dict[str, Any]:
+    """Columns of `Row` that the parenthesis of our own banner tells; what is unknown is a variant.
+
+    >>> options_of_banner("buffer numpy, binding native, own algorithm ring, variant a, b")
+    {'variant': 'a, b', 'buffer': 'numpy', 'binding': 'native', 'algorithm': 'ring'}
+    """
+    words, _, variant = words.partition(", variant ")
+    found: dict[str, Any] = {"variant": variant} if variant else {}
+    for text in filter(None, words.split(", ")):
+        key, _, value = text.rpartition(" ")
+        if key == "ranks" and NUMBER.fullmatch(value):
+            found["ranks"] = int(value)
+        elif key in BANNER_COLUMNS:
+            found[BANNER_COLUMNS[key]] = value
+        elif match := SEGMENT.fullmatch(text):
+            found["segment"] = int(match[1])
+        elif text in FLAGS:
+            found[FLAGS[text]] = True
+        elif LETTERS.fullmatch(text):
+            found["placement"] = text
+        elif text != "session":
+            found["variant"] = text  # which once had no name
+    return found
 
 
 def suite(said: Mapping[str, str | None]) -> str:

@@ -42,7 +42,7 @@ from omb_py.options.table import parameters
 from omb_py.results import row
 from omb_py.results.columns import KINDS
 from omb_py.results.csv import CsvWriter
-from omb_py.results.readers.formats import omb
+from omb_py.results.readers import omb_text as omb
 from omb_py.results.row import COLUMNS, Row
 from omb_py.results.sink import StreamSink
 from omb_py.results.text import RecoveryWriter, StartUpWriter, TextWriter, VariedWindowWriter
