@@ -22,11 +22,13 @@ from typing import Any, Protocol
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.registry import Registry
 from omb_py.core.text import files
-from omb_py.results.readers.formats.labels import plain
+from omb_py.results.labels import plain
 
-USAGE = re.compile(rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b", re.MULTILINE)
-INVALID = re.compile(r"invalid|illegal|unrecogni[sz]ed|requires|error", re.IGNORECASE)
-"""What native OMB prints instead of results, and words of the line before that say why."""
+USAGE = re.compile(
+    rb"(?im)(?:^(?P<why>.*(?:invalid|illegal|unrecogni[sz]ed|requires|error).*)$\s+)?"
+    rb"^[ \t]*Usage: (?:\S*/)?(?P<program>osu_\w+)\b"
+)
+"""What native OMB prints instead of results, and a line before that says why."""
 
 STANDARD_INPUT = "-"
 
@@ -71,7 +73,7 @@ FAULT = re.compile(
 )
 """What programs, launchers and batch systems print of a run that they ended."""
 
-LINES_OF_FAULT, LONGEST_FAULT, LAST = 40, 120, 1 << 62
+LINES_OF_FAULT, LONGEST_FAULT = 40, 120
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,9 @@ class Found:
 
     def take_rows(self) -> Found:
         """The rows so far as a part of their own; they are no longer in this one."""
-        rows = list(self.rows)
+        part = Found(list(self.rows))
         self.rows.clear()
-        return Found(rows)
+        return part
 
 
 class Notes:
@@ -194,18 +196,27 @@ class Notes:
             self.problems.append(Problem(self.source.path, None, text))
 
 
-class Reading:
-    """Where a reader stands in a file of lines: what it found, and what has printed no row yet.
+@dataclass(frozen=True)
+class Begun:
+    """What has begun and printed no row yet, as of its last comment, with the problems so far.
 
-    ``begun`` is the last comment of that, what it is, the problems before it, and whether it was to
-    print rows: a title may be all that was asked for.
+    ``sure`` if it was to print rows: a title may be all that was asked for.
     """
+
+    index: int
+    what: str
+    problems: int
+    sure: bool
+
+
+class Reading:
+    """Where a reader stands in a file of lines: what it found, and what has printed no row yet."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.found = Found()
         self.notes = Notes(source, self.found.problems)
-        self.begun: tuple[int, str, int, bool] | None = None
+        self.begun: Begun | None = None
 
     def line(self, line: str, index: int) -> None:
         """Take a line that is not empty."""
@@ -217,30 +228,32 @@ class Reading:
 
     def begin(self, index: int | None, what: str = "", sure: bool = True) -> None:
         """Begin something, or nothing; what began before it and printed no row is named."""
-        if self.begun is not None and self.begun[2] == self.notes.count:
+        if self.begun is not None and self.begun.problems == self.notes.count:
             self._ended(self.begun, index)
-        self.begun = (index, what, self.notes.count, sure) if what and index is not None else None
+        self.begun = None
+        if what and index is not None:
+            self.begun = Begun(index, what, self.notes.count, sure)
 
     def goes_on(self, index: int) -> None:
         """What has begun printed a comment."""
         if self.begun is not None:
-            self.begun = (index, *self.begun[1:3], True)
+            self.begun = Begun(index, self.begun.what, self.begun.problems, sure=True)
 
-    def _ended(self, begun: tuple[int, str, int, bool], until: int | None) -> None:
+    def _ended(self, begun: Begun, until: int | None) -> None:
         """Name what printed no row, with the fault that follows."""
-        index, what, _, sure = begun
-        end = min(index + 1 + LINES_OF_FAULT, LAST if until is None else until)
-        after = [
-            (at, line.strip()) for at, line in islice(enumerate(self.source, 1), index + 1, end)
-        ]
-        first = next((at for at, line in after if line), None if until is None else until + 1)
-        faults = [line for _, line in after if FAULT.search(line)]
+        end = begun.index + 1 + LINES_OF_FAULT
+        end = end if until is None else min(end, until)
+        lines = enumerate(islice(self.source, begun.index + 1, end), begun.index + 2)
+        after = {number: line.strip() for number, line in lines if line.strip()}
+        first = next(iter(after), None if until is None else until + 1)
+        faults = [line for line in after.values() if FAULT.search(line)]
         # Open MPI's first says less
         fault = min(faults, key=lambda line: "***" in line, default="")
-        if fault or sure or until is None:
+        if fault or begun.sure or until is None:
             where = f"line {first}" if first else "the end of the file"
             why = f": {fault[:LONGEST_FAULT]}" if fault else ""
-            self.notes.add(index, f"{what} printed no row, the run ended at {where}{why}", rows=0)
+            text = f"{begun.what} printed no row, the run ended at {where}{why}"
+            self.notes.add(begun.index, text, rows=0)
 
 
 class Reader(Protocol):
@@ -311,7 +324,10 @@ def parts_of_file(path: Path, benchmark: str | None = None) -> Iterator[Found]:
     if problems:
         costly = max(problems, key=lambda problem: problem.rows)
         raise OmbError(f"{costly}; {path} has no whole row")
-    if fault := failure_in(content):
+    if usage := USAGE.search(content):
+        why = (usage["why"] or b"").decode(errors="replace").strip()[:LONGEST_FAULT]
+        fault = f"{usage['program'].decode()} printed its usage message"
+        fault += f" after {why!r}" if why else ""
         raise OmbError(f"{path} holds no results, for the run failed: {fault}")
     if unread:
         raise OmbError(f"{path}: {unread[0]}")
@@ -357,23 +373,11 @@ def decompress(path: Path, content: bytes) -> bytes:
     return plain
 
 
-def failure_in(content: bytes) -> str | None:
-    """Why a run of native OMB failed, from the usage message that it printed; None for others."""
-    if (usage := USAGE.search(content)) is None:
-        return None
-    before = content[: usage.start()].decode(errors="replace").strip().splitlines()
-    told = [line.strip() for line in before if INVALID.search(line)]
-    why = f" after {told[-1][:LONGEST_FAULT]!r}" if told else ""
-    return f"{usage['program'].decode()} printed its usage message{why}"
-
-
 def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterator[Found]:
     """What all readers find in a file's content; nothing where none knows its format."""
     source = source_of(path, content, benchmark)
     readers = [
-        reader
-        for reader in all_readers().values()
-        if any(mark in source.content for mark in reader.marks)
+        one for one in all_readers().values() if any(map(source.content.__contains__, one.marks))
     ]
     if len(readers) == 1:
         yield from readers[0].read(source)
@@ -383,16 +387,15 @@ def parts_of(path: str, content: bytes, benchmark: str | None = None) -> Iterato
 
 def join(parts: Iterable[Found]) -> Found:
     """Parts as one: rows and problems in the order of the file's lines."""
-    parts = list(parts)
-    return Found(
-        rows=sorted((row for part in parts for row in part.rows), key=lambda row: row["line"]),
-        tables=[table for part in parts for table in part.tables],
-        runs={name: data for part in parts for name, data in part.runs.items()},
-        problems=sorted(
-            (problem for part in parts for problem in part.problems),
-            key=lambda problem: problem.line or 0,
-        ),
-    )
+    whole = Found()
+    for part in parts:
+        whole.rows.extend(part.rows)
+        whole.tables.extend(part.tables)
+        whole.runs.update(part.runs)
+        whole.problems.extend(part.problems)
+    whole.rows.sort(key=lambda row: int(row["line"]))
+    whole.problems.sort(key=lambda problem: problem.line or 0)
+    return whole
 
 
 def has_marks(path: Path) -> bool:

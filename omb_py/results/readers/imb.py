@@ -59,9 +59,9 @@ ONE_SIDED = {
 MODES = {*ONE_SIDED, "bidir_put", "bidir_get"}
 """Benchmarks of IMB-RMA and IMB-EXT that say in a line of their own whether they aggregate."""
 
-PREFIXES = {"MPI-2": "ext_", "MPI-EXT": "ext_", "EXT": "ext_"} | {
-    "MPI-IO": "io_",
-    "IO": "io_",
+PREFIXES = {
+    **dict.fromkeys(("MPI-2", "MPI-EXT", "EXT"), "ext_"),
+    **dict.fromkeys(("MPI-IO", "IO"), "io_"),
     "IMB-P2P": "p2p_",
 }
 """What stands before the name of a benchmark, so that those of two parts are told apart."""
@@ -80,6 +80,7 @@ FIRST_WINDOW, WINDOW, WINDOW_SINCE = 64, 256, (2021, 2)
 
 ON = ("on", "1", "enable", "yes")
 BINARY_MEGABYTE = 1.048576
+"""What versions before 2018 print rates in."""
 
 BANNER = re.compile(
     r"#\s+(?:Intel ?\(R\)|PALLAS) MPI Benchmarks?(?: Suite)? "
@@ -111,8 +112,8 @@ LOOKS_LIKE_A_ROW = re.compile(r"\s*\d+\s+[\d.]")
 class Run:
     """What a banner and the lines below it say.
 
-    ``command`` is its options, None until all of them were read from ``words``; ``chosen`` if the
-    user gave a list of sizes.
+    ``command`` is its options, None until all of them were read; ``chosen`` if the user gave a list
+    of sizes.
     """
 
     name: str
@@ -121,7 +122,6 @@ class Run:
     gpu: bool = False
     mpi: str | None = None
     said: dict[str, str] = field(default_factory=dict)
-    words: list[str] | None = None
     command: dict[str, str] | None = None
     chosen: bool = False
 
@@ -161,16 +161,14 @@ class Run:
 
 def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
     """The columns that all rows of a table share: benchmark, ranks, and how it was measured."""
-    row: dict[str, Any] = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"}
-    groups, mode, prefix = (
-        above.get("groups", 1),
-        above.get("mode"),
-        PREFIXES.get(run.part or "", ""),
-    )
+    groups, mode, part = above.get("groups", 1), above.get("mode"), run.part or ""
     multi = "multi_" if groups > 1 else ""
-    row |= {"benchmark": f"imb_{multi}{prefix}{name}", "ranks": above["ranks"] * groups}
-    words = [f"{groups} groups" if multi else "", mode or ""]
-    parts = [" ".join(filter(None, words))] if any(words) else []
+    row = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"} | {
+        "benchmark": f"imb_{multi}{PREFIXES.get(part, '')}{name}",
+        "ranks": above["ranks"] * groups,
+    }
+    words = " ".join(filter(None, (multi and f"{groups} groups", mode)))
+    parts = [words] if words else []
     if threads := above.get("threads"):
         row["threads"] = f"{threads}:{threads}"
     if window := above.get("window"):
@@ -181,20 +179,17 @@ def describe(run: Run, name: str, above: dict[str, Any]) -> dict[str, Any]:
         row["placement"] = PLACES.get(run.option("mem_alloc_type", "device"))
     if known and not multi:
         ours = name.removesuffix("_pure")
-        if run.part == "MPI-1":
+        if part == "MPI-1":
             row |= of_mpi1(run, name, above["ranks"])
-        elif run.part == "MPI-NBC" and ours != name and ours[1:] in COLLECTIVES:
+        elif part == "MPI-NBC" and ours != name and ours[1:] in COLLECTIVES:
             row |= of_collective(run, ours, ours[1:])
-        elif run.part == "MPI-RMA" and name in ONE_SIDED and mode == "non-aggregate":
+        elif part == "MPI-RMA" and name in ONE_SIDED and mode == "non-aggregate":
             # one call and its completion at a time, in a window over memory that was there
             ours, sync = ONE_SIDED[name]
             row |= {"benchmark": ours, "window_kind": "create", "window_sync": sync, "part": None}
             parts = []
-        parts += [
-            f"{option} {run.option(option)}"
-            for option in ("off_cache", "contig_type", "map")
-            if run.option(option, "base") != "base"
-        ]
+        chosen = {name: run.option(name, "base") for name in ("off_cache", "contig_type", "map")}
+        parts += [f"{name} {value}" for name, value in chosen.items() if value != "base"]
     return row | ({"part": ", ".join(parts)} if parts else {})
 
 
@@ -241,23 +236,24 @@ def of_collective(run: Run, ours: str, blocking: str) -> dict[str, Any]:
 class ImbReading(Reading):
     """Where the reader stands: the run, what stands above the next table, and the table.
 
-    ``columns`` are its headings, none outside a table; ``shared`` what all of its rows have, and
-    ``last`` the last size of each group.
+    ``pattern`` is what its rows look like, None outside a table; ``shared`` what all of them have,
+    ``last`` the last size of each group. ``words`` are of a command line that goes on.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.run = Run(f"{source.path}:1")
         self.mpi: str | None = None
-        self.name, self.factor, self.spaced, self.any_order = "", 1, False, False
-        self.above: dict[str, Any] = {}
-        self.columns: list[str] = []
+        self.words: list[str] | None = None
+        self.factor, self.any_order = 1, False
         self.shared: dict[str, Any] = {}
         self.last: dict[str, int] = {}
+        self.between()
 
     def between(self, name: str = "", **above: Any) -> None:
         """No table any more; the next one is of a benchmark, or not known of what."""
-        self.columns, self.name, self.above = [], name, above
+        self.pattern: re.Pattern[str] | None = None
+        self.name, self.above = name, above
 
     def line(self, line: str, index: int) -> None:
         """Take a line."""
@@ -269,10 +265,12 @@ class ImbReading(Reading):
             self.start_table(line, index)
         elif line.startswith("#"):
             self.comment(line, index)
-        elif self.columns and (match := REFUSED.match(line)):
+        elif self.pattern is None:
+            pass
+        elif match := REFUSED.match(line):
             self.notes.add(index, f"{match[1]} bytes: {match[2]}, not measured")
-        elif self.columns and LOOKS_LIKE_A_ROW.match(line):
-            self.row(line, index)
+        elif LOOKS_LIKE_A_ROW.match(line):
+            self.row(self.pattern.fullmatch(line.strip()), index)
 
     def comment(self, line: str, index: int) -> None:
         """A line with #: the banner, what follows it, or what stands above a table."""
@@ -281,16 +279,16 @@ class ImbReading(Reading):
             name = f"{self.source.path}:{index + 1}"
             self.run = Run(name, match["version"], match["part"], bool(match["gpu"]), self.mpi)
             self.found.runs[name] = self.run.said
-            self.mpi = None
+            self.mpi = self.words = None
             self.between()
             self.begin(index, self.run.suite)
         elif RULE.fullmatch(line):
-            run.words = None
-            if self.columns:
+            self.words = None
+            if self.pattern:
                 self.between()
         elif match := NAME.fullmatch(line):
             self.between(match["name"], multi=bool(match["multi"]))
-            if self.begun is not None and self.begun[1] == run.suite:
+            if self.begun is not None and self.begun.what == run.suite:
                 self.begun = None
             self.begin(index, f"{match['name']} of {run.suite}")
         elif match := ABOVE.fullmatch(line):
@@ -299,19 +297,16 @@ class ImbReading(Reading):
         elif self.name:
             pass
         elif COMMAND.fullmatch(line):
-            run.words, run.command = [], None
+            self.words, run.command = [], None
         elif match := END_OF_COMMAND.fullmatch(line):
             run.chosen |= match["chosen"] is not None
-            if words := run.words:
+            if words := self.words:
                 run.said["command"] = " ".join(words)
-                run.command = {
-                    word.lstrip("-").lower(): following
-                    for word, following in zip(words, [*words[1:], ""], strict=True)
-                    if re.match(r"-\D", word)
-                }
-            run.words = None
-        elif run.words is not None:
-            run.words += line[1:].split()
+                followed = zip(words, [*words[1:], ""], strict=True)
+                run.command = {w.lstrip("-").lower(): v for w, v in followed if w[:1] == "-"}
+            self.words = None
+        elif self.words is not None:
+            self.words += line[1:].split()
         elif match := FACT.fullmatch(line.rstrip()):
             run.said.setdefault(match[1], match[2])
 
@@ -329,28 +324,25 @@ class ImbReading(Reading):
         if reason:
             self.notes.add(index, f"{reason}; it is left out")
             return
-        self.columns, self.last, self.spaced = line.split(), {}, "  " in line.strip()
+        headings, self.last = line.split(), {}
+        cells = r"\s+".join("(?P<{}>{})".format(*COLUMNS[heading]) for heading in headings)
+        self.pattern = re.compile((r"(?=.*\s\s)" if "  " in line.strip() else "") + cells)
         self.any_order = run.chosen or name.endswith("MT")
-        if run.part is None and {"t[usec]", "Msg/sec"} <= {*self.columns} and "MT" not in name:
+        if run.part is None and {"t[usec]", "Msg/sec"} <= {*headings} and "MT" not in name:
             run = replace(run, part="IMB-P2P")  # no other part prints both
         self.shared = describe(run, name.lower(), above)
         ours = self.shared["benchmark"]
-        divided = ours in DIVIDED and run.size_is_of_part(ours)
-        self.factor = above["ranks"] if divided else 1
+        self.factor = above["ranks"] if ours in DIVIDED and run.size_is_of_part(ours) else 1
 
-    def row(self, line: str, index: int) -> None:
-        """A line below a header that begins like a row."""
-        words, columns = line.split(), [COLUMNS[heading] for heading in self.columns]
-        whole = len(words) == len(columns) and all(
-            re.fullmatch(cells, word) for (_, cells), word in zip(columns, words, strict=True)
-        )
-        if not whole or (self.spaced and "  " not in line):
+    def row(self, match: re.Match[str] | None, index: int) -> None:
+        """A line below a header that begins like a row, and is whole if it matches."""
+        if match is None:
             self.notes.add(index, "not a whole row, left out")
             return
-        row = {name: word for (name, _), word in zip(columns, words, strict=True)}
+        row = match.groupdict()
         size, group = int(row.get("bytes", 0)), row.get("group", "")
         last = self.last.get(group)
-        if index == self.source.torn and columns[-1][1] != HUNDREDTHS:
+        if index == self.source.torn and not re.search(r"\.\d\d$", match[0]):
             self.notes.add(index, "the file may end within this row, left out")
         elif last is not None and ("bytes" not in row or (size <= last and not self.any_order)):
             self.notes.add(index, f"size {size} after {last}: rows of two tables? left out")
@@ -367,10 +359,8 @@ class ImbReading(Reading):
             if name.endswith(("_us", "_percent", "_per_s")):
                 values[name] = float(cell)
         if "messages_per_s" in row and "latency_us" not in row:
-            # versions before 2018 print megabytes of 2^20 bytes
-            rate, moved = float(row["megabytes"]), values["messages_per_s"] * int(row["bytes"])
-            rates = (rate, rate * BINARY_MEGABYTE)
-            values["bandwidth_MBps"] = min(rates, key=lambda value: abs(value - moved / 1e6))
+            binary = (0, 0) < self.run.release < (2018, 0)
+            values["bandwidth_MBps"] = float(row["megabytes"]) * (BINARY_MEGABYTE if binary else 1)
         if "defects" in row:
             values["validation"] = "Pass" if float(row["defects"]) == 0 else "Fail"
         if "group" in row and "multi" in self.shared["benchmark"]:

@@ -1,1 +1,0 @@
-"""The vocabularies of other suites: headings, columns, and what must hold between them."""
