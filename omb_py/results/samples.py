@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import io
-import json
 import os
-from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +51,6 @@ OF_ROW = ("run", "benchmark", "buffer", "binding", "mpi_type", "variant", "bytes
 OF_ROW_AND_RANK = (*OF_ROW, "window", "rank")
 """Columns that tell which row of results a sample is of, and which rank's."""
 
-KEY = b"omb_py_samples"
-"""Where a Parquet file says that it holds samples, and which of them are thinned."""
-
 ADVICE = "; choose another place for --samples"
 
 BLOCK = 1 << 18
@@ -93,17 +89,15 @@ def is_samples(path: Path) -> bool:
         # a pipe that nobody writes to would be waited for
         if path.suffix not in (".npy", ".parquet") or not path.is_file():
             return False
-        with path.open("rb") as file:
-            if path.suffix == ".npy":
+        if path.suffix == ".npy":
+            with path.open("rb") as file:
                 return read_header(file) is not None
-            if file.read(4) != b"PAR1":
-                return False
-            from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowInvalid, parquet
 
-            try:
-                return KEY in (parquet.read_schema(path).metadata or {})
-            except ArrowInvalid:
-                return False
+        try:
+            return tuple(parquet.read_schema(path).names) == DTYPE.names
+        except ArrowInvalid:
+            return False
     except OSError:
         return False
 
@@ -203,7 +197,7 @@ class SampleFile:
                     raise not_samples(path)
                 self._keep = path
         self._file = NpyFile(path.with_suffix(".partial.npy"), clear)
-        self._ends = [*range(BLOCK, self._file.count, BLOCK), self._file.count]
+        self._ends = [*range(0, self._file.count, BLOCK), self._file.count]
 
     def append(self, samples: np.ndarray[Any, Any]) -> None:
         """Add samples, which can be read from now on."""
@@ -222,48 +216,17 @@ class SampleFile:
         from pyarrow import parquet
 
         old = parquet.ParquetFile(self._keep) if self._keep else None
-        thinned = thinned_of(old.schema_arrow.metadata) if old else []
-        stored: Any = np.load(self._file.path, mmap_mode="r") if self._file.count else None
-        groups = list(pairs(self._ends))
-        for start, end in groups:
-            thinned += thinned_in(stored[start:end])
-        unique = [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in thinned)]
-        schema = as_table(np.empty(0, DTYPE)).schema.with_metadata(
-            {KEY: json.dumps({"thinned": unique})}
-        )
+        stored: Any = np.load(self._file.path, mmap_mode="r")
+        schema = as_table(np.empty(0, DTYPE)).schema
         new = self.path.with_suffix(".partial.parquet")
         with parquet.ParquetWriter(new, schema, compression="zstd") as out:
-            if old is not None:
-                for number in range(old.num_row_groups):
-                    out.write_table(old.read_row_group(number).cast(schema))
-            for start, end in groups:
-                out.write_table(as_table(np.array(stored[start:end])).cast(schema))
+            for number in range(old.num_row_groups if old else 0):
+                out.write_table(old.read_row_group(number).cast(schema))
+            for start, end in pairwise(self._ends):
+                if end > start:
+                    out.write_table(as_table(np.array(stored[start:end])))
         os.replace(new, self.path)
         self._file.path.unlink()
-
-
-def pairs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Where groups begin and end, without empty ones."""
-    start = 0
-    for end in ends:
-        if end > start:
-            yield start, end
-        start = end
-
-
-def thinned_in(samples: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    """For each row of results of which not every iteration was kept: which, and every how many."""
-    names = ["run", "benchmark", "mpi_type", "bytes", "window", "every"]
-    found = np.unique(samples[samples["every"] > 1][names])
-    return [
-        {name: value.decode() if isinstance(value, bytes) else value for name, value in items}
-        for items in (zip(names, one.tolist(), strict=True) for one in found)
-    ]
-
-
-def thinned_of(metadata: dict[bytes, bytes]) -> list[dict[str, Any]]:
-    """What a Parquet file's metadata says of thinned rows."""
-    return list(json.loads(metadata[KEY])["thinned"])
 
 
 def as_table(samples: np.ndarray[Any, Any]) -> pa.Table:

@@ -71,17 +71,6 @@ def test_a_parquet_file_has_a_group_of_rows_for_each_size(tmp_path: Path) -> Non
     assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 3]
 
 
-def test_parquet_metadata_names_thinned_rows_of_all_runs(tmp_path: Path) -> None:
-    path = tmp_path / "run.parquet"
-    filled(path, samples(5, every=3), samples(3, 16))
-    filled(path, samples(2, 32, every=2))
-    thinned = (parquet.read_schema(path).metadata or {})[b"omb_py_samples"].decode()
-    assert '"bytes": 8' in thinned
-    assert '"every": 3' in thinned
-    assert '"bytes": 32' in thinned
-    assert '"bytes": 16' not in thinned
-
-
 def test_headers_are_alike_long() -> None:
     assert {len(header(count)) for count in (0, 9, 10**6, 2**40)} == {HEADER_BYTES}
 
