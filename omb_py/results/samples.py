@@ -220,8 +220,9 @@ class SampleFile:
         schema = as_table(np.empty(0, DTYPE)).schema
         new = self.path.with_suffix(".partial.parquet")
         with parquet.ParquetWriter(new, schema, compression="zstd") as out:
-            for number in range(old.num_row_groups if old else 0):
-                out.write_table(old.read_row_group(number).cast(schema))
+            if old is not None:
+                for number in range(old.num_row_groups):
+                    out.write_table(old.read_row_group(number).cast(schema))
             for start, end in pairwise(self._ends):
                 if end > start:
                     out.write_table(as_table(np.array(stored[start:end])))

@@ -286,7 +286,11 @@ class NcclTable:
                 values["part"] = ", ".join(filter(None, (shared.get("part"), row.redop)))
             for in_place, (time, algorithm, bus, wrong) in row.halves.items():
                 twice = program in OF_PARTS and algorithm == bus and float(bus) >= equal
-                one = {"in_place": in_place, "line": row.index + 1, "latency_us": float(time)}
+                one: dict[str, Any] = {
+                    "in_place": in_place,
+                    "line": row.index + 1,
+                    "latency_us": float(time),
+                }
                 one |= {"algbw_GBps": None if twice else float(algorithm), "busbw_GBps": float(bus)}
                 if NUMBER.fullmatch(wrong):
                     # an error of old versions may be rounding: how much was allowed it hides
