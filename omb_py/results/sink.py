@@ -8,11 +8,13 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
+from omb_py.core.text.files import failing
 from omb_py.core.text.folders import make_folder
 
 LOCK_SECONDS = 60.0
@@ -23,6 +25,9 @@ WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 BLOCK = 1 << 16
 """Bytes that are read at a time to see where the last line begins."""
+
+writing = partial(failing, "write", advice="; choose another place for --output")
+"""Turns an `OSError` into an `OmbError` that names the file."""
 
 Begun = Callable[[Iterable[bytes]], bool]
 """Whether lines have the header of a table; raises `UsageError` where they are something else."""
@@ -41,13 +46,9 @@ class StreamSink:
 
     def append(self, lines: bytes, metadata: bytes, header: bytes) -> None:
         """Write lines, the first after the run's metadata and the header."""
-        try:
+        with writing(self._path) if self._path else contextlib.nullcontext():
             self._stream.write(metadata + header + lines if self._empty else lines)
             self._stream.flush()
-        except OSError as error:
-            if self._path is None:
-                raise
-            raise failure(self._path, error) from error
         self._empty = False
 
 
@@ -117,7 +118,7 @@ class FileSink:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         """The file that has the name now, locked; raises `OmbError` for what fails."""
-        try:
+        with writing(self._path):
             make_folder(self._path.parent)
             while True:
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
@@ -126,8 +127,6 @@ class FileSink:
                     if has_name(file.fileno(), self._path):
                         yield file
                         return
-        except OSError as error:
-            raise failure(self._path, error) from error
 
 
 Sink: TypeAlias = StreamSink | FileSink
@@ -137,15 +136,8 @@ def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
     """The sink of what has a name, as `FileSink` takes it: a file, or a device or a pipe."""
     if path.is_file() or path.is_dir() or not path.exists():
         return FileSink(path, clear, begun)
-    try:
+    with writing(path):
         return StreamSink(open(os.open(path, os.O_RDWR), "wb"), path)
-    except OSError as error:
-        raise failure(path, error) from error
-
-
-def failure(path: Path, error: OSError) -> OmbError:
-    """The sentence of what cannot be written."""
-    return OmbError(f"cannot write {path}: {error.strerror}; choose another place for --output")
 
 
 def end_of_lines(descriptor: int, size: int) -> int:

@@ -12,6 +12,7 @@ from omb_py.results.readers import ROWS_AT_ONCE, Found, Notes, Source
 
 COLUMNS = KINDS | ORIGIN
 
+TYPES: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "str": str}
 LARGEST = 2**63
 
 
@@ -60,16 +61,12 @@ def row_of(item: dict[str, Any]) -> dict[str, Any]:
 
 def fits(name: str, value: Any) -> bool:
     """Whether a value is one that a column can hold, or missing."""
-    kind = COLUMNS.get(name)
-    if value is None:
-        return True
-    if kind == "bool" or isinstance(value, bool):
-        return kind == "bool" and isinstance(value, bool)
-    if kind == "int":
-        return isinstance(value, int) and abs(value) < LARGEST
-    if kind == "float":
-        return isinstance(value, int | float) and abs(value) <= float_info.max
-    return isinstance(value, str)
+    kind = TYPES[COLUMNS.get(name, "str")]
+    if value is None or isinstance(value, bool):
+        return value is None or kind is bool
+    if kind is int and isinstance(value, int):
+        return abs(value) < LARGEST
+    return isinstance(value, kind) and (kind is str or abs(value) <= float_info.max)
 
 
 READER = JsonReader()
