@@ -39,7 +39,7 @@ SERIES = ("application", "problem", "scaling", "buffer", "binding", "threads", "
 ENDS = {"": "median", "_low": "min", "_high": "max"}
 """Ends of the names of a value's columns, and what of several runs they are."""
 
-RESULTS = frozenset(columns(ApplicationRow)) - {*SERIES, "ranks", "nodes"}
+RESULTS = frozenset(KINDS) - {*SERIES, "ranks", "nodes"}
 """Columns that are measured, not chosen."""
 
 LOWER_IS_BETTER = ("_s", "_low_s", "_high_s", "difference")
