@@ -367,7 +367,7 @@ class OmbReading(Reading):
             return
         if torn and self.pattern is not START and not whole.fullmatch(text):
             self.notes.add(index, "an incomplete row, left out")
-        elif match is None:
+        elif match is None or not in_order(match):
             self.notes.add(index, "not a whole row, left out")
         elif whole is NEVER:
             self.add(index, **values_in(match))
@@ -405,6 +405,10 @@ class OmbReading(Reading):
         self.rows.append(self.table | values | {"line": index + 1})
 
 
+UNNAMED = "unnamed"
+"""The group of a row that is there where cells have no heading."""
+
+
 @lru_cache(256)
 def row_pattern(header: str, lenient: bool = False) -> re.Pattern[str] | None:
     """What the rows below a header look like; None when it has a word that is not known.
@@ -437,8 +441,16 @@ def row_pattern(header: str, lenient: bool = False) -> re.Pattern[str] | None:
         text += "?" if lenient and name.startswith("tail_") else ""
     if names == ["latency_us"]:
         start = text.index(rf"(?:{BLANKS}(?P<latency_min_us>")
-        text = f"{text[:start]}(?:{text[start:]})?"
+        text = f"{text[:start]}(?:(?P<{UNNAMED}>){text[start:]})?"
     return re.compile(text)
+
+
+def in_order(match: re.Match[str]) -> bool:
+    """Whether cells that no heading names can be a minimum and a maximum of their mean."""
+    if match.groupdict().get(UNNAMED) is None:
+        return True
+    mean, low, high = (float(match[f"latency{end}_us"]) for end in ("", "_min", "_max"))
+    return low <= mean <= high
 
 
 def values_in(match: re.Match[str]) -> dict[str, Any]:
@@ -446,7 +458,7 @@ def values_in(match: re.Match[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     percentiles = []
     for name, cell in match.groupdict().items():
-        if cell in (None, "-") or name == "again":
+        if cell in (None, "-") or name in ("again", UNNAMED):
             continue
         if name == "part":
             found[name] = cell

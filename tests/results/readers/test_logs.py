@@ -237,6 +237,8 @@ def test_a_row_with_all_columns_below_a_short_heading_is_read() -> None:
     (one,) = read("job.log", (TABLE + HEADING + row).encode()).rows
     assert (one["latency_us"], one["latency_min_us"], one["latency_max_us"]) == (3.05, 2.95, 3.15)
     assert one["iterations"] == 1000
+    wrong = read("job.log", (TABLE + HEADING + row.replace("2.95", "3.95")).encode())
+    assert not wrong.rows
 
 
 def test_mpi4py_s_demo_is_read() -> None:
