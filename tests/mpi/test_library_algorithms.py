@@ -397,7 +397,7 @@ def test_the_option_comes_too_late_where_mpi_is_started(mpi: str, tmp_path: Path
         "import omb_py\n"
         "from omb_py.core.errors import OmbError\n"
         "try:\n"
-        "    omb_py.run('allreduce', sizes=[8], library_algorithm='ring')\n"
+        "    omb_py.run('allreduce', sizes=[8], coll_algorithm='ring')\n"
         "except OmbError as error:\n"
         "    print(error)\n"
     )
