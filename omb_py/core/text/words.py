@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 
 def count(number: int, noun: str) -> str:
@@ -38,6 +37,8 @@ def nearest(word: str, names: Iterable[str], most: int = 1) -> list[str]:
     >>> nearest("cores", ["binding", "cores_per_node"])
     ['cores_per_node']
     """
+    from difflib import get_close_matches  # which no rank needs at its start
+
     spelt = {name: name.lower().replace("-", "_") for name in sorted(names, key=len)}
     wanted = word.lower().replace("-", "_")
     joined = wanted.replace("_", "")
