@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from types import UnionType
@@ -154,10 +155,9 @@ LETTERS = "abcdfhiklmpqrstuvwxzDGIMNPRTVW"
 """The single letters of native OMB 7.4 and 7.5; 7.5 no longer has -M, and adds -q."""
 
 
-def option_table() -> Iterator[str]:
+def option_table() -> str:
     """Each letter of native OMB with the option that it is here, and the programs that have it."""
-    yield "| native OMB | omb-py | programs | |"
-    yield "|---|---|---|---|"
+    lines = ["| native OMB | omb-py | programs | |", "|---|---|---|---|"]
     programs = [one for one in all_benchmarks() if has_program(one)]
     known = {one.name: program_parameters(one) for one in programs}
     for letter in LETTERS:
@@ -171,7 +171,8 @@ def option_table() -> Iterator[str]:
             found["--help", "Show this message and exit."] = list(known)
         for (long, text), names in found.items():
             many = "all" if len(names) == len(programs) else some(names)
-            yield f"| `-{letter}` | `{long}` | {many} | {text} |"
+            lines.append(f"| `-{letter}` | `{long}` | {many} | {text} |")
+    return "\n".join(lines)
 
 
 def some(names: list[str]) -> str:
@@ -371,12 +372,12 @@ def expression(pattern: str) -> str:
 MADE: dict[str, Callable[[], str]] = {
     "benchmarks": benchmarks,
     "algorithms": algorithm_table,
+    "letters": option_table,
     "index": index,
-    "letters": lambda: "\n".join(option_table()),
-    "keys": lambda: key_tables().removesuffix("\n"),
-    "machine-schema": lambda: schema(Machine).removesuffix("\n"),
-    "sweep-schema": lambda: schema(Sweep).removesuffix("\n"),
+    "keys": key_tables,
+    "machine-schema": partial(schema, Machine),
+    "sweep-schema": partial(schema, Sweep),
 }
 
 if __name__ == "__main__":
-    print(MADE[sys.argv[1]]())
+    print(MADE[sys.argv[1]]().removesuffix("\n"))

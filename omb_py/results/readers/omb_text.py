@@ -406,7 +406,11 @@ class OmbReading(Reading):
 
 
 UNNAMED = "unnamed"
-"""The group of a row that is there where cells have no heading."""
+WITHOUT_HEADINGS = (
+    rf"(?:{BLANKS}(?P<{UNNAMED}>)(?P<latency_min_us>{HUNDREDTHS})"
+    rf"{BLANKS}(?P<latency_max_us>{HUNDREDTHS}){BLANKS}(?P<iterations>{COUNT}))?"
+)
+"""Cells of -f below a heading of version 7.3 that lacks theirs; `UNNAMED` is then there."""
 
 
 @lru_cache(256)
@@ -433,15 +437,11 @@ def row_pattern(header: str, lenient: bool = False) -> re.Pattern[str] | None:
     names = list(columns)
     if varied or header.startswith("# Size"):
         columns = {"bytes": r"0|[1-9]\d{0,17}"} | columns
-    if names == ["latency_us"]:  # some headings of 7.3 lack those of -f
-        columns |= {"latency_min_us": HUNDREDTHS, "latency_max_us": HUNDREDTHS, "iterations": COUNT}
     text = r"(?=.*\s\s)" if "  " in header.strip() else ""
     for place, (name, cells) in enumerate(columns.items()):
         text += rf"(?:{BLANKS if place else ''}(?P<{name}>{cells}))"
         text += "?" if lenient and name.startswith("tail_") else ""
-    if names == ["latency_us"]:
-        start = text.index(rf"(?:{BLANKS}(?P<latency_min_us>")
-        text = f"{text[:start]}(?:(?P<{UNNAMED}>){text[start:]})?"
+    text += WITHOUT_HEADINGS if names == ["latency_us"] else ""
     return re.compile(text)
 
 
