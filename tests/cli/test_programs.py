@@ -100,6 +100,16 @@ def test_a_file_of_somebody_else_stays(in_process: Callable[..., Finished], tmp_
     assert (tmp_path / "osu" / "osu_bw").read_text() == "native OMB's"
 
 
+def test_links_to_a_program_that_is_not_there_are_refused(
+    in_process: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omb_py.cli.programs.sysconfig.get_path", lambda name: str(tmp_path))
+    done = in_process("programs", "osu")
+    assert done.code == 1
+    assert "there is no" in done.err
+    assert not (tmp_path / "osu").exists()
+
+
 @pytest.mark.parametrize("name", NATIVE_LETTERS)
 def test_programs_take_every_option_of_native_omb(name: str) -> None:
     words = {
@@ -133,7 +143,7 @@ def test_no_letter_means_two_things() -> None:
 
 def test_the_documented_table_is_that_of_the_options() -> None:
     page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
-    assert "\n".join(option_table()) in page, "python -m docs.generate letters prints it"
+    assert option_table() in page, "python -m docs.generate letters prints it"
 
 
 @pytest.mark.parametrize(

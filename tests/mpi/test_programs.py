@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.programs import link
-from tests.conftest import run
+from tests.conftest import BIN, run
 
 # ReFrame's and EESSI's options, what they look for, and the group that is the value.
 REFRAME = [
@@ -25,7 +25,7 @@ def test_reframe_finds_what_it_looks_for(
     mpi: str, tmp_path: Path, words: str, sanity: str, value: str
 ) -> None:
     name, *options = words.split()
-    link(tmp_path / name)
+    link(tmp_path / name, BIN / "omb-py")
     job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=120)
     assert job.code == 0, job.err
     assert re.search(sanity, job.out)
@@ -36,7 +36,7 @@ def test_reframe_finds_what_it_looks_for(
 
 
 def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
-    link(tmp_path / "osu_bw")
+    link(tmp_path / "osu_bw", BIN / "omb-py")
     command = [mpi, "-n", "2", str(tmp_path / "osu_bw")]
     shown = run([*command, "-v"], {}, tmp_path, timeout=60)
     assert (shown.code, shown.out) == (0, "# OSU MPI Bandwidth Test v7.4\n")
@@ -60,7 +60,7 @@ def test_options_without_effect_are_noted(
     mpi: str, tmp_path: Path, words: str, ignored: tuple[str, ...]
 ) -> None:
     name, *options = words.split()
-    link(tmp_path / name)
+    link(tmp_path / name, BIN / "omb-py")
     job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     assert re.findall(r"note: (\S+) has no effect on osu_", job.err) == [*ignored]
@@ -80,14 +80,14 @@ def test_programs_begin_at_native_s_smallest_message(
     mpi: str, tmp_path: Path, words: str, smallest: str
 ) -> None:
     name, *options = words.split()
-    link(tmp_path / name)
+    link(tmp_path / name, BIN / "omb-py")
     job = run([mpi, "-n", "2", str(tmp_path / name), *options, "-i", "5"], {}, tmp_path, timeout=60)
     assert job.code == 0, job.err
     assert job.rows[0][0] == smallest
 
 
 def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
-    link(tmp_path / "osu_partitioned_latency")
+    link(tmp_path / "osu_partitioned_latency", BIN / "omb-py")
     command = [mpi, "-n", "2", str(tmp_path / "osu_partitioned_latency"), "-q", "4"]
     job = run([*command, "-m", "8:8", "-i", "10"], {}, tmp_path, timeout=60)
     assert (job.code, "# Partitions: 4" in job.out) == (0, True)
