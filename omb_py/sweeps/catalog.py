@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from omb_py.core.errors import UsageError
@@ -10,6 +11,9 @@ KINDS = {"sweeps": "sweep", "machines": "machine"}
 
 DIRECTIVE = "#:schema "
 """What a line begins with that names a file's schema to taplo and editors that use it."""
+
+NAME = re.compile(r"^name\s*=.*")
+"""The line of a machine file that names the machine."""
 
 
 def find(kind: str, name: str) -> Path:
@@ -55,9 +59,9 @@ def machine_text(name: str, renamed: str | None = None) -> str:
     """
     path = find("machines", name)
     lines = path.read_text(encoding="utf-8").splitlines()
+    if renamed is not None:
+        lines = [NAME.sub(f'name = "{renamed}"', one) for one in lines]
     if path.resolve().is_relative_to(folder().resolve()):
         address = schema("machines").resolve().as_uri()
         lines = [DIRECTIVE + address, *(one for one in lines if not one.startswith(DIRECTIVE))]
-    if renamed is not None:
-        lines = [f'name = "{renamed}"' if one.startswith("name = ") else one for one in lines]
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
 """What a machine is: how programs are started on it, how jobs are asked for, what a node has.
 
-The text below each key is its documentation: docs/machines.md and the JSON
-schema that editors complete by are made of it.
+The text below each key is its documentation: docs/machines.md and the JSON schema that editors
+complete by are made of it.
 """
 
 from __future__ import annotations

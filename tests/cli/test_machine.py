@@ -86,6 +86,13 @@ def test_a_new_file_is_another_machine_under_a_new_name(run: Command) -> None:
     assert "#PBS -l place=scatter:excl" in script.splitlines()
 
 
+def test_a_name_without_blanks_is_replaced_too(run: Command) -> None:
+    Path("theirs.toml").write_text('name="theirs"\nnodes = 2\n')
+    run("machine", "new", "mine", "--like", "./theirs.toml")
+    found = read(Path("mine.toml"), Machine)
+    assert (found.name, found.nodes) == ("mine", 2)
+
+
 def test_nothing_is_overwritten_but_by_force(run: Command) -> None:
     Path("mine.toml").write_text("mine\n")
     with pytest.raises(UsageError, match=r"mine.toml is there already: overwrite it by --force"):

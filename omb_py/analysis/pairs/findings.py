@@ -48,7 +48,7 @@ OTHER_DIRECTION = 0.5
 """Where one direction of a pair is slow, the other is too from this part of the limit on."""
 
 FEWEST_HOSTS = 4
-"""Hosts with fewer of which `PLAIN_FACTOR` counts for what is within one."""
+"""Hosts from which on `UNIT_FACTOR` counts for what is within one, and not `PLAIN_FACTOR`."""
 
 POLISH_COSTS = 2.0
 """Times the limit of pairs next to all others; where that of what senders and receivers leave is

@@ -17,10 +17,10 @@ from omb_py.analysis.pairs.matrix import Numbers
 from omb_py.core.dataclass import dataclass
 
 FEWEST_PARTNERS = 3
-"""Partners of each sender and receiver with fewer of which only pairs are judged."""
+"""Partners that each sender and receiver needs to be judged; else pairs alone are."""
 
 FEW_DIRECTIONS = 12
-"""Directions of a kind with fewer of which their spread says nothing."""
+"""Directions of a kind from which on their spread says something."""
 
 BASELINES = {True: 0.25, False: 0.5}
 """The quantile of the times that pairs are compared with, where there are few and where not."""

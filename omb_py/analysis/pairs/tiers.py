@@ -24,7 +24,7 @@ from omb_py.core.text.ranks import some_ranks
 from omb_py.core.text.words import count, first_of
 
 FEWEST_VALUES = 4
-"""Values with fewer of which no classes are looked for."""
+"""Values from which on classes are looked for."""
 
 FACTOR = 1.1
 OVER_NOISE = 4.0
