@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -168,7 +169,8 @@ def kill_one(sweep: SmallSweep, word: str) -> None:
         except OSError:
             continue
     if found:
-        os.kill(random.choice(found), signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may have ended meanwhile
+            os.kill(random.choice(found), signal.SIGKILL)
 
 
 @pytest.mark.every_library
