@@ -25,7 +25,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -35,6 +35,7 @@ from typing import TypeVar
 import click
 
 from omb_py.apps import APPLICATIONS
+from omb_py.core.errors import MissingError, UnsupportedError
 from perf.launchers import (
     OMB_PY,
     ROOT,
@@ -50,6 +51,7 @@ ONE_NODE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 SIZES = "1:4194304"
 TELLING = "8,64,1024,8192,65536,1048576,4194304"
 ROUNDS = 5
+REFUSED = (UnsupportedError.exit_code, MissingError.exit_code)
 IMB_LINE = re.compile(r"^\s+(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)(?:\s+([\d.]+))?")
 
 
@@ -74,24 +76,31 @@ class Check:
         *arguments: str,
         ranks: int = 2,
         program: tuple[str, ...] = OMB_PY,
-        **environment: str,
+        refusal: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a job in the folder and say how it ended."""
-        settings = os.environ | ONE_NODE | launcher.with_libraries() | environment
+        """Run a job in the folder and say how it ended; a ``refusal`` may be no failure."""
+        settings = os.environ | ONE_NODE | launcher.with_libraries() | dict(environment or {})
         settings["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(ROOT), settings.get("PYTHONPATH")])
         )
         begin = time.monotonic()
         command = ["timeout", f"{self._limit:g}", *launcher.run(ranks, *arguments, program=program)]
         done = subprocess.run(
-            command, cwd=self.folder, env=settings, capture_output=True, text=True, check=False
+            command,
+            cwd=self.folder,
+            env=settings,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
         state = "ok" if done.returncode == 0 else f"exit code {done.returncode}"
-        if done.returncode:
+        if done.returncode and not (refusal and done.returncode in REFUSED):
             with self._counting:
                 self.failed += 1
-            said = [line for line in done.stderr.splitlines() if line.startswith("omb-py: ")]
-            state += f": {said[-1] if said else done.stderr.strip()[-200:]}"
+        if done.returncode:
+            state += f": {reason(done.stderr)}"
         name = " ".join(arguments) or Path(program[0]).name
         print(f"{time.monotonic() - begin:6.1f} s  {launcher.name}: {name}: {state}", flush=True)
         return done
@@ -208,18 +217,28 @@ def native(check: Check, buffers: list[str]) -> None:
 
 
 def nccl(check: Check, buffers: list[str]) -> None:
-    """NCCL and MPI; ranks that share a device only where NCCL allows it."""
+    """NCCL and MPI: on two ranks, or only collectives on one if NCCL refuses a shared device."""
     if "cupy" not in buffers:
         return
-    launcher = check.launchers[0]
-    for name in ("allreduce", "allgather", "bcast", "reduce", "alltoall", "latency", "bw"):
+
+    def measured(name: str, binding: str, ranks: int, refusal: bool = False) -> bool:
+        arguments = (name, "--buffer", "cupy", "--binding", binding, "-m", "4:4194304", "-q")
+        variables = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+        output = ("--output", "nccl.csv")
+        launcher = check.launchers[0]
+        done = check.job(
+            launcher, *arguments, *output, ranks=ranks, refusal=refusal, environment=variables
+        )
+        return done.returncode == 0
+
+    collectives = ("allgather", "bcast", "reduce", "alltoall")
+    ranks = 2 if measured("allreduce", "nccl", 2, refusal=True) else 1
+    if ranks == 1:
+        measured("allreduce", "nccl", 1)
+    measured("allreduce", "native", ranks)
+    for name in collectives if ranks == 1 else (*collectives, "latency", "bw"):
         for binding in ("nccl", "native"):
-            check.job(
-                launcher,
-                *(name, "--buffer", "cupy", "--binding", binding, "-m", "4:4194304", "-q"),
-                *("--output", "nccl.csv"),
-                NCCL_MULTI_RANK_GPU_ENABLE="1",
-            )
+            measured(name, binding, ranks)
 
 
 def validate(check: Check, buffers: list[str]) -> None:
@@ -228,14 +247,14 @@ def validate(check: Check, buffers: list[str]) -> None:
     def passes(case: tuple[Launcher, str, str, str]) -> dict[str, object]:
         launcher, benchmark, name, form = case
         arguments = (benchmark, "--buffer", name, "--binding", form, "-c")
-        sizes = ("--sizes", "8,65536,4194304", "-i", "3", "-x", "1", "-u", "1")
-        done = check.job(launcher, *arguments, *sizes)
+        sizes = ("--sizes", "8,65536,4194304", "-i", "3", "-x", "1", "-u", "1", "-M", "4294967296")
+        done = check.job(launcher, *arguments, *sizes, refusal=True)
         return {
             "mpi": launcher.name,
             "benchmark": benchmark,
             "buffer": name,
             "binding": form,
-            "result": "Pass" if done.returncode == 0 else "Fail",
+            "result": result_of(done.returncode),
         }
 
     cases = [
@@ -294,6 +313,18 @@ def usable(names: tuple[str, ...]) -> list[str]:
         else:
             print(f"without {name}: {last_line(done.stderr)}", flush=True)
     return found
+
+
+def result_of(code: int) -> str:
+    """What the exit code of a job with checked data says."""
+    return "Refused" if code in REFUSED else "Fail" if code else "Pass"
+
+
+def reason(stderr: str) -> str:
+    """Why a job failed: the last sentence of omb-py that is no note, else the end of its output."""
+    said = [line for line in stderr.splitlines() if line.startswith("omb-py: ")]
+    errors = [line for line in said if not line.startswith("omb-py: note: ")]
+    return errors[-1] if errors else stderr.strip()[-200:]
 
 
 def last_line(text: str) -> str:

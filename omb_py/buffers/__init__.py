@@ -55,6 +55,10 @@ class Buffer(ABC):
         """
         return self
 
+    def enter(self) -> None:
+        """Make the device current in this thread; each thread that a rank starts calls it first."""
+        return
+
     def at(self, place: Place) -> Buffer:
         """This library with messages in another place; called on a prepared buffer.
 

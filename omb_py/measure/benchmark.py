@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isnan, nan
 from operator import add, sub
@@ -268,7 +268,8 @@ class BenchmarkMeasurement(Measurement):
             for one in bound:
                 make(one.before)
             begin = perf_counter()
-            elapsed, results = run_once([one.calls for one in bound], plan.threads)
+            calls = [one.calls for one in bound]
+            elapsed, results = run_once(calls, plan.threads, self._context.buffer.enter)
             if starts is not None:
                 starts.add(begin, perf_counter() - begin, array("d", [elapsed]), 0)
             seconds.append(elapsed)
@@ -295,8 +296,10 @@ class BenchmarkMeasurement(Measurement):
         self.group.agree(first)
 
 
-def run_once(rounds: Sequence[Calls], threads: int) -> tuple[float, list[list[object]]]:
-    """Make the calls of each round once, threads sharing the rounds.
+def run_once(
+    rounds: Sequence[Calls], threads: int, enter: Callable[[], None]
+) -> tuple[float, list[list[object]]]:
+    """Make the calls of each round once, threads sharing the rounds, each after ``enter``.
 
     The mean seconds of a round, and what each round's calls returned.
     """
@@ -311,7 +314,7 @@ def run_once(rounds: Sequence[Calls], threads: int) -> tuple[float, list[list[ob
         numbers = range(thread, len(rounds), threads)
         return sum(time_once(rounds[number], returned[number]) for number in numbers)
 
-    elapsed = together([partial(share, thread) for thread in range(threads)])
+    elapsed = together([partial(share, thread) for thread in range(threads)], enter)
     return sum(elapsed) / len(rounds), returned
 
 

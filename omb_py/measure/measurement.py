@@ -294,7 +294,8 @@ class Measurement(ABC):
             from omb_py.measure.threads import ThreadLoop
 
             shares = (plan.exchanges[number :: plan.threads] for number in range(plan.threads))
-            return ThreadLoop([binding.loop(share, pace) for share in shares])
+            loops = [binding.loop(share, pace) for share in shares]
+            return ThreadLoop(loops, self._context.buffer.enter)
 
     def pace(self) -> Pace:
         """What keeps the ranks together at the next size; with clocks, aligned anew.

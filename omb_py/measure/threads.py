@@ -14,8 +14,10 @@ from omb_py.core.calls.loop import Loop, no_garbage_collection
 class ThreadLoop(Loop):
     """Runs the loops of several threads at once: iteration ``i`` belongs to loop ``i % n``."""
 
-    def __init__(self, loops: Sequence[Loop]) -> None:
+    def __init__(self, loops: Sequence[Loop], enter: Callable[[], None]) -> None:
+        """``enter`` is what each thread does first (`Buffer.enter`)."""
         self._loops = loops
+        self._enter = enter
 
     def run(self, first: int, seconds: array[float]) -> None:
         count = len(self._loops)
@@ -29,19 +31,24 @@ class ThreadLoop(Loop):
                 [
                     partial(loop.run, (first + begin) // count, mine)
                     for loop, (begin, mine) in zip(self._loops, parts, strict=True)
-                ]
+                ],
+                self._enter,
             )
         for begin, mine in parts:
             seconds[begin::count] = mine
 
 
-def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What the tasks return, each done by a thread of its own; raises the first one's error."""
+def together(tasks: Sequence[Callable[[], Any]], enter: Callable[[], None]) -> list[Any]:
+    """Do each task in a thread of its own, after ``enter``, and return the results.
+
+    Raises the first thread's error.
+    """
     results: list[Any] = [None] * len(tasks)
     errors: list[BaseException] = []
 
     def do(number: int) -> None:
         try:
+            enter()
             results[number] = tasks[number]()
         except BaseException as error:
             errors.append(error)

@@ -15,6 +15,10 @@ from omb_py.core.calls.loop import Loop, PythonLoop
 from omb_py.measure.threads import ThreadLoop, together
 
 
+def nothing() -> None:
+    """Enter no device."""
+
+
 class Numbering(Loop):
     """Pretends that the iteration of a thread takes as many seconds as its number says."""
 
@@ -33,14 +37,14 @@ class Numbering(Loop):
 def test_iteration_i_is_made_by_thread_i_modulo_n(threads: int, first: int, length: int) -> None:
     loops = [Numbering(thread, threads) for thread in range(threads)]
     seconds = array("d", bytes(8 * length))
-    ThreadLoop(loops).run(first, seconds)
+    ThreadLoop(loops, nothing).run(first, seconds)
     assert list(seconds) == list(range(first, first + length))
 
 
 def test_each_loop_has_a_thread_of_its_own() -> None:
     meet = threading.Barrier(3)
     loops = [PythonLoop([(lambda: meet.wait(timeout=10),)]) for _ in range(3)]
-    ThreadLoop(loops).run(0, array("d", bytes(8 * 6)))
+    ThreadLoop(loops, nothing).run(0, array("d", bytes(8 * 6)))
     assert not meet.broken
 
 
@@ -52,7 +56,7 @@ def test_threads_go_through_the_exchanges_as_one_would(
     numbers = range(threads * rounds)
     calls = [(lambda number=number: made.append(number),) for number in numbers]
     loops = [PythonLoop(calls[thread::threads]) for thread in range(threads)]
-    ThreadLoop(loops).run(first, array("d", bytes(8 * length)))
+    ThreadLoop(loops, nothing).run(first, array("d", bytes(8 * length)))
     assert sorted(made) == sorted(islice(cycle(numbers), first, first + length))
 
 
@@ -61,8 +65,14 @@ def test_what_a_thread_raises_is_raised() -> None:
         raise ValueError("in a thread")
 
     with pytest.raises(ValueError, match="in a thread"):
-        together([lambda: 1, fail])
+        together([lambda: 1, fail], nothing)
 
 
 def test_results_come_in_order() -> None:
-    assert together([partial(int, number) for number in range(5)]) == [0, 1, 2, 3, 4]
+    assert together([partial(int, number) for number in range(5)], nothing) == [0, 1, 2, 3, 4]
+
+
+def test_each_thread_enters_before_its_task() -> None:
+    here = threading.local()
+    entered = together([lambda: here.device] * 3, lambda: setattr(here, "device", 7))
+    assert entered == [7, 7, 7]

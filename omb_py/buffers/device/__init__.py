@@ -184,6 +184,9 @@ class DeviceBuffer(Buffer):
     place: Place = Place.DEVICE
     context: int | None = None
 
+    def enter(self) -> None:
+        self.driver.enter()
+
     def at(self, place: Place) -> Buffer:
         if place is Place.HOST:
             return NUMPY

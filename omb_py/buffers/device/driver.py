@@ -36,6 +36,7 @@ class Driver:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._context = ctypes.c_void_p()
 
     @classmethod
     def load(cls) -> Driver:
@@ -68,17 +69,21 @@ class Driver:
 
     def activate(self, number: int) -> Device:
         """Make the primary context of a device current, and tell what the device is."""
-        device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t()
+        device, memory = ctypes.c_int(), ctypes.c_size_t()
         name, identity = ctypes.create_string_buffer(256), ctypes.create_string_buffer(16)
         self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(number))
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self._call("cuCtxSetCurrent", context)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        self.enter()
         self._call("cuDeviceGetName", name, ctypes.c_int(len(name)), device)
         self._call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
         newer = hasattr(self._library, "cuDeviceGetUuid_v2")
         self._call("cuDeviceGetUuid_v2" if newer else "cuDeviceGetUuid", identity, device)
         text = name.value.decode(errors="replace")
         return Device(number, text, identity.raw.hex(), memory.value)
+
+    def enter(self) -> None:
+        """Make the context of `activate` current in this thread; a new thread has none."""
+        self._call("cuCtxSetCurrent", self._context)
 
     def context(self) -> int | None:
         """The context that is current in this thread; None where there is none."""

@@ -27,15 +27,20 @@ SWITCHES = (
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
 UNSAFE = {
+    "Intel MPI": frozenset(
+        "allgather_init gather_init scatter_init mprobe psend_init precv_init rput".split()
+    ),
     "Open MPI": frozenset(
         [f"i{name}" for name in REDUCTIONS]
         + [f"{name}_init" for name in REDUCTIONS]
         + ["accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap"]
         + ["raccumulate", "rget_accumulate"]
-    )
+    ),
 }
-"""Functions that crash on a device's memory in a library that says yes: there they are added up by
-the processor, in place. `docs/gpu.md` tells how that was found."""
+"""Functions that crash on a device's memory, or move wrong data, in a library that says yes.
+
+Open MPI's processor adds there, in place. `docs/gpu.md` reports how each was found.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,8 @@ class Awareness:
         crashing = next((name for name in functions if name in self.unsafe), None)
         if crashing is not None:
             raise UnsupportedError(
-                f"{MPI.get_vendor()[0]} takes memory on a device, but crashes in "
-                f"MPI_{crashing.capitalize()} of it: copy through the host with --staging, or "
+                f"{MPI.get_vendor()[0]} takes memory on a device, but MPI_{crashing.capitalize()} "
+                "crashes there or moves wrong data: copy through the host with --staging, or "
                 "insist with --gpu-aware yes"
             )
 

@@ -206,6 +206,7 @@ CUDA(cuPointerSetAttribute, const void *value, int which, address place) {
 }
 
 static int copy(address target, address source, size_t size) {
+    if (!depth) return INVALID_CONTEXT;
     memmove(reachable(target), reachable(source), size);
     return SUCCESS;
 }
