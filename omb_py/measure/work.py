@@ -22,8 +22,8 @@ from omb_py.core.options import Options
 
 NANOSECONDS = 1e9
 TRIALS = 20
-SHORT, LONG = 200, 2200
-"""Lengths of work from whose times the time of any other follows; tried so many times each."""
+FASTEST_STEP = 0.01
+"""Nanoseconds: no step is faster; a shorter time is the noise of the trials."""
 
 
 class Laps:
@@ -70,7 +70,12 @@ class Worker(ABC):
 
 
 class Calibrated(Worker):
-    """Work in equal pieces, whose time is found out beforehand."""
+    """Work in equal pieces, whose time is found out beforehand.
+
+    ``short`` and ``long`` are the lengths of work from whose times that of any other follows.
+    """
+
+    short, long = 200, 2200
 
     def __init__(self) -> None:
         self._base, self._each = self._calibrate()
@@ -87,9 +92,9 @@ class Calibrated(Worker):
 
     def _calibrate(self) -> tuple[float, float]:
         """Nanoseconds of a call without work, and those that each time adds."""
-        short, long = (self._fastest(self.repeat(times)) for times in (SHORT, LONG))
-        each = max((long - short) / (LONG - SHORT), 1e-3)
-        return max(0.0, short - SHORT * each), each
+        short, long = (self._fastest(self.repeat(times)) for times in (self.short, self.long))
+        each = max((long - short) / (self.long - self.short), FASTEST_STEP)
+        return max(0.0, short - self.short * each), each
 
     @staticmethod
     def _fastest(steps: tuple[Local, ...]) -> float:
@@ -141,7 +146,13 @@ class NumpyWorker(Calibrated):
 
 
 class DeviceWorker(Calibrated):
-    """A kernel of one thread, which the processor waits for; laps are those of ``host``."""
+    """A kernel of one thread, which the processor waits for; laps are those of ``host``.
+
+    A launch takes 10 us, and milliseconds if processes share the device: the longer work takes
+    about 0.4 ms, so that its length and not the launch decides.
+    """
+
+    long = 200_200
 
     def __init__(self, buffer: Buffer, host: Worker) -> None:
         """Raises `UnsupportedError` when the buffer has no device."""

@@ -49,6 +49,11 @@ WIDTH = 512
 """Samples in a block: few enough for the BLAS kernels that do not copy small matrices first."""
 
 
+def _least(distances: Any, minimum: Any) -> None:
+    """Write the distance of the nearest center: CuPy 14.2's ``min`` on a GPU fails with ``out``."""
+    minimum[...] = distances.min(axis=1, keepdims=True)
+
+
 class Products(Engine):
     """By two products of matrices: distances, then sums over those that are marked.
 
@@ -84,7 +89,7 @@ class Products(Engine):
         weights, found = self._weights(centers), self.squares
         for samples, distances, minimum, _, _ in self._chunks[len(centers)]:
             self.xp.matmul(weights, samples, out=distances)
-            self.xp.min(distances, axis=1, keepdims=True, out=minimum)
+            _least(distances, minimum)
             found += float(self.xp.sum(minimum, dtype="float64"))
         return found
 
@@ -114,7 +119,7 @@ class Products(Engine):
 
     def _mark_nearest(self, distances: Any, minimum: Any, marks: Any) -> None:
         """Ones where a center is the nearest, or as near as that one: more than one in a tie."""
-        self.xp.min(distances, axis=1, keepdims=True, out=minimum)
+        _least(distances, minimum)
         self.xp.equal(distances, minimum, out=marks)
 
     def _mark_first(self, distances: Any, minimum: Any, marks: Any) -> None:
