@@ -21,7 +21,7 @@ from omb_py.apps import (
 )
 from omb_py.core.errors import UsageError
 from omb_py.core.options import FAILURE_TIMEOUT, Options
-from omb_py.options.option import Option, OptionRow
+from omb_py.options.option import Option, Row
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
 from omb_py.options.types import BYTES, Number, WholeNumber
@@ -45,57 +45,31 @@ def refuse_iterations(ctx: click.Context, parameter: click.Parameter, text: str 
     )
 
 
+# fmt: off
 CHOICES = (
-    OptionRow(
-        "--scaling",
-        type=click.Choice(["strong", "weak"]),
-        default="strong",
-        help="weak: the problem grows with the ranks; its size is that of one rank.",
-    ),
-    OptionRow("--threads", **count(1), default=1, help="Threads of BLAS and OpenMP in each rank."),
-    OptionRow("--repeats", **count(1), default=REPEATS, help="Timed solutions of the problem."),
-    OptionRow(
-        "--warmup-repeats",
-        **count(0),
-        default=WARMUP_REPEATS,
-        help="Untimed solutions before those.",
-    ),
-    OptionRow(*("-i", "--iterations"), callback=refuse_iterations, expose_value=False, hidden=True),
-    OptionRow(*("-x", "--warmup"), callback=refuse_iterations, expose_value=False, hidden=True),
-    OptionRow(
-        "--references/--no-references",
-        default=True,
-        help="Also time one rank alone and the sequential program, interleaved.",
-    ),
-    OptionRow(
-        "--check/--no-check", default=True, help="Compare the result with the sequential program's."
-    ),
-    OptionRow(
-        "--split-wait/--no-split-wait",
-        default=True,
-        help="Put a barrier before each collective call, to tell waiting from communicating.",
-    ),
+    Row("--scaling", ("strong", "weak"), "strong", "",
+        "weak: the problem grows with the ranks; its size is that of one rank."),
+    Row("--threads", count(1), 1, "", "Threads of BLAS and OpenMP in each rank."),
+    Row("--repeats", count(1), REPEATS, "", "Timed solutions of the problem."),
+    Row("--warmup-repeats", count(0), WARMUP_REPEATS, "", "Untimed solutions before those."),
+    *(Row(names, "", None, "", callback=refuse_iterations, expose_value=False, hidden=True)
+      for names in ("-i --iterations", "-x --warmup")),
+    Row("--references/--no-references", bool, True, "",
+        "Also time one rank alone and the sequential program, interleaved."),
+    Row("--check/--no-check", bool, True, "",
+        "Compare the result with the sequential program's."),
+    Row("--split-wait/--no-split-wait", bool, True, "",
+        "Put a barrier before each collective call, to tell waiting from communicating."),
 )
 FAULT_CHOICES = (
-    OptionRow(
-        "--faults",
-        **count(0),
-        default=0,
-        help="Ranks that fail in the last repeat (mpirun --with-ft ulfm of Open MPI 5).",
-    ),
-    OptionRow(
-        "--recover",
-        type=click.Choice(["shrink", "respawn"]),
-        default="shrink",
-        help="Go on with the ranks that are left, or start others in place of those that failed.",
-    ),
-    OptionRow(
-        "--checkpoint-every",
-        **count(1),
-        default=CHECKPOINT_EVERY,
-        help="Steps from one checkpoint in memory to the next.",
-    ),
+    Row("--faults", count(0), 0, "",
+        "Ranks that fail in the last repeat (mpirun --with-ft ulfm of Open MPI 5)."),
+    Row("--recover", ("shrink", "respawn"), "shrink", "",
+        "Go on with the ranks that are left, or start others in place of those that failed."),
+    Row("--checkpoint-every", count(1), CHECKPOINT_EVERY, "",
+        "Steps from one checkpoint in memory to the next."),
 )
+# fmt: on
 """Those of applications that survive failures."""
 
 SHARED = frozenset(
@@ -187,27 +161,22 @@ def words_of_value(name: str, value: Any) -> str:
 
 def problem_parameter(one: Field[Any]) -> click.Parameter:
     """The option, or the argument, that sets a field of a problem."""
-    said = one.metadata
-    settings: dict[str, Any] = {}
-    if said["kind"] == "bytes":
-        settings |= {"type": BYTES, "metavar": "BYTES"}
-    elif said["kind"] == "argument":
-        settings |= {"type": click.Path(exists=True, readable=True)}
+    said, default = one.metadata, one.default
+    settings: dict[str, Any] = {"multiple": True} if isinstance(default, tuple) else {}
+    if said["kind"] == "argument":
+        kind: Any = click.Path(exists=True, readable=True)
+    elif said["kind"] == "bytes":
+        kind = BYTES
     elif said["choices"]:
-        settings |= {"type": click.Choice(said["choices"])}
-    elif isinstance(one.default, bool):
-        settings["is_flag"] = True
-    elif isinstance(one.default, int):
-        settings |= {"type": WholeNumber(min=said["minimum"]), "metavar": "N"}
-    elif isinstance(one.default, float):
-        settings |= {"type": Number(min=said["minimum"]), "metavar": "X"}
-    if isinstance(one.default, tuple):
-        settings |= {"multiple": True}
-    if said["metavar"]:
-        settings["metavar"] = said["metavar"]
+        kind = click.Choice(said["choices"])
+    elif isinstance(default, bool):
+        kind, settings["is_flag"] = None, True
+    elif isinstance(default, int):
+        kind = WholeNumber(min=said["minimum"])
+    else:
+        kind = Number(min=said["minimum"]) if isinstance(default, float) else None
+    settings |= {"type": kind, "metavar": said["metavar"] or None}
     if said["kind"] == "argument":
         return click.Argument([one.name], **settings)
-    name = one.name.replace("_", "-")
-    settings |= {"default": one.default, "help": said["help"]}
-    settings["show_default"] = one.default != ""
-    return Option([f"--{name}", one.name], group=PROBLEM, **settings)
+    settings |= {"default": default, "help": said["help"], "show_default": default != ""}
+    return Option([f"--{one.name.replace('_', '-')}", one.name], group=PROBLEM, **settings)

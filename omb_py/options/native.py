@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from omb_py.buffers import BUFFERS
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import MissingError, OmbError, UsageError
 from omb_py.core.mpi import launcher
-from omb_py.options.option import OptionRow
+from omb_py.options.option import Kind, Row, traits
 from omb_py.options.table import COMPUTE_TARGETS, count, parameters
 from omb_py.options.types import BYTES
 from omb_py.results.text import title_line
@@ -61,76 +61,34 @@ def show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -
         ctx.exit()
 
 
-HEADING = "Of native OMB"
-ROWS = (
-    OptionRow(
-        *("-v", "--version"),
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show_version,
-        help="Show the release of native OMB whose output this is.",
-    ),
-    OptionRow(
-        *("-d", "--accelerator"),
-        type=click.Choice(ACCELERATORS),
-        help="Messages on an NVIDIA device, through the first of "
-        f"{', '.join(DEVICE_BUFFERS)} that works here; places are H unless they are named.",
-    ),
-    OptionRow(
-        *("-P", "--papi"),
-        metavar="EVENTS:FILE",
-        expose_value=False,
-        callback=refuse_counters,
-        help="Refused: omb-py reads no PAPI counters.",
-    ),
-)
-
-
-def without_effect(why: str, *names: str, **settings: Any) -> OptionRow:
+def without_effect(who: str, why: str, names: str, kind: Kind) -> Row:
     """An option that native OMB's program takes, and that has no effect here."""
-    return OptionRow(
-        *names,
-        expose_value=False,
-        callback=partial(note_no_effect, why),
-        help="Without effect.",
-        **settings,
-    )
+    call = partial(note_no_effect, why)
+    return Row(names, kind, None, who, "Without effect.", callback=call, expose_value=False)
 
 
-NO_EFFECT: tuple[tuple[Callable[[Benchmark], bool], OptionRow], ...] = (
-    (
-        lambda benchmark: True,
-        without_effect(
-            "devices compute with -r alone", "-a", "--array-size", type=int, metavar="N"
-        ),
-    ),
-    (
-        lambda benchmark: not benchmark.sized or benchmark.elements is not None,
-        without_effect(
-            "it has no message size to choose", "-m", "--message-size", metavar="[MIN:]MAX"
-        ),
-    ),
-    (
-        lambda benchmark: not benchmark.sized,
-        without_effect("it has no messages", "-M", "--mem-limit", type=BYTES, metavar="BYTES"),
-    ),
-    (
-        lambda benchmark: not benchmark.sized,
-        without_effect("it checks no data", "-u", "--validation-warmup", **count(0)),
-    ),
-    (
-        lambda benchmark: "window" in benchmark.options and "placement" in benchmark.options,
-        without_effect("it computes nothing", "-t", "--num-test-calls", **count(0)),
-    ),
-    (
-        lambda benchmark: benchmark.collective and "overlap" not in benchmark.options,
-        without_effect(
-            "it computes nothing", "-r", "--cuda-target", type=click.Choice(COMPUTE_TARGETS)
-        ),
-    ),
+HEADING = "Of native OMB"
+# fmt: off
+ROWS = (
+    Row("-v --version", bool, None, "", "Show the release of native OMB whose output this is.",
+        is_eager=True, expose_value=False, callback=show_version),
+    Row("-d --accelerator", ACCELERATORS, None, "",
+        f"Messages on an NVIDIA device, through the first of {', '.join(DEVICE_BUFFERS)} that "
+        "works here; places are H unless they are named."),
+    Row("-P --papi", "EVENTS:FILE", None, "", "Refused: omb-py reads no PAPI counters.",
+        expose_value=False, callback=refuse_counters),
+    without_effect("planned", "devices compute with -r alone", "-a --array-size", count(0)),
+    without_effect("planned !varied", "it has no message size to choose",
+                   "-m --message-size", "[MIN:]MAX"),
+    without_effect("planned !sized", "it has no messages", "-M --mem-limit", BYTES),
+    without_effect("planned !sized", "it checks no data", "-u --validation-warmup", count(0)),
+    without_effect("planned window placement", "it computes nothing",
+                   "-t --num-test-calls", count(0)),
+    without_effect("planned collective !overlap", "it computes nothing",
+                   "-r --cuda-target", COMPUTE_TARGETS),
 )
-"""Options without effect, each with the planned benchmarks whose programs take it."""
+# fmt: on
+"""Options of native OMB's programs that omb-py has otherwise or not."""
 
 SINCE_7_5 = ("partitioned_latency",)
 """Benchmarks that native OMB has from 7.5 on."""
@@ -174,8 +132,8 @@ def program_parameters(benchmark: Benchmark) -> list[click.Parameter]:
             callback=note_ignored,
         )
         found.append(ignored)
-    rows = [row for applies, row in NO_EFFECT if benchmark.planned and applies(benchmark)]
-    return found + [row.option(HEADING) for row in (*ROWS, *rows)]
+    words = traits(benchmark)
+    return found + [row.option(HEADING) for row in ROWS if row.applies(words)]
 
 
 def translated(values: Mapping[str, Any]) -> dict[str, Any]:

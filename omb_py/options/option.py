@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 if TYPE_CHECKING:
     from omb_py.benchmarks import Benchmark
+
+Kind: TypeAlias = "click.ParamType[Any, Any] | tuple[str, ...] | str | type[bool]"
 
 
 class Option(click.Option):
@@ -19,42 +21,31 @@ class Option(click.Option):
         self.group = group
 
 
-class OptionRow:
-    """An option: the names click knows it by, `Option`'s other settings, and who has it.
+class Row:
+    """An option: its names, what it takes, the default, who has it, and click's other settings.
 
-    ``feature`` is what a benchmark lists in `Benchmark.options` to have it; options without one
-    belong to all benchmarks, or to all that move data where ``sized`` is set, of messages of more
-    than one size where ``varied`` is. Benchmarks without a plan have it where ``unplanned`` is set,
-    and comparisons of bindings where ``overhead`` is.
+    ``kind`` is `bool` for a flag, words to choose from, a type, or for any text its metavar.
+    ``who`` are words that `traits` must give for a benchmark, or must not give after ``!``.
     """
 
     def __init__(
-        self,
-        *names: str,
-        feature: str | None = None,
-        sized: bool = False,
-        varied: bool = False,
-        unplanned: bool = True,
-        overhead: bool = True,
-        **settings: Any,
+        self, names: str, kind: Kind, default: Any, who: str, help: str = "", **settings: Any
     ) -> None:
-        self.names = names
-        self.feature = feature
-        self.sized = sized
-        self.varied = varied
-        self.unplanned = unplanned
-        self.overhead = overhead
-        self.settings = settings
+        self.names = names.split()
+        self.who = who.split()
+        self.settings = settings | {"help": help}
+        if default is not None:
+            self.settings["default"] = default
+        if kind is bool:
+            self.settings["is_flag"] = True
+        elif isinstance(kind, str):
+            self.settings["metavar"] = kind
+        else:
+            self.settings["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
 
-    def applies(self, benchmark: Benchmark) -> bool:
-        """Whether ``benchmark`` has this option."""
-        if not self.unplanned and not benchmark.planned:
-            return False
-        if self.feature is not None:
-            return self.feature in benchmark.options
-        if self.varied and benchmark.elements is not None:
-            return False
-        return benchmark.sized or not self.sized
+    def applies(self, words: frozenset[str]) -> bool:
+        """Whether what has these words has this option."""
+        return all((word.strip("!") in words) != word.startswith("!") for word in self.who)
 
     def option(self, group: str, preset: Mapping[str, Any] | None = None) -> Option:
         """The option under a heading of the help, with its default of ``preset`` if that has it."""
@@ -62,3 +53,18 @@ class OptionRow:
         if preset and made.name in preset:
             made.default = preset[made.name]
         return made
+
+
+def traits(benchmark: Benchmark) -> frozenset[str]:
+    """The words that decide which options a benchmark has: its own, and what else it is.
+
+    ``planned`` if it moves data by a plan, ``sized`` if it has messages, ``varied`` if these have
+    more than one size.
+    """
+    also = {
+        "planned": benchmark.planned,
+        "sized": benchmark.sized,
+        "varied": benchmark.sized and benchmark.elements is None,
+        "collective": benchmark.collective,
+    }
+    return benchmark.options | {word for word, holds in also.items() if holds}

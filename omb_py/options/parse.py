@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import click
 
-from omb_py.benchmarks import Benchmark, find_benchmark
+from omb_py.benchmarks import Benchmark
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
@@ -28,74 +28,48 @@ looks like."""
 INTERLEAVED = "mod:2"
 """How ``--congestor`` divides the ranks by default, so that both halves share hosts."""
 
-EXCLUSIVE: tuple[tuple[Callable[[Options], bool], str], ...] = (
-    (
-        lambda o: o.sizes is not None and (o.smallest, o.largest) != (None, None),
-        "--sizes and -m exclude each other: leave out one",
-    ),
-    (
-        lambda o: o.validate and not o.layout.contiguous,
-        "-c and -D exclude each other, as in native OMB: leave out one",
-    ),
-    (
-        lambda o: o.precision is not None and o.iterations is not None,
-        "--precision and -i exclude each other: limit it by --max-iterations",
-    ),
-    (
-        lambda o: o.max_iterations is not None and o.precision is None,
-        "--max-iterations limits --precision: name one, or use -i",
-    ),
-    (
-        lambda o: o.validate and (o.precision, o.max_time) != (None, None),
-        "-c and --precision or --max-time exclude each other: leave out one",
-    ),
-    (
-        lambda o: o.verify_algorithm and o.library_algorithm in (None, "default"),
-        "--verify-algorithm verifies what --coll-algorithm names: name one",
-    ),
-    (
-        lambda o: o.verify_algorithm and o.output is not None,
-        "--verify-algorithm times nothing that --output could keep: leave out one",
-    ),
-    (
-        lambda o: o.verify_algorithm and o.samples is not None,
-        "--verify-algorithm times nothing that --samples could keep: leave out one",
-    ),
-    (
-        lambda o: o.verify_algorithm and o.session,
-        "--verify-algorithm cannot count messages in a session: leave out -I",
-    ),
-    (
-        lambda o: o.split is not None and o.verify_algorithm,
-        "--verify-algorithm counts the messages of all ranks together: leave out --split",
-    ),
-    (
-        lambda o: o.split is not None and o.samples is not None,
-        "--samples does not tell groups apart: leave out --split, or name a file by --output",
-    ),
-    (
-        lambda o: o.rounds is not None and o.congestor is None,
-        "--rounds counts the turns of --congestor: name one",
-    ),
-    (
-        lambda o: o.congestor is not None and o.validate,
-        "--congestor needs times that nothing else is in: leave out -c",
-    ),
-    (
-        lambda o: (
-            o.congestor is not None
-            and (o.precision, o.max_time, o.auto_warmup) != (None, None, False)
-        ),
-        "--congestor takes turns of equal length: choose -i and -x instead of --precision, "
-        "--max-time and -x auto",
-    ),
-    (lambda o: len(o.placement) not in (0, 2), "name both ends' memory, as in 'D D', or neither's"),
-    (
-        lambda o: bool(o.placement) and o.managed,
-        "--managed and 'D D' exclude each other: managed memory is MD or MH",
-    ),
-)
-"""Combinations that cannot be, each with the sentence that refuses it."""
+
+# fmt: off
+def contradiction(o: Options) -> str | None:
+    """Return the sentence that refuses the first combination of options that cannot be."""
+    untimed, congested = o.verify_algorithm, o.congestor is not None
+    until_precise, limited = o.precision is not None, (o.precision, o.max_time) != (None, None)
+    sentences = (
+        (o.sizes is not None and (o.smallest, o.largest) != (None, None),
+         "--sizes and -m exclude each other: leave out one"),
+        (o.validate and not o.layout.contiguous,
+         "-c and -D exclude each other, as in native OMB: leave out one"),
+        (until_precise and o.iterations is not None,
+         "--precision and -i exclude each other: limit it by --max-iterations"),
+        (o.max_iterations is not None and not until_precise,
+         "--max-iterations limits --precision: name one, or use -i"),
+        (o.validate and limited,
+         "-c and --precision or --max-time exclude each other: leave out one"),
+        (untimed and o.library_algorithm in (None, "default"),
+         "--verify-algorithm verifies what --coll-algorithm names: name one"),
+        (untimed and o.output is not None,
+         "--verify-algorithm times nothing that --output could keep: leave out one"),
+        (untimed and o.samples is not None,
+         "--verify-algorithm times nothing that --samples could keep: leave out one"),
+        (untimed and o.session,
+         "--verify-algorithm cannot count messages in a session: leave out -I"),
+        (untimed and o.split is not None,
+         "--verify-algorithm counts the messages of all ranks together: leave out --split"),
+        (o.split is not None and o.samples is not None,
+         "--samples does not tell groups apart: leave out --split, or name a file by --output"),
+        (o.rounds is not None and not congested,
+         "--rounds counts the turns of --congestor: name one"),
+        (congested and o.validate,
+         "--congestor needs times that nothing else is in: leave out -c"),
+        (congested and (limited or o.auto_warmup),
+         "--congestor takes turns of equal length: choose -i and -x instead of --precision, "
+         "--max-time and -x auto"),
+        (len(o.placement) not in (0, 2), "name both ends' memory, as in 'D D', or neither's"),
+        (bool(o.placement) and o.managed,
+         "--managed and 'D D' exclude each other: managed memory is MD or MH"),
+    )
+    return next((sentence for excluded, sentence in sentences if excluded), None)
+# fmt: on
 
 
 class OptionsCommand(click.Command):
@@ -124,68 +98,6 @@ def parse(benchmark: Benchmark, words: Iterable[str]) -> Options:
 def reader(benchmark: Benchmark) -> OptionsCommand:
     """What reads the words of a benchmark; made once, since a sweep reads them for each point."""
     return OptionsCommand(benchmark.name, params=parameters(benchmark), add_help_option=False)
-
-
-def parse_one_of_many(benchmark: Benchmark, words: Sequence[str]) -> Options:
-    """`parse` for many command lines that share most of their options: each is read once."""
-    groups = options_apart(benchmark, words)
-    needed = required(benchmark.name)
-    always = tuple(word for group in groups if is_one_of(group[0], needed) for word in group)
-    defaults = values_of(benchmark.name, always)
-    values = dict(defaults)
-    for group in groups:
-        read = values_of(benchmark.name, (*always, *group))
-        values |= {name: value for name, value in read.items() if value != defaults[name]}
-    return make_options(values)
-
-
-@cache
-def required(name: str) -> frozenset[str]:
-    """The options without which the benchmark called ``name`` cannot run."""
-    options = reader(find_benchmark(name)).params
-    return frozenset(word for one in options if one.required for word in one.opts)
-
-
-def is_one_of(word: str, options: frozenset[str]) -> bool:
-    """Whether a word is one of these options, with its value or without."""
-    return word.partition("=")[0] in options
-
-
-@cache
-def values_of(name: str, words: tuple[str, ...]) -> Mapping[str, Any]:
-    """The values of all parameters of the benchmark called ``name``; as `read_words`."""
-    return read_words(reader(find_benchmark(name)), words)
-
-
-def options_apart(benchmark: Benchmark, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Words by option, each with its value; what is no option's is together.
-
-    >>> from omb_py.benchmarks import find_benchmark
-    >>> options_apart(find_benchmark("latency"), ["--managed", "D", "--buffer", "numpy", "H"])
-    [('--managed',), ('--buffer', 'numpy'), ('D', 'H')]
-    """
-    alone = words_without_value(benchmark.name)
-    found: list[tuple[str, ...]] = []
-    arguments: list[str] = []
-    rest = deque(words)
-    while rest:
-        word = rest.popleft()
-        if not word.startswith("-"):
-            arguments.append(word)
-        elif "=" in word or word in alone or not rest:
-            found.append((word,))
-        else:
-            found.append((word, rest.popleft()))
-    return [*found, tuple(arguments)] if arguments else found
-
-
-@cache
-def words_without_value(name: str) -> frozenset[str]:
-    """The options of the benchmark called ``name`` that no separate value follows."""
-    options = reader(find_benchmark(name)).params
-    flags = [one for one in options if isinstance(one, click.Option)]
-    names = (name for one in flags if one.is_flag for name in (*one.opts, *one.secondary_opts))
-    return frozenset((*names, *ATTACHED_VALUES))
 
 
 def read_words(command: click.Command, words: Iterable[str]) -> dict[str, Any]:
@@ -218,9 +130,8 @@ def make_options(values: Mapping[str, Any]) -> Options:
     )
     if options.congestor is not None and options.split is None:
         options = replace(options, split=INTERLEAVED)
-    for excluded, sentence in EXCLUSIVE:
-        if excluded(options):
-            raise UsageError(sentence)
+    if sentence := contradiction(options):
+        raise UsageError(sentence)
     if (options.algorithm, options.segment) != (None, None):
         from omb_py.benchmarks.algorithms import check
 
@@ -290,32 +201,29 @@ def spell_out(
     `UsageError` where the value of ``-c`` or ``-z`` stands apart.
     """
     attached = ATTACHED_VALUES.keys() & valued.values()
-    rewritten: list[str] = []
+    spelled: list[str] = []
     rest = deque(arguments)
     while rest:
         argument = rest.popleft()
         if argument == "--":
-            return [*rewritten, argument, *rest]
+            return [*spelled, argument, *rest]
         if argument in attached:
-            rewritten.append(f"{argument}={default_value(argument, f'{argument}=', rest)}")
-            continue
+            argument += f"={default_value(argument, f'{argument}=', rest)}"
         if argument.startswith("--") or not argument.startswith("-") or argument == "-":
-            rewritten.append(argument)
+            spelled.append(argument)
             continue
-        for position, letter in enumerate(argument[1:], start=1):
-            value = argument[position + 1 :]
-            name = valued.get(letter, "")
-            if name in attached:
-                rewritten.append(f"{name}={value or default_value(name, argument, rest)}")
-                break
-            if name and (value or rest):
-                rewritten.append(f"{name}={value or rest.popleft()}")
-                break
-            if letter not in flags:
-                rewritten.append(f"-{argument[position:]}")
-                break
-            rewritten.append(flags[letter])
-    return rewritten
+        letters = argument[1:]
+        while letters[:1] in flags:
+            spelled.append(flags[letters[0]])
+            letters = letters[1:]
+        name, value = valued.get(letters[:1], ""), letters[1:]
+        if name in attached:
+            spelled.append(f"{name}={value or default_value(name, argument, rest)}")
+        elif name and (value or rest):
+            spelled.append(f"{name}={value or rest.popleft()}")
+        elif letters:
+            spelled.append(f"-{letters}")
+    return spelled
 
 
 def default_value(name: str, written: str, following: Sequence[str]) -> str:

@@ -33,6 +33,9 @@ def number_of(
 class WholeNumber(click.IntRange):
     """A whole number in a range."""
 
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return "N"
+
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         number = number_of(self, parse_whole, value, param, ctx)
         return int(super().convert(number, param, ctx))
@@ -41,6 +44,9 @@ class WholeNumber(click.IntRange):
 class Number(click.FloatRange):
     """A finite number in a range."""
 
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return "X"
+
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = number_of(self, parse_decimal, value, param, ctx)
         return float(super().convert(number, param, ctx))
@@ -48,6 +54,9 @@ class Number(click.FloatRange):
 
 class Seconds(Number):
     """A duration in seconds, in a range."""
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return "SECONDS"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         seconds = super().convert(value, param, ctx)
@@ -72,14 +81,18 @@ class NewFolder(click.Path):
 
 
 class TextType(Parameter):
-    """A type called ``name`` whose texts ``parse`` reads; a value that is no text is one already.
+    """A type whose texts ``parse`` reads; a value that is no text is one already.
 
-    ``parse`` raises `ValueError` or `UsageError` for a text that is no value.
+    The help calls it by its ``name``. ``parse`` raises `ValueError` or `UsageError` for a text that
+    is no value.
     """
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self.parse = parse
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return self.name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
@@ -236,8 +249,11 @@ def congestor(text: str) -> tuple[str, int]:
 class Graphs(Parameter):
     """Kinds of figures, separated by commas as in native OMB."""
 
-    name = "kind,kind,…"
+    name = "tty,png,svg,pdf"
     kinds = ("tty", "png", "svg", "pdf")
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return self.name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
         if not isinstance(value, str):
@@ -280,21 +296,21 @@ def counts(texts: Sequence[str], refusal: str) -> tuple[int, ...]:
     return numbers
 
 
-BYTES = TextType("bytes", parse_bytes)
-CONGESTOR = TextType("benchmark[:size]", congestor)
-DEVICES = TextType("n,n,…", device_list)
-LABEL = TextType("text", label)
-LAYOUT = TextType("layout", layout)
-MEMBER_NAME = TextType("name", lambda text: text.replace("-", "_"))
-NODE_MAP = TextType("n|n,n,…", node_map)
-PERCENTILES = TextType("p,p,…", percentiles)
-PRECISION = TextType("p%", precision)
-ROOT = TextType("fixed:rank|rotate", root)
-SIZE_LIST = TextType("size,size,…", size_list)
-SIZE_RANGE = TextType("[min:]max", size_range)
-SPLIT = TextType("n|mod:n|node|ranks,…", split)
-THREADS = TextType("n[:n]", thread_counts)
-TOPOLOGY = TextType("topology", topology)
-VALIDATION_LOG = TextType("log[:dir]", validation_log)
-VICTIMS = TextType("rank,…|node", victims)
-WARMUP = TextType("n|auto", warmup)
+BYTES = TextType("BYTES", parse_bytes)
+CONGESTOR = TextType("BENCHMARK[:SIZE]", congestor)
+DEVICES = TextType("N,N,…", device_list)
+LABEL = TextType("TEXT", label)
+LAYOUT = TextType("LAYOUT", layout)
+MEMBER_NAME = TextType("NAME", lambda text: text.replace("-", "_"))
+NODE_MAP = TextType("N|N,N,…", node_map)
+PERCENTILES = TextType("[P,P,…]", percentiles)
+PRECISION = TextType("P%", precision)
+ROOT = TextType("ROOT", root)
+SIZE_LIST = TextType("SIZE,SIZE,…", size_list)
+SIZE_RANGE = TextType("[MIN:]MAX", size_range)
+SPLIT = TextType("N|mod:N|node|RANKS,…", split)
+THREADS = TextType("SENDERS[:RECEIVERS]", thread_counts)
+TOPOLOGY = TextType("TOPOLOGY", topology)
+VALIDATION_LOG = TextType("[log[:DIR]]", validation_log)
+VICTIMS = TextType("RANK,…|node", victims)
+WARMUP = TextType("N|auto", warmup)

@@ -12,7 +12,7 @@ from omb_py.benchmarks import Benchmark, Case, Defaults, Plan, by_family, find_b
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.options.application import application_parameters, parse_application
-from omb_py.options.parse import parse_one_of_many
+from omb_py.options.parse import parse
 from omb_py.options.table import parameters
 
 APPLICATION = "application"
@@ -53,7 +53,7 @@ def parse_target(name: str, words: list[str]) -> Options:
     found = target(name)
     if found.family == APPLICATION:
         return parse_application(APPLICATIONS.load(name), words).options
-    return parse_one_of_many(found, words)
+    return parse(found, words)
 
 
 def as_benchmark(application: Any) -> Benchmark:
